@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Makes .venv with exactly what requirements-dev.lock names. Quick when there is nothing to do: a stamp holds the
+# checksum of everything the result depends on.
+# Root installs the Debian packages that are missing; anyone else is told which ones to install.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=.venv
+lock=requirements-dev.lock
+stamp=$venv/.paddock-setup
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+recent_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+# ensurepip is what `python -m venv` needs to put pip into the new environment; Debian ships it apart.
+can_make_venv() { "$1" -c 'import venv, ensurepip' 2>/dev/null; }
+
+pick_python() {
+    local name path
+    for name in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3}; do
+        path=$(command -v "$name" 2>/dev/null) || continue
+        if recent_enough "$path"; then
+            printf '%s\n' "$path"
+            return
+        fi
+    done
+    return 1
+}
+
+# apt_install PACKAGE...: as root installs them, otherwise says what to install and fails.
+apt_install() {
+    if [ "$(id -u)" -ne 0 ]; then
+        printf 'setup: missing Debian packages; install them and run `make setup` again:\n' >&2
+        printf '    sudo apt-get install --no-install-recommends %s\n' "$*" >&2
+        exit 1
+    fi
+    command -v apt-get >/dev/null || fail "missing: $*; this system has no apt-get, so please install them by hand."
+    say "installing Debian packages: $*"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq </dev/null
+    apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+}
+
+if ! python=$(pick_python); then
+    [ -z "${PYTHON:-}" ] || fail "PYTHON=$PYTHON is no Python 3.11 or later."
+    apt_install python3 python3-venv
+    python=$(pick_python) || fail "no Python 3.11 or later found (this system's python3 is older); install one, or name it: make setup PYTHON=/path/to/python3.12"
+fi
+
+version=$("$python" -c 'import platform; print(platform.python_version())')
+want=$({ printf '%s %s\n' "$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable))')" "$version"; pwd; cat "$lock" pyproject.toml tools/setup.sh; } | sha256sum | cut -d' ' -f1)
+if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+    exit 0
+fi
+
+if ! can_make_venv "$python"; then
+    # The versioned package serves a python3.N that is not the system's default one.
+    minor=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+    case $(readlink -f /usr/bin/python3 2>/dev/null) in
+        */"$minor") apt_install python3-venv ;;
+        *) apt_install "$minor-venv" ;;
+    esac
+    can_make_venv "$python" || fail "$python still has no venv and ensurepip; name another interpreter: make setup PYTHON=/path/to/python3"
+fi
+
+say "making $venv with $python ($version)"
+rm -f "$stamp"
+# An environment of another interpreter is replaced; one of the same interpreter is updated in place.
+if [ -e "$venv" ] && [ "$("$venv/bin/python" -c 'import platform; print(platform.python_version())' 2>/dev/null)" != "$version" ]; then
+    rm -rf "$venv"
+fi
+"$python" -m venv "$venv"
+pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
+"${pip[@]}" install --require-hashes -r "$lock"
+# The build backend is already in place from the lock, so nothing unpinned is fetched to build the package.
+"${pip[@]}" install --no-deps --no-build-isolation --editable .
+printf '%s\n' "$want" >"$stamp"
+say "done: $venv/bin/paddock"
