@@ -1,0 +1,178 @@
+"""Builds the programs the reference tests ask: kube-apiserver, kubectl and etcd, from the Go module proxy.
+
+`oracle/go.mod` and `oracle/go.sum` fix every version; what else decides the result stands in `RECIPE`. Everything together
+makes a key, and a finished build lives under that key in the cache, outside the repository. So a changed version is built
+anew, an unchanged one is found without Go, and a directory with a key's name is always complete: it is renamed into place
+at the end. A lock per key makes parallel runs wait for one build. `python -m tests.reference.build` builds and prints where.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddock.base.errors import Terminal
+
+MODULE = Path(__file__).parent / "oracle"
+
+# Kubernetes is asked for its version by clients and by its own feature gates, and learns it from the linker only.
+VERSION_VARIABLES = ("k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program and the package it is built from."""
+
+    name: str
+    package: str
+
+
+# etcd and kubectl come first: they are small, and a missing compiler or proxy shows in seconds.
+PROGRAMS = (
+    Program("etcd", "go.etcd.io/etcd/server/v3"),
+    Program("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    Program("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+)
+RECIPE = ("go", "build", "-trimpath", "-buildvcs=false")
+# The user's settings for fetching modules stay as they are; what would change the result does not.
+ENVIRONMENT: Mapping[str, str] = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """Where the built programs are, and the Kubernetes version they are of."""
+
+    etcd: Path
+    kubectl: Path
+    kube_apiserver: Path
+    version: str
+
+
+class GoMissing(Terminal):
+    """There is no Go toolchain, and no earlier build in the cache."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(
+            "cannot build the reference programs",
+            why="there is no `go` on PATH",
+            fix=f"install Go {wanted} or newer, or run without the reference tests",
+        )
+
+
+class BuildFailed(Terminal):
+    """Go was there and could not build a program; `output` is what it said."""
+
+    def __init__(self, program: str, output: str) -> None:
+        super().__init__(
+            f"cannot build {program}",
+            why="`go build` failed with:\n" + "\n".join(output.splitlines()[-30:]),
+            fix="check that the Go module proxy can be reached, that the disk has 4 GB free and that go.sum is current",
+        )
+        self.program = program
+        self.output = output
+
+
+def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
+    """Paddock's cache directory: $PADDOCK_CACHE, or `paddock` in the user's cache."""
+    if own := environ.get("PADDOCK_CACHE"):
+        return Path(own)
+    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paddock"
+
+
+def recipe_key(module: Path = MODULE) -> str:
+    """A name for everything that decides what a build produces."""
+    digest = hashlib.sha256()
+    for name in ("go.mod", "go.sum"):
+        digest.update((module / name).read_bytes())
+    facts = (RECIPE, PROGRAMS, VERSION_VARIABLES, sorted(ENVIRONMENT.items()), platform.system(), platform.machine())
+    digest.update(repr(facts).encode())
+    return digest.hexdigest()[:20]
+
+
+def version_of(module: Path, path: str) -> str:
+    """The version that go.mod requires of a module; with the path `go`, the language version."""
+    text = (module / "go.mod").read_text()
+    found = re.search(rf"^\s*{re.escape(path)} (v?\d\S*)", text, re.MULTILINE)
+    if not found:
+        raise Terminal(f"cannot read {module / 'go.mod'}", why=f"it requires no {path}", fix="restore the committed file")
+    return found[1]
+
+
+def ensure(say: Callable[[str], None] = print, *, cache: Path | None = None, module: Path = MODULE) -> Binaries:
+    """The built programs, building them first if this recipe has not been built yet."""
+    home = (cache or cache_root()) / "oracle"
+    done = home / recipe_key(module)
+    if not done.is_dir():
+        home.mkdir(parents=True, exist_ok=True)
+        with _locked(home / f"{done.name}.lock", say):
+            if not done.is_dir():
+                _build_all(done, module, say)
+    return Binaries(
+        etcd=done / "etcd",
+        kubectl=done / "kubectl",
+        kube_apiserver=done / "kube-apiserver",
+        version=version_of(module, "k8s.io/kubernetes"),
+    )
+
+
+@contextmanager
+def _locked(path: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Holds a lock that the kernel lets go of when this process ends, however it ends."""
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another build of the reference programs (lock {path})")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build_all(done: Path, module: Path, say: Callable[[str], None]) -> None:
+    if shutil.which("go") is None:
+        raise GoMissing(version_of(module, "go"))
+    # The lock is ours, so what stands under this name is left from a build that was killed.
+    partial = done.with_name(f"{done.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    for program in PROGRAMS:
+        say(f"building {program.name} from {program.package} (minutes the first time, once per version)")
+        _build(program, partial, module)
+    partial.rename(done)
+    say(f"built the reference programs in {done}")
+
+
+def _build(program: Program, target: Path, module: Path) -> None:
+    version = version_of(module, "k8s.io/kubernetes")
+    linker = " ".join(["-s", "-w", *(f"-X {variable}={version}" for variable in VERSION_VARIABLES)])
+    command = ["nice", *RECIPE, "-ldflags", linker, "-o", str(target / program.name), program.package]
+    # nice: a build of minutes on all cores must not be felt by whoever works on the machine.
+    ran = subprocess.run(
+        command, cwd=module, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if ran.returncode:
+        raise BuildFailed(program.name, ran.stdout)
+
+
+def main() -> int:
+    """Builds what is missing and prints the directory with the programs, and nothing else, on standard output."""
+    argparse.ArgumentParser(prog="python -m tests.reference.build", description=main.__doc__).parse_args()
+    try:
+        binaries = ensure(say=lambda text: print(text, file=sys.stderr, flush=True))
+    except Terminal as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    print(binaries.etcd.parent)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

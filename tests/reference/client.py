@@ -1,0 +1,182 @@
+"""Two ways to talk to a Kubernetes API server: many quick JSON requests, and the real kubectl.
+
+`Api` keeps one connection per thread, so thousands of dry-run requests cost little more than the server's own work. It works
+against any Kubernetes API server. `Kubectl` runs the program with a home, a cache and a configuration of its own, so that
+nothing of the user's set-up reaches the tests.
+"""
+
+import http.client
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from tests.reference.server import Access
+
+# What comes over the wire is any JSON; the tests look at the few members they know.
+Json = dict[str, Any]
+
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server answered; `body` is the decoded object, or empty for an answer that is not JSON."""
+
+    status: int
+    body: Json
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request succeeded."""
+        return self.status < 300
+
+    @property
+    def message(self) -> str:
+        """The text of an error."""
+        return str(self.body.get("message", f"HTTP {self.status}"))
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A served resource, as discovery names it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Its collection in a namespace, or one object of it, or a subresource of one."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = ("namespaces", namespace) if self.namespaced and namespace else ()
+        parts = [*scope, self.plural, name, subresource]
+        return "/".join([root, *(quote(part, safe="") for part in parts if part)])
+
+
+class UnknownKind(LookupError):
+    """The server serves no such kind."""
+
+
+class Unreachable(ConnectionError):
+    """The server closed a connection twice without an answer."""
+
+
+@dataclass
+class Api:
+    """The API of one server, spoken to as its administrator."""
+
+    access: Access
+    _local: threading.local = field(default_factory=threading.local)
+    _resources: dict[tuple[str, str], Resource] = field(default_factory=dict)
+    _connections: list[http.client.HTTPSConnection] = field(default_factory=list)
+
+    def request(
+        self, method: str, path: str, body: Json | Sequence[Any] | None = None, *, query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:  # fmt: skip
+        """Sends one request and reads its answer; an error of the server is an answer too."""
+        target = f"{path}?{urlencode(query)}" if query else path
+        data = None if body is None else json.dumps(body).encode()
+        send = {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {self.access.token}",
+            **(headers or {}),
+        }
+        for _ in range(2):
+            connection = self._connection()
+            try:
+                connection.request(method, target, data, send)
+                reply = connection.getresponse()
+                return _answer(reply, reply.read())
+            except (http.client.RemoteDisconnected, ConnectionError):
+                # The server may close an idle connection; a second refusal is a fact. Either way the next use connects anew.
+                connection.close()
+        raise Unreachable(f"no answer to {method} {target}")
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        """The resource that serves a kind."""
+        known = self._resources.get((api_version, kind))
+        if known is None:
+            self._discover(api_version)
+            known = self._resources.get((api_version, kind))
+        if known is None:
+            raise UnknownKind(f"{api_version} {kind} is not served")
+        return known
+
+    def collection(self, thing: Json) -> str:
+        """The path to which an object is posted."""
+        resource = self.resource(thing["apiVersion"], thing["kind"])
+        namespace = (thing.get("metadata") or {}).get("namespace")
+        return resource.path(namespace if isinstance(namespace, str) and namespace else "default")
+
+    def close(self) -> None:
+        """Closes every thread's connection; only when no thread uses one any more."""
+        for connection in self._connections:
+            connection.close()
+
+    def _discover(self, api_version: str) -> None:
+        group, _, version = api_version.rpartition("/")
+        listed = self.request("GET", f"/apis/{api_version}" if group else f"/api/{version}").body.get("resources", [])
+        for entry in listed:
+            if "/" not in entry["name"]:
+                found = Resource(group, version, entry["name"], entry["kind"], entry["namespaced"])
+                self._resources[api_version, entry["kind"]] = found
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        connection = getattr(self._local, "connection", None)
+        if not isinstance(connection, http.client.HTTPSConnection):
+            url = urlsplit(self.access.url)
+            connection = http.client.HTTPSConnection(url.hostname or "", url.port, context=self.access.tls(), timeout=60)
+            self._local.connection = connection
+            self._connections.append(connection)
+        return connection
+
+
+def _answer(reply: http.client.HTTPResponse, body: bytes) -> Answer:
+    try:
+        decoded = json.loads(body)
+    except ValueError:
+        decoded = {}
+    # 299 - "text": the text stands between the first and the last quotation mark.
+    warnings = tuple(value.partition('"')[2].rpartition('"')[0] for value in reply.headers.get_all("Warning") or ())
+    return Answer(reply.status, decoded if isinstance(decoded, dict) else {}, warnings)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a finished kubectl left."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """The real kubectl, with nothing of the user's in its way."""
+
+    program: Path
+    access: Access
+    home: Path
+
+    def run(self, *arguments: str, stdin: str = "") -> Ran:
+        """Runs one command to its end."""
+        environment = {
+            "PATH": os.defpath,
+            "HOME": str(self.home),
+            "KUBECONFIG": str(self.access.kubeconfig),
+            "KUBECACHEDIR": str(self.home / "cache"),
+        }
+        done = subprocess.run(
+            [str(self.program), *arguments], input=stdin, capture_output=True, text=True, env=environment, timeout=120
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
