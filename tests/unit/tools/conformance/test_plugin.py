@@ -1,0 +1,87 @@
+"""The recorder in a real pytest run, in one process and with workers."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.conformance.results import read
+
+ROOT = Path(__file__).parents[4]
+
+CONFTEST = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(ROOT)!r})
+from tools.conformance.plugin import ConformanceRecorder
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "spec(name, *items): x")
+    specs = Path({str(ROOT / "docs/spec")!r})
+    config.pluginmanager.register(ConformanceRecorder(spec_folder=specs, results=Path("out.json")))
+"""
+
+TESTS = """
+import pytest
+
+@pytest.mark.spec("stakater", 1, 2)
+@pytest.mark.spec("kubevirt", 61)
+def test_passes(): pass
+
+@pytest.mark.spec("stakater", 3)
+@pytest.mark.parametrize("case", [1, 2])
+def test_half(case): assert case == 1
+
+@pytest.mark.spec("stakater", 4)
+def test_skips(): pytest.skip("no reason")
+
+@pytest.fixture
+def broken():
+    yield
+    raise RuntimeError("teardown")
+
+@pytest.mark.spec("stakater", 5)
+def test_teardown_fails(broken): pass
+
+@pytest.mark.spec("stakater", 6)
+@pytest.mark.xfail
+def test_expected_failure(): assert False
+
+def test_unmarked(): pass
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "workers"])
+def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(test_it=TESTS)
+    pytester.runpytest_subprocess(*workers)
+    found = read(pytester.path / "out.json")
+    assert [(one.node, one.outcome) for one in found] == [
+        ("test_it.py::test_expected_failure", "skipped"),
+        ("test_it.py::test_half[1]", "passed"),
+        ("test_it.py::test_half[2]", "failed"),
+        ("test_it.py::test_passes", "passed"),
+        ("test_it.py::test_skips", "skipped"),
+        ("test_it.py::test_teardown_fails", "failed"),
+    ]
+    assert found[3].items == (("kubevirt", 61), ("stakater", 1), ("stakater", 2))
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ('"nobody", 1', "there is no spec 'nobody'"),
+        ('"stakater", 71', "items 1 to 70, not 71"),
+        ('"stakater", 0', "items 1 to 70, not 0"),
+        ('"stakater", "1"', "items 1 to 70, not '1'"),
+        ('"stakater"', "at least one item"),
+    ],
+)
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["one process", "workers"])
+def test_a_wrong_mark_stops_the_run(pytester: pytest.Pytester, mark: str, message: str, workers: list[str]) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(f"import pytest\n@pytest.mark.spec({mark})\ndef test_it(): pass")
+    run = pytester.runpytest_subprocess(*workers)
+    assert run.ret != 0
+    assert message in run.stdout.str() + run.stderr.str()
+    assert "1 passed" not in run.stdout.str()

@@ -1,0 +1,85 @@
+"""Met or not, and the page that says so."""
+
+import pytest
+
+from tools.conformance import page, reasons
+from tools.conformance.checklist import Item
+from tools.conformance.results import Outcome, TestResult
+from tools.conformance.verdict import decide, outdated_reasons
+
+ITEMS = {"stakater": (Item(1, "First."), Item(2, "Second: a <name> and `<code|x>`."))}
+TOTALS = {"stakater": 2}
+
+
+def result(node: str, outcome: Outcome = "passed", number: int = 1) -> TestResult:
+    return TestResult(node, (("stakater", number),), outcome)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "met"),
+    [
+        (["passed"], True),
+        (["passed", "passed"], True),
+        (["passed", "skipped"], False),
+        (["passed", "failed"], False),
+        (["skipped"], False),
+        ([], False),
+    ],
+)
+def test_an_item_is_met_only_if_all_its_tests_passed(outcomes: list[Outcome], met: bool) -> None:
+    results = [result(f"t.py::test[{number}]", outcome) for number, outcome in enumerate(outcomes)]
+    first, second = decide(ITEMS, results, {})["stakater"]
+    assert first.met is met
+    assert not second.met
+
+
+def test_the_reason_names_what_did_not_pass() -> None:
+    results = [result("t.py::test_a[1]"), result("t.py::test_a[2]", "skipped"), result("t.py::test_b", "failed")]
+    first, second = decide(ITEMS, results, {("stakater", 1): "needs a guest"})["stakater"]
+    assert first.reason == "needs a guest; `t.py::test_b` failed; `t.py::test_a` skipped"
+    assert second.reason == "no test yet"
+
+
+def test_page() -> None:
+    verdicts = decide(ITEMS, [result("t.py::test_a[1]", number=2), result("t.py::test_a[2]", number=2)], {})
+    lines = page.render(verdicts).splitlines()
+    assert lines[2:5] == [
+        "| spec | met | total |",
+        "| --- | ---: | ---: |",
+        "| [stakater](../spec/stakater.md) | 1 | 2 |",
+    ]
+    assert lines[-2:] == [
+        "| 1 | First. | not met: no test yet |",
+        "| 2 | Second: a &lt;name> and `<code\\|x>`. | `t.py::test_a` (2 cases) |",
+    ]
+
+
+def test_shortened_text_closes_its_code() -> None:
+    assert page.shorten("say `one two three` now", 12) == "say `one` ..."
+    assert page.shorten("short", 12) == "short"
+
+
+def test_reasons_take_items_ranges_and_lists() -> None:
+    table = {"stakater": {"1": "a"}, "kubevirt": {"2-4, 7": "b"}}
+    found = reasons.parse(table, {"stakater": 2, "kubevirt": 9})
+    assert found == {("stakater", 1): "a", **{("kubevirt", number): "b" for number in (2, 3, 4, 7)}}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"nobody": {"1": "a"}}, "no spec 'nobody'"),
+        ({"stakater": {"3": "a"}}, "items 1 to 2, not 3"),
+        ({"stakater": {"1": "a", "1-2": "b"}}, "item 1 has two reasons"),
+        ({"stakater": {"2-1": "a"}}, "runs backwards"),
+        ({"stakater": {"one": "a"}}, "no item, range or list"),
+    ],
+)
+def test_wrong_reasons_are_refused(table: dict[str, dict[str, str]], message: str) -> None:
+    with pytest.raises(reasons.ReasonsError, match=message):
+        reasons.parse(table, TOTALS)
+
+
+def test_a_reason_for_a_met_item_is_outdated() -> None:
+    why = {("stakater", 1): "a", ("stakater", 2): "b"}
+    assert outdated_reasons(decide(ITEMS, [result("t.py::test")], why), why) == [("stakater", 1)]

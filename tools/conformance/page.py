@@ -1,0 +1,47 @@
+"""Prints the verdicts as Markdown. The same verdicts give the same text, byte for byte."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tools.conformance.verdict import Verdict
+
+_TEXT_LIMIT = 160
+_NOTE = (
+    "Written by `make conformance` from the results of `make test`; do not edit. An item is met when tests are marked",
+    "with it and every one of them ran and passed. The reasons for the others are in `docs/spec/unmet.toml`.",
+)
+
+
+def render(verdicts: Mapping[str, Sequence[Verdict]]) -> str:
+    return "\n".join(_lines(verdicts)) + "\n"
+
+
+def shorten(text: str, limit: int = _TEXT_LIMIT) -> str:
+    """Cuts at a word, and closes code that the cut left open."""
+    if len(text) <= limit:
+        return text
+    cut = text[:limit].rsplit(" ", 1)[0].rstrip(" ,;:.(")
+    return cut + ("`" if cut.count("`") % 2 else "") + " ..."
+
+
+def _lines(verdicts: Mapping[str, Sequence[Verdict]]) -> Iterator[str]:
+    yield from ("# Conformance", "")
+    yield from ("| spec | met | total |", "| --- | ---: | ---: |")
+    for spec, found in verdicts.items():
+        yield f"| [{spec}](../spec/{spec}.md) | {sum(verdict.met for verdict in found)} | {len(found)} |"
+    yield from ("", *_NOTE)
+    for spec, found in verdicts.items():
+        yield from ("", f"## {spec}", "", "| item | text | met by, or why not |", "| ---: | --- | --- |")
+        for verdict in found:
+            yield f"| {verdict.item.number} | {_cell(shorten(verdict.item.text))} | {_cell(_proof(verdict))} |"
+
+
+def _proof(verdict: Verdict) -> str:
+    if not verdict.met:
+        return f"not met: {verdict.reason}"
+    return ", ".join(f"`{function}`" + (f" ({cases} cases)" if cases > 1 else "") for function, cases in verdict.tests)
+
+
+def _cell(text: str) -> str:
+    """A bar would end the cell, and a bare tag such as <name> would vanish from the page."""
+    parts = text.replace("|", "\\|").split("`")
+    return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))

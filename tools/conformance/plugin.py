@@ -1,0 +1,92 @@
+"""The pytest side: checks each ``@pytest.mark.spec(name, *items)`` at collection and records how the test ended.
+
+The items travel as user properties of the test reports. With pytest-xdist the workers' reports reach the controlling
+process with their properties, so only that process writes the file and nothing has to be merged.
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from tools.conformance import checklist
+from tools.conformance.results import ItemId, Outcome, TestResult, parse_item, write
+
+_PROPERTY = "spec-item"
+
+
+class WrongMark(Exception):
+    """A mark names no item of a spec."""
+
+
+class ConformanceRecorder:
+    """One per pytest process; writes ``results`` at the end when a path was given."""
+
+    def __init__(self, *, spec_folder: Path, results: Path | None) -> None:
+        self._spec_folder = spec_folder
+        self._results = results
+        self._items: dict[str, tuple[ItemId, ...]] = {}
+        self._outcomes: dict[str, Outcome] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """A wrong mark is an error of its file's collection, which fails the run and is shown, with workers too."""
+        report = yield
+        try:
+            for node in report.result if report.passed else ():
+                if isinstance(node, pytest.Item):
+                    self._note_items(node)
+        except WrongMark as error:
+            report.outcome, report.longrepr, report.result = "failed", str(error), []
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        items = tuple(parse_item(str(value)) for name, value in report.user_properties if name == _PROPERTY)
+        if not items:
+            return
+        self._items[report.nodeid] = items
+        self._outcomes[report.nodeid] = _worse(self._outcomes.get(report.nodeid, "passed"), _outcome(report))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        is_worker = hasattr(session.config, "workerinput")
+        if self._results is None or is_worker:
+            return
+        write(
+            self._results,
+            [TestResult(node, items, self._outcomes[node]) for node, items in self._items.items()],
+        )
+
+    def _note_items(self, test: pytest.Item) -> None:
+        markers = list(test.iter_markers("spec"))
+        proved = {item for marker in markers for item in items_of(marker, self._totals, test.nodeid)}
+        test.user_properties.extend((_PROPERTY, f"{spec}:{number}") for spec, number in sorted(proved))
+
+    @cached_property
+    def _totals(self) -> Mapping[str, int]:
+        return {spec: len(items) for spec, items in checklist.read_checklists(self._spec_folder).items()}
+
+
+def items_of(marker: pytest.Mark, totals: Mapping[str, int], node: str) -> Iterable[ItemId]:
+    """The items that one marker names, each of which the specs must have."""
+    if marker.kwargs or len(marker.args) < 2 or not isinstance(marker.args[0], str):
+        raise WrongMark(f'{node}: write @pytest.mark.spec("stakater", 14) with a spec and at least one item')
+    spec, *numbers = marker.args
+    if spec not in totals:
+        raise WrongMark(f"{node}: there is no spec {spec!r}; the specs are {', '.join(totals)}")
+    for number in numbers:
+        if type(number) is not int or not 1 <= number <= totals[spec]:
+            raise WrongMark(f"{node}: spec {spec} has the items 1 to {totals[spec]}, not {number!r}")
+        yield spec, number
+
+
+def _outcome(report: pytest.TestReport) -> Outcome:
+    # An expected failure is reported as skipped; either way the item is not shown to be met.
+    if report.skipped:
+        return "skipped"
+    return "failed" if report.failed else "passed"
+
+
+def _worse(one: Outcome, other: Outcome) -> Outcome:
+    order: tuple[Outcome, ...] = ("passed", "skipped", "failed")
+    return max(one, other, key=order.index)

@@ -1,0 +1,58 @@
+"""Decides for each item whether it is met. Met means: marked tests exist, and every one of them ran and passed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tools.conformance.checklist import Item
+from tools.conformance.results import ItemId, TestResult
+
+NO_TEST = "no test yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``tests`` are the proving tests when ``met``, with their number of cases; else ``reason`` says why not."""
+
+    item: Item
+    met: bool
+    tests: tuple[tuple[str, int], ...] = ()
+    reason: str = ""
+
+
+def decide(
+    checklists: Mapping[str, Sequence[Item]], results: Iterable[TestResult], reasons: Mapping[ItemId, str]
+) -> dict[str, tuple[Verdict, ...]]:
+    marked: dict[ItemId, list[TestResult]] = {}
+    for result in results:
+        for item_id in result.items:
+            marked.setdefault(item_id, []).append(result)
+    return {
+        spec: tuple(
+            _verdict(item, marked.get((spec, item.number), ()), reasons.get((spec, item.number))) for item in items
+        )
+        for spec, items in checklists.items()
+    }
+
+
+def outdated_reasons(verdicts: Mapping[str, Sequence[Verdict]], reasons: Mapping[ItemId, str]) -> list[ItemId]:
+    """Reasons of items that are met by now: they would tell a reader something untrue."""
+    met = {(spec, verdict.item.number) for spec, found in verdicts.items() for verdict in found if verdict.met}
+    return sorted(met & reasons.keys())
+
+
+def _verdict(item: Item, results: Sequence[TestResult], reason: str | None) -> Verdict:
+    broken = sorted({(result.outcome, _function(result.node)) for result in results if result.outcome != "passed"})
+    if results and not broken:
+        return Verdict(item, met=True, tests=_count(results))
+    why = "; ".join(f"`{function}` {outcome}" for outcome, function in broken)
+    return Verdict(item, met=False, reason="; ".join(part for part in (reason, why) if part) or NO_TEST)
+
+
+def _count(results: Sequence[TestResult]) -> tuple[tuple[str, int], ...]:
+    functions = [_function(result.node) for result in results]
+    return tuple((function, functions.count(function)) for function in sorted(set(functions)))
+
+
+def _function(node: str) -> str:
+    """The test function's id, without the case in brackets."""
+    return node.partition("[")[0]
