@@ -1,0 +1,1 @@
+"""Decisions as pure functions: want and seen go in, actions and their reasons come out."""
