@@ -1,0 +1,62 @@
+"""Kubernetes quantities (`2Gi`, `500m`, `1.5e3`), exact to a billionth, which is as fine as Kubernetes keeps them.
+
+The text a user wrote is never replaced by a canonical form: translators carry the words over and only comparisons look at
+the value. Values are whole numbers of billionths, so that nothing depends on floating point.
+"""
+
+import re
+
+from paddock.base.errors import Terminal
+
+UNIT = 10**9
+_PATTERN = re.compile(r"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,3}))?\Z", re.ASCII)
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+# Longer texts are refused unread: nobody writes them, and parsing cost grows with the square of their length.
+_LONGEST = 64
+
+
+class NotAQuantity(Terminal):
+    """The text is not a Kubernetes quantity."""
+
+    def __init__(self, text: int | str) -> None:
+        super().__init__(f"{text!r} is not a Kubernetes quantity", fix="write a number with an optional unit such as 10Gi or 500M")
+        self.text = text
+
+
+def parse(text: int | str) -> int:
+    """The value in billionths, rounded away from zero; raises `NotAQuantity`."""
+    if isinstance(text, int):
+        return text * UNIT
+    match = _PATTERN.match(text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise NotAQuantity(text)
+    sign, whole_digits, fraction, bare_fraction, in_binary, in_decimal, exponent = match.groups()
+    digits = fraction or bare_fraction or ""
+    value: int = int((whole_digits or "") + digits) * _BINARY.get(in_binary, 1)
+    power = 9 - len(digits) + (_DECIMAL[in_decimal] if in_decimal else int(exponent or 0))
+    scale: int = 10 ** abs(power)
+    value = value * scale if power >= 0 else -(-value // scale)
+    return -value if sign == "-" else value
+
+
+def is_quantity(text: int | str) -> bool:
+    """Whether `parse` would succeed."""
+    try:
+        parse(text)
+    except NotAQuantity:
+        return False
+    return True
+
+
+def whole(text: int | str) -> int:
+    """The value rounded up to a whole number, as Kubernetes does when it needs bytes."""
+    return -(-parse(text) // UNIT)
+
+
+def binary(size: int) -> str:
+    """The shortest exact binary form of a number of bytes: 2147483648 -> 2Gi."""
+    for unit, factor in reversed(_BINARY.items()):
+        if size and size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)

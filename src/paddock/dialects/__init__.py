@@ -1,0 +1,1 @@
+"""The five dialects and the core kinds they touch: one folder each, one module per kind. Pure."""

@@ -1,0 +1,39 @@
+"""Which module declares which kind. Modules are named here and loaded when first asked for, because a command that looks
+at one manifest must not pay for all dialects; a test holds this table against the declarations.
+"""
+
+from functools import cache
+from importlib import import_module
+
+from paddock.schema.kind import Kind
+
+DIALECTS = ("kubevirt", "kubermatic", "stakater", "virtrigaud", "vitistack")
+
+# (group, kind) -> module below paddock.dialects; each module has a tuple KINDS.
+_DECLARED_IN: dict[tuple[str, str], str] = {
+    ("infrastructure.stakater.com", "VirtualMachine"): "stakater.virtualmachine",
+}
+
+
+@cache
+def _kinds_of(module: str) -> tuple[Kind, ...]:
+    kinds: tuple[Kind, ...] = import_module(f"paddock.dialects.{module}").KINDS
+    return kinds
+
+
+def find(group: str, kind: str) -> Kind | None:
+    """The declaration of a kind, or None."""
+    module = _DECLARED_IN.get((group, kind))
+    if module is None:
+        return None
+    return next(found for found in _kinds_of(module) if found.group == group and found.kind == kind)
+
+
+def known() -> tuple[tuple[str, str], ...]:
+    """Every (group, kind), without loading any."""
+    return tuple(_DECLARED_IN)
+
+
+def every() -> tuple[Kind, ...]:
+    """All declarations, loaded, in the order of the table."""
+    return tuple(found for group, kind in _DECLARED_IN if (found := find(group, kind)) is not None)

@@ -1,0 +1,1 @@
+"""Stakater's infrastructure API: `infrastructure.stakater.com/v1 VirtualMachine` (docs/spec/stakater.md)."""

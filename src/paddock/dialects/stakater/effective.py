@@ -1,0 +1,29 @@
+"""The defaults of a Stakater machine that depend on other fields, in one place for rules and translation."""
+
+from paddock.dialects.stakater.fields import AdditionalDisk, Firmware, Network, Storage
+
+# What `networks` means when it is not given.
+DEFAULT_NETWORKS = (Network(name="default"),)
+CORE_BINDINGS = ("bridge", "masquerade", "sriov")
+
+
+def network_type(network: Network) -> str:
+    """`multus` when a NetworkAttachmentDefinition is named, else `pod`."""
+    if network.type:
+        return network.type
+    return "multus" if network.multus and network.multus.networkName else "pod"
+
+
+def networks(given: list[Network] | None) -> tuple[Network, ...]:
+    """The networks of the machine; none given means one pod network, an empty list means none."""
+    return DEFAULT_NETWORKS if given is None else tuple(given)
+
+
+def secure_boot(firmware: Firmware) -> bool:
+    """Secure Boot follows EFI unless it is given."""
+    return firmware.efi if firmware.secureBoot is None else firmware.secureBoot
+
+
+def disk_class(disk: AdditionalDisk, storage: Storage) -> str | None:
+    """The StorageClass of an additional disk: its own, else the root disk's, else the cluster's default."""
+    return disk.storageClassName or storage.storageClassName

@@ -1,0 +1,1 @@
+"""What all Kubernetes objects share: metadata, conditions, references, embedded core shapes, losses. Pure."""

@@ -1,0 +1,60 @@
+"""What a round trip lost: every value of an object that its image does not have.
+
+A translation out of the hub (`from_kubevirt`) translates its result forward again and compares: whatever the image lacks is a
+loss, whether or not anybody thought of it. This is how "nothing is dropped silently" is kept without a list of all fields.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from paddock.base import quantity
+from paddock.meta.wire import to_data
+from paddock.schema import shape
+from paddock.schema.field import Object
+from paddock.schema.finding import Path
+
+
+def residue(before: Object, after: Object) -> tuple[tuple[Path, Any], ...]:
+    """The places of `before`, outermost first, whose value `after` does not have. Both are of one class."""
+    return tuple(_compare(shape.shape_of(type(before)), to_data(before), to_data(after), ()))
+
+
+def _compare(place: shape.Shape, before: Any, after: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if before == after:
+        return
+    if isinstance(place, shape.QuantityShape) and after is not None and quantity.parse(before) == quantity.parse(after):
+        return
+    if isinstance(place, shape.ObjectShape) and isinstance(before, dict) and isinstance(after, dict):
+        yield from _compare_objects(place, before, after, path)
+    elif isinstance(place, shape.MapShape) and isinstance(before, dict) and isinstance(after, dict):
+        for key, value in before.items():
+            yield from _compare(place.value, value, after.get(key), (*path, key))
+    elif isinstance(place, shape.ListShape) and isinstance(before, list) and isinstance(after, list):
+        yield from _compare_lists(place, before, after, path)
+    else:
+        yield path, before
+
+
+def _compare_objects(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any], path: Path) -> Iterator[tuple[Path, Any]]:
+    for name, value in before.items():
+        prop = place.properties.get(name)
+        if prop is None:
+            if after.get(name) != value:
+                yield (*path, name), value
+            continue
+        # A default that one side spells out and the other leaves to the reader is no difference.
+        image = after.get(name, None if prop.default is shape.ABSENT else prop.default)
+        yield from _compare(prop.shape, value, image, (*path, name))
+
+
+def _compare_lists(place: shape.ListShape, before: list[Any], after: list[Any], path: Path) -> Iterator[tuple[Path, Any]]:
+    keys = place.field.keys
+    if keys:
+        images = {tuple(entry.get(key) for key in keys): entry for entry in after}
+        for index, entry in enumerate(before):
+            yield from _compare(place.item, entry, images.get(tuple(entry.get(key) for key in keys)), (*path, index))
+    elif isinstance(place.item, shape.ObjectShape) and len(before) == len(after):
+        for index, (entry, image) in enumerate(zip(before, after, strict=True)):
+            yield from _compare(place.item, entry, image, (*path, index))
+    else:
+        yield path, before

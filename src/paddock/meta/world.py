@@ -1,0 +1,38 @@
+"""The objects that a pure translation may look at.
+
+A translator never fetches: whoever calls it (a command with the documents of its input, a controller with its caches) hands
+over everything that can be referred to. What is not in the world does not exist, and the translator says what it then does.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from paddock.meta.objects import Resource
+
+T = TypeVar("T", bound=Resource)
+DEFAULT_NAMESPACE = "default"
+
+
+def namespace_of(resource: Resource) -> str:
+    """Where an object lives; manifests may leave the default namespace out."""
+    return resource.metadata.namespace or DEFAULT_NAMESPACE
+
+
+class World:
+    """Objects by class, namespace and name. Objects of cluster scope are found with any namespace."""
+
+    def __init__(self, resources: Iterable[Resource] = ()) -> None:
+        self._found: dict[tuple[type[Resource], str, str], Resource] = {}
+        for resource in resources:
+            self._found[type(resource), namespace_of(resource), resource.metadata.name] = resource
+
+    def get(self, cls: type[T], namespace: str, name: str) -> T | None:
+        """The object of this name, or None."""
+        found = self._found.get((cls, namespace, name))
+        return found if isinstance(found, cls) else None
+
+    def all(self, cls: type[T]) -> Iterator[T]:
+        """Every object of a class, in the order they were handed over."""
+        for resource in self._found.values():
+            if isinstance(resource, cls):
+                yield resource

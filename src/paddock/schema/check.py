@@ -1,0 +1,407 @@
+"""A raw document held against a declaration: every failure in one pass, and the value as it would be stored.
+
+The value returned is pruned, defaulted and has aliases renamed. Where something was wrong it is repaired just enough to
+convert to its class (a value of the wrong type becomes absent, a wrong list entry becomes an empty one), so that the rules
+across fields can still look at everything else and all failures come in one answer. Indices never shift.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from paddock.base import quantity
+from paddock.base.nearest import nearest
+from paddock.schema import finding, shape
+from paddock.schema.field import Field, Object
+from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.formats import FORMATS
+from paddock.schema.scalars import BareWord
+
+UNKNOWN_FIELD = "schema/unknown-field"
+TYPE = "schema/type"
+REQUIRED = "schema/required"
+BOUNDS = "schema/bounds"
+ENUM = "schema/enum"
+FORMAT = "schema/format"
+DUPLICATE = "schema/duplicate"
+BARE_WORD = "yaml/bare-word"
+NOT_HONOURED = "schema/not-honoured"
+DEPRECATED = "schema/deprecated"
+
+# A place is a chain of (outer place, key), so that nothing is built for the many places where nothing is wrong.
+Findings = list[Finding]
+Check = Callable[[Any, Any, Findings], Any]
+_DROP = object()
+
+
+class Checked(NamedTuple):
+    """The value as it would be stored, and everything found on the way."""
+
+    value: dict[str, Any]
+    findings: list[Finding]
+
+
+def check(cls: type[Object], raw: Any) -> Checked:
+    """Hold a document against the class of its kind."""
+    findings: Findings = []
+    value = _checker(shape.shape_of(cls))(raw, None, findings)
+    return Checked({} if value is _DROP else value, findings)
+
+
+def path_of(trail: Any) -> Path:
+    """A chain as a path."""
+    parts: list[str | int] = []
+    while trail is not None:
+        trail, key = trail
+        parts.append(key)
+    return tuple(reversed(parts))
+
+
+def settle(value: Any) -> Any:
+    """Bare words in a place without a declaration become what kubectl reads: booleans."""
+    if isinstance(value, BareWord):
+        return value.as_bool()
+    if isinstance(value, dict):
+        return {key: settle(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [settle(member) for member in value]
+    return value
+
+
+def _checker(place: shape.Shape) -> Check:
+    made: Check | None = place.__dict__.get("checker")
+    if made is None:
+        made = place.__dict__["checker"] = _MAKERS[type(place)](place)
+    return made
+
+
+def _wrong_type(trail: Any, raw: Any, wanted: str, field: Field) -> Finding:
+    if field.secret:
+        return Finding(path=path_of(trail), message=f"Invalid value: must be {wanted}", rule=TYPE, cause=Cause.TYPE_INVALID)
+    hint = ""
+    if isinstance(raw, BareWord):
+        hint = f'; kubectl reads a bare {raw} as a boolean, quote it: "{raw}"'
+    elif wanted == "a string" and isinstance(raw, int | float):
+        hint = f'; quote it: "{finding.show(raw)}"'
+    message = f"Invalid value: {finding.show(raw)}: must be {wanted}{hint}"
+    return Finding(path=path_of(trail), message=message, rule=TYPE, cause=Cause.TYPE_INVALID)
+
+
+def _bad(trail: Any, raw: Any, why: str, rule: str, field: Field) -> Finding:
+    path = path_of(trail)
+    return finding.secret_invalid(path, why, rule) if field.secret else finding.invalid(path, raw, why, rule)
+
+
+def _make_string(place: shape.Shape) -> Check:
+    field = place.field
+    pattern = re.compile(field.pattern) if field.pattern else None
+    form = FORMATS[field.format] if field.format else None
+
+    def check_string(raw: Any, trail: Any, out: Findings) -> Any:
+        if not isinstance(raw, str) or (isinstance(raw, BareWord) and raw not in field.enum):
+            out.append(_wrong_type(trail, raw, "a string", field))
+            return _DROP
+        if isinstance(raw, BareWord):
+            text = f'a bare {raw} is a boolean to kubectl; write "{raw}" so that every tool reads the same'
+            out.append(finding.warning(path_of(trail), text, BARE_WORD))
+            raw = str(raw)
+        if raw == "" and field.empty_is_unset:
+            return _DROP
+        if field.enum and raw not in field.enum:
+            out.append(finding.unsupported(path_of(trail), raw, field.enum, ENUM, field.hints.get(raw, "")))
+        if field.max_length is not None and len(raw) > field.max_length:
+            out.append(finding.too_long(path_of(trail), field.max_length, BOUNDS))
+        if field.min_length is not None and len(raw) < field.min_length:
+            why = "must not be empty" if field.min_length == 1 else f"must be at least {field.min_length} characters"
+            out.append(_bad(trail, raw, why, BOUNDS, field))
+        elif pattern is not None and pattern.search(raw) is None:
+            out.append(_bad(trail, raw, field.message or f"must match {field.pattern}", FORMAT, field))
+        elif form is not None and not form.accepts(raw):
+            out.append(_bad(trail, raw, field.message or form.message, FORMAT, field))
+        return raw
+
+    return check_string
+
+
+def bounds_text(field: Field) -> str:
+    """The sentence for a number outside its bounds."""
+    if field.ge is not None and field.le is not None:
+        return f"must be between {field.ge} and {field.le}, inclusive"
+    if field.ge is not None:
+        return f"must be greater than or equal to {field.ge}"
+    return f"must be less than or equal to {field.le}"
+
+
+def _make_integer(place: shape.Shape) -> Check:
+    field = place.field
+    widest = 2 ** (field.bits - 1)
+
+    def check_integer(raw: Any, trail: Any, out: Findings) -> Any:
+        if type(raw) is float and raw.is_integer() and abs(raw) < 2**53:
+            raw = int(raw)
+        if type(raw) is not int:
+            out.append(_wrong_type(trail, raw, "an integer", field))
+            return _DROP
+        if (field.ge is not None and raw < field.ge) or (field.le is not None and raw > field.le):
+            out.append(_bad(trail, raw, bounds_text(field), BOUNDS, field))
+        if not -widest <= raw < widest:
+            out.append(_bad(trail, raw, f"must fit into {field.bits} bits", BOUNDS, field))
+            return _DROP
+        return raw
+
+    return check_integer
+
+
+def _make_number(place: shape.Shape) -> Check:
+    field = place.field
+
+    def check_number(raw: Any, trail: Any, out: Findings) -> Any:
+        if type(raw) not in (int, float) or raw != raw or raw in (float("inf"), float("-inf")):
+            out.append(_wrong_type(trail, str(raw) if type(raw) is float else raw, "a number", field))
+            return _DROP
+        if (field.ge is not None and raw < field.ge) or (field.le is not None and raw > field.le):
+            out.append(_bad(trail, raw, bounds_text(field), BOUNDS, field))
+        return raw
+
+    return check_number
+
+
+def _make_boolean(place: shape.Shape) -> Check:
+    def check_boolean(raw: Any, trail: Any, out: Findings) -> Any:
+        if isinstance(raw, BareWord):
+            return raw.as_bool()
+        if type(raw) is not bool:
+            out.append(_wrong_type(trail, raw, "a boolean", place.field))
+            return _DROP
+        return raw
+
+    return check_boolean
+
+
+def _make_quantity(place: shape.Shape) -> Check:
+    field = place.field
+    least = quantity.parse(field.at_least) if field.at_least else None
+
+    def check_quantity(raw: Any, trail: Any, out: Findings) -> Any:
+        if type(raw) is not int and (not isinstance(raw, str) or isinstance(raw, BareWord)):
+            out.append(_wrong_type(trail, raw, "a quantity: a whole number or a string such as 10Gi", field))
+            return _DROP
+        if raw == "" and field.empty_is_unset:
+            return _DROP
+        try:
+            value = quantity.parse(raw)
+        except quantity.NotAQuantity:
+            out.append(_bad(trail, raw, "not a Kubernetes quantity", FORMAT, field))
+            return _DROP
+        if field.positive and value <= 0:
+            out.append(_bad(trail, raw, "must be greater than 0", BOUNDS, field))
+        elif least is not None and value < least:
+            out.append(_bad(trail, raw, f"must be at least {field.at_least}", BOUNDS, field))
+        if field.whole and value % quantity.UNIT:
+            out.append(_bad(trail, raw, "must be a whole number of bytes", BOUNDS, field))
+        return raw
+
+    return check_quantity
+
+
+def _make_int_or_string(place: shape.Shape) -> Check:
+    text = _make_string(place)
+    number = _make_integer(place)
+
+    def check_int_or_string(raw: Any, trail: Any, out: Findings) -> Any:
+        if isinstance(raw, str) and not isinstance(raw, BareWord):
+            return text(raw, trail, out)
+        if type(raw) is int:
+            return number(raw, trail, out)
+        out.append(_wrong_type(trail, raw, "an integer or a string", place.field))
+        return _DROP
+
+    return check_int_or_string
+
+
+def _make_any(place: shape.Shape) -> Check:
+    def check_any(raw: Any, trail: Any, out: Findings) -> Any:
+        if place.json_type == "object" and not isinstance(raw, dict):
+            out.append(_wrong_type(trail, raw, "an object", place.field))
+            return _DROP
+        return settle(raw)
+
+    return check_any
+
+
+_EMPTY = {"object": dict, "array": list, "string": str, "integer": int, "number": int, "boolean": bool}
+
+
+def _empty_of(place: shape.Shape) -> Any:
+    """What stands in for a list entry of the wrong type, so that the others keep their index."""
+    return _EMPTY[place.json_type]() if place.json_type else "0"
+
+
+def _make_list(place: shape.Shape) -> Check:
+    assert isinstance(place, shape.ListShape)
+    field, item = place.field, _checker(place.item)
+
+    def check_list(raw: Any, trail: Any, out: Findings) -> Any:
+        if not isinstance(raw, list):
+            out.append(_wrong_type(trail, raw, "a list", field))
+            return _DROP
+        if field.max_items is not None and len(raw) > field.max_items:
+            out.append(finding.too_many(path_of(trail), len(raw), field.max_items, BOUNDS))
+        if field.min_items is not None and len(raw) < field.min_items:
+            items = "item" if field.min_items == 1 else "items"
+            out.append(finding.invalid(path_of(trail), raw, f"must have at least {field.min_items} {items}", BOUNDS))
+        made = []
+        for index, entry in enumerate(raw):
+            value = item(entry, (trail, index), out)
+            made.append(_empty_of(place.item) if value is _DROP else value)
+        if field.keys or field.unique:
+            _find_duplicates(field, made, trail, out)
+        return made
+
+    return check_list
+
+
+def _find_duplicates(field: Field, made: list[Any], trail: Any, out: Findings) -> None:
+    """Entries of a set, or of a list with keys, that stand twice. Missing keys are somebody else's finding."""
+    seen = set()
+    for index, entry in enumerate(made):
+        keys = tuple(entry.get(key) for key in field.keys) if field.keys and isinstance(entry, dict) else entry
+        if isinstance(keys, dict | list) or (field.keys and not any(keys)):
+            continue
+        if keys in seen:
+            place = ((trail, index), field.keys[0]) if len(field.keys) == 1 else (trail, index)
+            value = keys[0] if len(field.keys) == 1 else dict(zip(field.keys, keys, strict=True)) if field.keys else entry
+            out.append(finding.duplicate(path_of(place), value, DUPLICATE))
+        seen.add(keys)
+
+
+def _make_map(place: shape.Shape) -> Check:
+    assert isinstance(place, shape.MapShape)
+    field, member = place.field, _checker(place.value)
+    form = FORMATS[field.key_format] if field.key_format else None
+
+    def check_map(raw: Any, trail: Any, out: Findings) -> Any:
+        if not isinstance(raw, dict):
+            out.append(_wrong_type(trail, raw, "an object", field))
+            return _DROP
+        if field.max_items is not None and len(raw) > field.max_items:
+            out.append(finding.too_many(path_of(trail), len(raw), field.max_items, BOUNDS))
+        made = {}
+        for key, entry in raw.items():
+            if form is not None and not form.accepts(key):
+                out.append(finding.invalid(path_of((trail, key)), key, form.message, FORMAT))
+            if entry is None:
+                out.append(_wrong_type((trail, key), None, _MAP_VALUES.get(place.value.json_type, "given"), field))
+                continue
+            value = member(entry, (trail, key), out)
+            if value is not _DROP:
+                made[key] = value
+        return made
+
+    return check_map
+
+
+_MAP_VALUES = {
+    "string": "a string",
+    "integer": "an integer",
+    "object": "an object",
+    "array": "a list",
+    "boolean": "a boolean",
+}
+
+
+class _ObjectCheck:
+    """The compiled check of one class. Members are compiled when a document first reaches the object."""
+
+    def __init__(self, place: shape.ObjectShape) -> None:
+        self.place = place
+        self.index: dict[str, tuple[Check, Field]] = {}
+
+    def __call__(self, raw: Any, trail: Any, out: Findings) -> Any:
+        if not isinstance(raw, dict):
+            out.append(_wrong_type(trail, raw, "an object", self.place.field))
+            return _DROP
+        if not self.index:
+            self.index = {name: (_lazily(prop.shape), prop.field) for name, prop in self.place.properties.items()}
+        made: dict[str, Any] = {}
+        for name, entry in raw.items():
+            if name not in self.index:
+                self._stranger(name, entry, made, trail, out)
+            elif entry is not None or self.index[name][1].nullable:
+                self._member(name, entry, made, trail, out)
+        self._absent(raw, made, trail, out)
+        return made
+
+    def _member(self, name: str, entry: Any, made: dict[str, Any], trail: Any, out: Findings) -> None:
+        checker, field = self.index[name]
+        value = None if entry is None else checker(entry, (trail, name), out)
+        if value is _DROP:
+            return
+        if field.not_honoured:
+            out.append(finding.note(path_of((trail, name)), f"accepted and kept, not honoured: {field.not_honoured}", NOT_HONOURED))
+        if field.deprecated:
+            out.append(finding.warning(path_of((trail, name)), f"deprecated: {field.deprecated}", DEPRECATED))
+        made[name] = value
+
+    def _stranger(self, name: str, entry: Any, made: dict[str, Any], trail: Any, out: Findings) -> None:
+        """A member that is not declared: another name of one that is, kept in an open object, or unknown."""
+        canonical = self.place.aliases.get(name)
+        if canonical is not None:
+            if entry is not None and canonical not in made:
+                self._member(canonical, entry, made, trail, out)
+            return
+        if self.place.open:
+            made[name] = settle(entry)
+            return
+        path = path_of((trail, name))
+        hint = self.place.cls.STRANGERS.get(name, "")
+        if not hint:
+            meant = nearest(name, self.index)
+            hint = f'did you mean "{meant}"?' if meant else ""
+        text = f'unknown field "{finding.format_path(path)}"'
+        out.append(Finding(path=path, message=f"{text}; {hint}" if hint else text, rule=UNKNOWN_FIELD))
+
+    def _absent(self, raw: dict[str, Any], made: dict[str, Any], trail: Any, out: Findings) -> None:
+        """What a document leaves out: required members, and defaults."""
+        for name, prop in self.place.properties.items():
+            if name in made:
+                continue
+            checker, field = self.index[name]
+            if field.required:
+                if raw.get(name) is None or field.empty_is_unset:
+                    out.append(finding.required(path_of((trail, name)), REQUIRED, field.needed))
+            elif prop.default is not shape.ABSENT:
+                value = checker(prop.default, (trail, name), out)
+                if value is not _DROP:
+                    made[name] = value
+
+
+def _make_object(place: shape.Shape) -> Check:
+    assert isinstance(place, shape.ObjectShape)
+    return _ObjectCheck(place)
+
+
+def _lazily(place: shape.Shape) -> Check:
+    """Objects are compiled when a document first reaches them: most of a large kind is never visited."""
+    if not isinstance(place, shape.ObjectShape | shape.ListShape | shape.MapShape):
+        return _checker(place)
+
+    def first(raw: Any, trail: Any, out: Findings) -> Any:
+        return _checker(place)(raw, trail, out)
+
+    return first
+
+
+_MAKERS: dict[type[shape.Shape], Callable[[shape.Shape], Check]] = {
+    shape.StringShape: _make_string,
+    shape.TimeShape: _make_string,
+    shape.IntegerShape: _make_integer,
+    shape.NumberShape: _make_number,
+    shape.BooleanShape: _make_boolean,
+    shape.QuantityShape: _make_quantity,
+    shape.IntOrStringShape: _make_int_or_string,
+    shape.AnyShape: _make_any,
+    shape.ListShape: _make_list,
+    shape.MapShape: _make_map,
+    shape.ObjectShape: _make_object,
+}

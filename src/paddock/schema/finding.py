@@ -1,0 +1,121 @@
+"""What a check has to say about one place of an object.
+
+A finding carries the place as a path, the Kubernetes cause type and a message in the API's own form
+(`Invalid value: "x": must be ...`), so that the API server, the offline commands and the controllers all say the same words.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+Path = tuple[str | int, ...]
+
+
+class Severity(StrEnum):
+    """How much a finding weighs: an error refuses the object, a warning is a `Warning:` header, a note is only information."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Cause(StrEnum):
+    """The cause types of a Kubernetes `Status`, as clients match on them."""
+
+    NOT_FOUND = "FieldValueNotFound"
+    REQUIRED = "FieldValueRequired"
+    DUPLICATE = "FieldValueDuplicate"
+    INVALID = "FieldValueInvalid"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    FORBIDDEN = "FieldValueForbidden"
+    TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
+    TYPE_INVALID = "FieldValueTypeInvalid"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing found at one place. `rule` is the stable id that documentation and tests name."""
+
+    path: Path
+    message: str
+    rule: str
+    cause: Cause = Cause.INVALID
+    severity: Severity = Severity.ERROR
+
+    @property
+    def field(self) -> str:
+        """The path as Kubernetes writes it."""
+        return format_path(self.path)
+
+
+def format_path(path: Iterable[str | int]) -> str:
+    """`("spec", "disks", 0, "name")` -> `spec.disks[0].name`; keys that are not plain words stand in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int) or (text and ("." in part or "/" in part or not part)):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def show(value: Any) -> str:
+    """A value as a message shows it: JSON, cut when long."""
+    text = msgspec.json.encode(value, enc_hook=str).decode(errors="replace")
+    return text if len(text) <= 120 else text[:100] + "..." + text[-1]
+
+
+def invalid(path: Path, value: Any, why: str, rule: str) -> Finding:
+    """A value that breaks a rule."""
+    return Finding(path=path, message=f"Invalid value: {show(value)}: {why}", rule=rule)
+
+
+def secret_invalid(path: Path, why: str, rule: str) -> Finding:
+    """A value that breaks a rule and must not be repeated to anybody."""
+    return Finding(path=path, message=f"Invalid value: {why}", rule=rule)
+
+
+def required(path: Path, rule: str, why: str = "") -> Finding:
+    """A value that has to be there."""
+    return Finding(path=path, message=f"Required value: {why}" if why else "Required value", rule=rule, cause=Cause.REQUIRED)
+
+
+def unsupported(path: Path, value: Any, supported: Iterable[str], rule: str, hint: str = "") -> Finding:
+    """A value outside a closed set."""
+    known = ", ".join(f'"{word}"' for word in supported)
+    text = f"Unsupported value: {show(value)}: supported values: {known}"
+    return Finding(path=path, message=f"{text}; {hint}" if hint else text, rule=rule, cause=Cause.NOT_SUPPORTED)
+
+
+def duplicate(path: Path, value: Any, rule: str, why: str = "") -> Finding:
+    """A value that stands twice where it must be unique."""
+    text = f"Duplicate value: {show(value)}"
+    return Finding(path=path, message=f"{text}: {why}" if why else text, rule=rule, cause=Cause.DUPLICATE)
+
+
+def forbidden(path: Path, why: str, rule: str) -> Finding:
+    """A field that may not be given here."""
+    return Finding(path=path, message=f"Forbidden: {why}", rule=rule, cause=Cause.FORBIDDEN)
+
+
+def too_many(path: Path, count: int, most: int, rule: str) -> Finding:
+    """A list with more entries than allowed."""
+    items = "item" if most == 1 else "items"
+    return Finding(path=path, message=f"Too many: {count}: must have at most {most} {items}", rule=rule, cause=Cause.TOO_MANY)
+
+
+def too_long(path: Path, most: int, rule: str, what: str = "characters") -> Finding:
+    """A text with more characters than allowed."""
+    return Finding(path=path, message=f"Too long: must be no more than {most} {what}", rule=rule, cause=Cause.TOO_LONG)
+
+
+def warning(path: Path, message: str, rule: str) -> Finding:
+    """Something that is accepted and that the user should know."""
+    return Finding(path=path, message=message, rule=rule, severity=Severity.WARNING)
+
+
+def note(path: Path, message: str, rule: str) -> Finding:
+    """Information without a judgement."""
+    return Finding(path=path, message=message, rule=rule, severity=Severity.NOTE)

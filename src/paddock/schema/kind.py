@@ -1,0 +1,146 @@
+"""A kind: everything the API, the generators and the commands need to know of it besides its fields."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import msgspec
+
+from paddock.schema.field import Object
+from paddock.schema.finding import Finding
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of `kubectl get`. `path` is a JSONPath without braces; wide columns show with `-o wide` only."""
+
+    name: str
+    path: str
+    type: str = "string"
+    text: str = ""
+    wide: bool = False
+
+
+AGE = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """Where the scale subresource finds its numbers."""
+
+    replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    selector: str = ".status.labelSelector"
+
+
+class Version(msgspec.Struct, frozen=True):
+    """A served version. All versions of a kind have one schema; one is stored."""
+
+    name: str
+    storage: bool = True
+    deprecated: str = ""
+
+
+class Cel(msgspec.Struct, frozen=True):
+    """The form of a rule that a kube-apiserver enforces by itself.
+
+    `at` is the place in the schema (`spec.parameters.networks[]`, list items as `[]`), `field` the place below it that the
+    answer names (`.multus.networkName`).
+    """
+
+    at: str
+    rule: str
+    message: str
+    field: str = ""
+    reason: str = "FieldValueInvalid"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator of Paddock decides about admission. The defaults are the product's."""
+
+    # "embedded": objects run on Paddock's own engine; "cluster": on KubeVirt and CDI, which accept less.
+    target: str = "embedded"
+    max_vcpus: int = 512
+    # VirtRigaud: a network of a VM may come without a reference (the template's own NIC is kept).
+    relaxed_network_ref: bool = False
+    # Kubermatic: a DataVolume may name an `Image` as its source.
+    image_source_ref: bool = False
+    # KubeVirt feature gates that are on.
+    gates: frozenset[str] = frozenset()
+    # Directories of the host that a hostDisk may live in.
+    host_disk_paths: tuple[str, ...] = ()
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A rule across fields of one object: a pure function from the object to what is wrong with it.
+
+    Objects with other errors are passed too: a rule skips what is empty, because the schema has already said so.
+    """
+
+    id: str
+    text: str
+    check: Callable[[Any, Settings], Iterable[Finding]]
+    cel: tuple[Cel, ...] = ()
+
+
+class Transition(msgspec.Struct, frozen=True):
+    """A rule about a change: a pure function from the old and the new object to what is wrong with the change."""
+
+    id: str
+    text: str
+    check: Callable[[Any, Any, Settings], Iterable[Finding]]
+    cel: tuple[Cel, ...] = ()
+
+
+def rule(id: str, *cel: Cel) -> Callable[[Callable[[Any, Settings], Iterable[Finding]]], Rule]:
+    """Make a function a `Rule`; its docstring is the text of the rule."""
+    return lambda check: Rule(id, _text(check), check, cel)
+
+
+def transition(id: str, *cel: Cel) -> Callable[[Callable[[Any, Any, Settings], Iterable[Finding]]], Transition]:
+    """Make a function a `Transition`; its docstring is the text of the rule."""
+    return lambda check: Transition(id, _text(check), check, cel)
+
+
+def _text(function: Callable[..., Any]) -> str:
+    return " ".join((function.__doc__ or "").split())
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of one group."""
+
+    group: str
+    kind: str
+    plural: str
+    cls: type[Object]
+    dialect: str
+    versions: tuple[Version, ...] = (Version("v1"),)
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    namespaced: bool = True
+    columns: tuple[Column, ...] = (AGE,)
+    status: bool = True
+    scale: Scale | None = None
+    rules: tuple[Rule, ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    # A kind that a Kubernetes API server has built in gets no CRD.
+    builtin: bool = False
+    # Only created, never stored (UploadTokenRequest).
+    stored: bool = True
+    # Another (group, kind) whose objects these are, in another form.
+    alias_of: tuple[str, str] | None = None
+
+    LIST_SUFFIX: ClassVar[str] = "List"
+
+    @property
+    def storage_version(self) -> str:
+        """The version objects are stored in."""
+        return next(version.name for version in self.versions if version.storage)
+
+    @property
+    def api_version(self) -> str:
+        """Group and storage version as a manifest writes them."""
+        return f"{self.group}/{self.storage_version}" if self.group else self.storage_version
+
+    @property
+    def text(self) -> str:
+        """What the kind is for."""
+        return " ".join((self.cls.__doc__ or "").split())
