@@ -176,7 +176,5 @@ class Kubectl:
             "KUBECONFIG": str(self.access.kubeconfig),
             "KUBECACHEDIR": str(self.home / "cache"),
         }
-        done = subprocess.run(
-            [str(self.program), *arguments], input=stdin, capture_output=True, text=True, env=environment, timeout=120
-        )
+        done = subprocess.run([str(self.program), *arguments], input=stdin, capture_output=True, text=True, env=environment, timeout=120)
         return Ran(done.returncode, done.stdout, done.stderr)

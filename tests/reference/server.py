@@ -106,6 +106,7 @@ def _start_apiserver(binaries: Binaries, directory: Path, store: str, programs: 
     token = secrets.token_hex(16)
     tokens = directory / "tokens.csv"
     tokens.write_text(f'{token},admin,admin,"system:masters"\n')
+    tokens.chmod(0o600)
     command = [
         str(binaries.kube_apiserver),
         f"--etcd-servers={store}",

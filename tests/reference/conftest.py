@@ -1,0 +1,62 @@
+"""The server that all reference tests share: built once, started once per run, with every generated CRD installed on demand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.reference import crds
+from tests.reference.build import Binaries, ensure
+from tests.reference.client import Api, Kubectl
+from tests.reference.server import Access, running
+
+_logs = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives these tests their mark."""
+    config.addinivalue_line("markers", "reference: asks a real kube-apiserver; needs Go, or an earlier build in the cache")
+
+
+@pytest.fixture(scope="session")
+def binaries(pytestconfig: pytest.Config) -> Binaries:
+    """The programs; the first run on a machine builds them, and says so past pytest's capturing."""
+    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    return ensure(say=terminal.write_line if terminal else print)
+
+
+@pytest.fixture(scope="session")
+def access(binaries: Binaries, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
+    """A running server."""
+    directory = tmp_path_factory.mktemp("oracle")
+    pytestconfig.stash[_logs] = directory
+    with running(binaries, directory) as access:
+        yield access
+
+
+@pytest.fixture(scope="session")
+def api(access: Access) -> Iterator[Api]:
+    """Quick requests to it."""
+    api = Api(access)
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="session")
+def kubectl(binaries: Binaries, access: Access, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """The real kubectl, pointed at it."""
+    return Kubectl(binaries.kubectl, access, tmp_path_factory.mktemp("kubectl"))
+
+
+@pytest.fixture(scope="session")
+def installed(api: Api) -> list[crds.Crd]:
+    """The generated CRDs, installed and served."""
+    found = crds.load()
+    crds.install(api, found)
+    return found
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says where the logs are when something failed."""
+    if _logs in config.stash and (terminalreporter.stats.get("failed") or terminalreporter.stats.get("error")):
+        terminalreporter.write_line(f"logs of etcd and kube-apiserver: {config.stash[_logs]}")
