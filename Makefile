@@ -1,15 +1,68 @@
-# The targets are documented in CONTRIBUTING.md; `make help` lists them.
+# `make help` lists the targets; CONTRIBUTING.md says when to use which.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
 
 PY := .venv/bin/python
+PYTEST := $(PY) -m pytest
+RESULTS := .cache/conformance.json
+UV ?= uv
+
 export PYTHON
 
-.PHONY: help setup
+.PHONY: help setup demo test lint format gen gen-check golden conformance conformance-check bench soak test-reference lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## make .venv from the lock file (quick when nothing changed)
 	@tools/setup.sh
+
+demo: setup ## render one example of each dialect
+	@tools/demo.sh
+
+test: setup ## unit, contract, scenario and architecture tests
+	$(PYTEST) -n auto --conformance-results $(RESULTS)
+
+lint: setup ## format, rules, types, import contracts, size limits
+	$(PY) -m ruff format --check src tests tools
+	$(PY) -m ruff check src tests tools
+	$(PY) -m mypy src tests tools
+	.venv/bin/lint-imports --no-cache --no-logo
+	$(PY) tools/sizes.py
+
+format: setup ## format the code and mend what can be mended
+	$(PY) -m ruff check --fix-only --quiet src tests tools
+	$(PY) -m ruff format src tests tools
+
+gen: setup ## write what is generated from the declarations
+	$(PY) tools/gen.py
+
+gen-check: setup ## fail when a generated file is missing, stale or surplus
+	$(PY) tools/gen.py --check
+
+golden: setup ## rewrite the golden files; read the difference before you commit it
+	$(PYTEST) -n auto --golden-update
+
+conformance: test ## run the tests and write docs/reference/conformance.md
+	$(PY) -m tools.conformance --results $(RESULTS)
+
+conformance-check: setup ## fail when the page is not what the last `make test` gave
+	$(PY) -m tools.conformance --results $(RESULTS) --check
+
+bench: setup ## print the measured figures beside their targets
+	$(PY) tools/bench.py
+
+soak: setup ## property tests with many more examples, and the long tests
+	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak
+
+test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none)
+	$(PYTEST) tests/reference
+
+lock: ## write the lock files anew from pyproject.toml (needs uv)
+	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml -o requirements.lock
+	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group dev -o requirements-dev.lock
+
+clean: ## remove what the other targets made, except generated files that are committed
+	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build

@@ -50,7 +50,19 @@ if ! python=$(pick_python); then
 fi
 
 version=$("$python" -c 'import platform; print(platform.python_version())')
-want=$({ printf '%s %s\n' "$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable))')" "$version"; pwd; cat "$lock" pyproject.toml tools/setup.sh; } | sha256sum | cut -d' ' -f1)
+# What the environment is made of: the interpreter, the place, the lock, and the package's own metadata.
+want=$(
+    {
+        "$python" - <<'END'
+import json, os, sys, tomllib
+with open("pyproject.toml", "rb") as file:
+    metadata = tomllib.load(file)
+print(os.path.realpath(sys.executable), sys.version, json.dumps([metadata["build-system"], metadata["project"]]))
+END
+        pwd
+        cat "$lock" tools/setup.sh
+    } | sha256sum | cut -d' ' -f1
+)
 if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
     exit 0
 fi

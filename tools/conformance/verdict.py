@@ -27,9 +27,7 @@ def decide(
         for item_id in result.items:
             marked.setdefault(item_id, []).append(result)
     return {
-        spec: tuple(
-            _verdict(item, marked.get((spec, item.number), ()), reasons.get((spec, item.number))) for item in items
-        )
+        spec: tuple(_verdict(item, marked.get((spec, item.number), ()), reasons.get((spec, item.number))) for item in items)
         for spec, items in checklists.items()
     }
 

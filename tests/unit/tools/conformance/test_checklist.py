@@ -41,9 +41,7 @@ def test_item_text(spec: str, number: int, text: str) -> None:
 
 
 def test_group_headings_and_figures_are_no_items() -> None:
-    items = parse(
-        "## 9. Checklist\n\n**Seeds**\n1. Equals 2.4; one of 3 gives 2 only. 2. Second.\n\nOther\n3. Third.\n", name="x"
-    )
+    items = parse("## 9. Checklist\n\n**Seeds**\n1. Equals 2.4; one of 3 gives 2 only. 2. Second.\n\nOther\n3. Third.\n", name="x")
     assert [item.text for item in items] == ["Equals 2.4; one of 3 gives 2 only.", "Second.", "Third."]
 
 

@@ -1,0 +1,134 @@
+"""``make bench``: one table of figures, each beside its target.
+
+What is measured is CPU time (user and system) of child processes, not the clock on the wall, because other programs run
+on the same machine. Each figure is the smallest of several runs, and the runs of a figure and of what it is compared with
+take turns, so that a busy moment hits both.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paddock.dialects import catalog
+
+ROOT = Path(__file__).resolve().parent.parent
+PADDOCK = str(Path(sys.executable).parent / "paddock")
+DOCUMENTS = 2000
+COLD_RUNS = 15
+LONG_RUNS = 3
+
+COLD_RATIO_TARGET = 8.0
+VALIDATE_TARGET_MS = 1.5
+RENDER_TARGET_MS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    name: str
+    value: float
+    unit: str
+    target: float
+    reference: str
+
+
+class BenchError(Exception):
+    """A measured command failed, so its figure would mean nothing."""
+
+
+def cpu_seconds(command: Sequence[str], *, accepted: Sequence[int] = (0,)) -> float:
+    """CPU time of one run of the command, with its output thrown away."""
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in accepted:
+            errors.seek(0)
+            raise BenchError(f"{' '.join(command)} ended with {process.returncode}: {errors.read(2000).decode(errors='replace')}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def take_turns(commands: Mapping[str, Sequence[str]], *, runs: int) -> dict[str, float]:
+    """The smallest CPU time of each command; the first round only warms the disk cache."""
+    rounds = [{name: cpu_seconds(command) for name, command in commands.items()} for _ in range(runs + 1)]
+    return {name: min(taken[name] for taken in rounds[1:]) for name in commands}
+
+
+def example_documents() -> list[dict[str, Any]]:
+    """The shipped examples of all dialects."""
+    text = subprocess.run([PADDOCK, "examples"], check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout
+    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
+
+
+def many(documents: Sequence[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
+    """The documents over and over, each round in a namespace of its own, so that references stay whole."""
+    for number in range(count):
+        round_number, place = divmod(number, len(documents))
+        document = documents[place]
+        metadata = dict(document["metadata"])
+        if _is_namespaced(document):
+            metadata["namespace"] = f"{metadata.get('namespace', 'bench')}-{round_number}"
+        else:
+            metadata["name"] = f"{metadata['name']}-{round_number}"
+        yield {**document, "metadata": metadata}
+
+
+def _is_namespaced(document: Mapping[str, Any]) -> bool:
+    group, _, _ = str(document["apiVersion"]).rpartition("/")
+    kind = catalog.find(group, document["kind"])
+    return kind is None or kind.namespaced
+
+
+def measure(folder: Path) -> list[Figure]:
+    documents = example_documents()
+    one, mixed = folder / "one.yaml", folder / "mixed.yaml"
+    one.write_text(yaml.dump(next(d for d in documents if d["kind"] == "VirtualMachine"), Dumper=yaml.CSafeDumper))
+    mixed.write_text(yaml.dump_all(many(documents, DOCUMENTS), Dumper=yaml.CSafeDumper))
+    cold = take_turns(
+        {
+            "import": [sys.executable, "-c", "import json"],
+            "validate": [PADDOCK, "validate", "-f", str(one)],
+            "render": [PADDOCK, "render", "-f", str(one)],
+        },
+        runs=COLD_RUNS,
+    )
+    long = take_turns({verb: [PADDOCK, verb, "-f", str(mixed)] for verb in ("validate", "render")}, runs=LONG_RUNS)
+    each = {verb: (long[verb] - cold[verb]) / (DOCUMENTS - 1) * 1000 for verb in long}
+    base = f"{cold['import'] * 1000:.1f} ms: python -c 'import json'"
+    size = f"{DOCUMENTS} mixed documents, {mixed.stat().st_size / 1e6:.1f} MB, less the cold run"
+    return [
+        Figure("validate, one manifest, cold", cold["validate"] / cold["import"], "x", COLD_RATIO_TARGET, base),
+        Figure("validate, per document", each["validate"], "ms", VALIDATE_TARGET_MS, size),
+        Figure("render, per document", each["render"], "ms", RENDER_TARGET_MS, size),
+    ]
+
+
+def table(figures: Sequence[Figure]) -> str:
+    rows = [("figure (CPU time)", "value", "target", "", "reference")]
+    for figure in figures:
+        verdict = "met" if figure.value <= figure.target else "MISSED"
+        value, target = f"{figure.value:.2f} {figure.unit}", f"<= {figure.target:g} {figure.unit}"
+        rows.append((figure.name, value, target, verdict, figure.reference))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="paddock-bench-") as folder:
+        try:
+            figures = measure(Path(folder))
+        except BenchError as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 1
+    print(table(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Writes everything that is generated from the declarations: ``make gen``; with ``--check`` it only says what is stale.
+
+A target owns a folder: it gives each file's text, and a file that it no longer gives is removed. Files of that folder
+that somebody else writes are named in ``foreign``.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``produce`` gives path below ``folder`` -> text, the same for the same declarations."""
+
+    folder: str
+    produce: Callable[[], Mapping[str, str]]
+    foreign: frozenset[str] = frozenset()
+
+
+class State(StrEnum):
+    MISSING = "missing"
+    STALE = "stale"
+    SURPLUS = "surplus"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """``text`` is what the file should hold, or None when it should not be there."""
+
+    path: Path
+    state: State
+    text: str | None
+
+
+TARGETS: Sequence[Target] = ()
+
+
+def differences(root: Path, targets: Sequence[Target]) -> Iterator[Difference]:
+    for target in targets:
+        folder = root / target.folder
+        wanted = {folder / name: text for name, text in target.produce().items()}
+        for path, text in sorted(wanted.items()):
+            if not path.exists():
+                yield Difference(path, State.MISSING, text)
+            elif path.read_bytes() != text.encode():
+                yield Difference(path, State.STALE, text)
+        present = (path for path in folder.rglob("*") if path.is_file())
+        for path in sorted(present):
+            if path not in wanted and path.relative_to(folder).as_posix() not in target.foreign:
+                yield Difference(path, State.SURPLUS, None)
+
+
+def settle(difference: Difference) -> None:
+    if difference.text is None:
+        difference.path.unlink()
+        return
+    difference.path.parent.mkdir(parents=True, exist_ok=True)
+    difference.path.write_bytes(difference.text.encode())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tools/gen.py", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not as generated")
+    options = parser.parse_args(arguments)
+    found = list(differences(ROOT, TARGETS))
+    for difference in found:
+        print(f"gen: {difference.state}: {difference.path.relative_to(ROOT)}")
+        if not options.check:
+            settle(difference)
+    if found and options.check:
+        print("gen: `make gen` puts this right; commit what it writes")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
