@@ -1,6 +1,7 @@
 """The way of one document through its declaration: kind, schema, conversion, rules. Everything wrong with it in one answer."""
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -38,14 +39,22 @@ def split_api_version(api_version: Any) -> tuple[str, str]:
     return group, version
 
 
-def admit(raw: dict[str, Any], settings: Settings) -> Admission:
+class FieldValidation(StrEnum):
+    """What becomes of unknown fields: the `fieldValidation` of an API request. They are pruned in every case."""
+
+    STRICT = "Strict"
+    WARN = "Warn"
+    IGNORE = "Ignore"
+
+
+def admit(raw: dict[str, Any], settings: Settings, unknown: FieldValidation = FieldValidation.STRICT) -> Admission:
     """Hold a new object against everything that is declared of its kind."""
     kind, wrong = identify(raw)
     if kind is None:
         return Admission(None, None, raw, tuple(wrong))
     checked = schema_check.check(kind.cls, raw)
     value = from_data(checked.value, kind.cls)
-    findings = [*wrong, *checked.findings, *_name(checked.value)]
+    findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
     for rule in kind.rules:
         findings.extend(rule.check(value, settings))
     return Admission(kind, value, checked.value, tuple(findings))
@@ -74,6 +83,14 @@ def identify(raw: dict[str, Any]) -> tuple[Kind | None, list[Finding]]:
         return kind, list(_deprecated(kind, version))
     served = [f"{group}/{each.name}" if group else each.name for each in kind.versions]
     return kind, [finding.unsupported(("apiVersion",), raw["apiVersion"], served, KIND)]
+
+
+def _weigh_unknown(findings: list[Finding], unknown: FieldValidation) -> Iterator[Finding]:
+    for found in findings:
+        if found.rule != schema_check.UNKNOWN_FIELD or unknown is FieldValidation.STRICT:
+            yield found
+        elif unknown is FieldValidation.WARN:
+            yield msgspec.structs.replace(found, severity=Severity.WARNING)
 
 
 def _deprecated(kind: Kind, version: str) -> Iterator[Finding]:

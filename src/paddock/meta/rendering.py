@@ -8,6 +8,8 @@ class Rendering(msgspec.Struct, frozen=True, kw_only=True):
 
     # value of the label app.kubernetes.io/managed-by
     product: str = "paddock"
+    # of the machines, where an object does not say it
+    architecture: str = "amd64"
     # keep a dialect's literal output where our default departs from it (`render --target seed`)
     literal: bool = False
     # the StorageClass that "default" stands for, when it is known

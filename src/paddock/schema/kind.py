@@ -58,6 +58,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # "embedded": objects run on Paddock's own engine; "cluster": on KubeVirt and CDI, which accept less.
     target: str = "embedded"
     max_vcpus: int = 512
+    # of the machines, where an object does not say it
+    architecture: str = "amd64"
     # VirtRigaud: a network of a VM may come without a reference (the template's own NIC is kept).
     relaxed_network_ref: bool = False
     # Kubermatic: a DataVolume may name an `Image` as its source.

@@ -19,8 +19,10 @@ def networks(given: list[Network] | None) -> tuple[Network, ...]:
     return DEFAULT_NETWORKS if given is None else tuple(given)
 
 
-def secure_boot(firmware: Firmware) -> bool:
-    """Secure Boot follows EFI unless it is given."""
+def secure_boot(firmware: Firmware, architecture: str) -> bool:
+    """Secure Boot follows EFI unless it is given; arm64 has none."""
+    if architecture == "arm64":
+        return False
     return firmware.efi if firmware.secureBoot is None else firmware.secureBoot
 
 

@@ -184,7 +184,7 @@ def multus_fits(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
     "stakater/binding",
     Cel(
         f"{_P}.networks[]",
-        "self.bindingName != 'masquerade' || (has(self.type) ? self.type != 'multus' : !(has(self.multus) && has(self.multus.networkName)))",
+        "self.bindingName != 'masquerade' || (has(self.type) ? self.type == 'pod' : !(has(self.multus) && has(self.multus.networkName)))",
         "masquerade works only on the pod network",
         ".bindingName",
     ),
@@ -268,11 +268,14 @@ def somebody_can_log_in(vm: "VirtualMachine", settings: Settings) -> Iterator[Fi
     ),
 )
 def secure_boot_needs_efi(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
-    """Secure Boot asked for explicitly needs EFI."""
+    """Secure Boot asked for explicitly needs EFI, and a processor that has it."""
     firmware = _parameters(vm).firmware
+    path = (*PARAMETERS, "firmware", "secureBoot")
     if firmware.secureBoot and not firmware.efi:
         why = "Secure Boot needs EFI (firmware.efi) and SMM"
-        yield finding.invalid((*PARAMETERS, "firmware", "secureBoot"), True, why, "stakater/secure-boot")
+        yield finding.invalid(path, True, why, "stakater/secure-boot")
+    if firmware.secureBoot and settings.architecture == "arm64":
+        yield finding.invalid(path, True, "not supported on arm64", "stakater/secure-boot")
 
 
 @rule(
@@ -302,10 +305,17 @@ _IMMUTABLE = "field is immutable"
 
 @transition(
     "stakater/immutable",
-    Cel(f"{_P}.dataSource", "self == oldSelf", _IMMUTABLE),
+    Cel(
+        "",
+        "!has(oldSelf.status) || !has(oldSelf.status.vm) || self.spec.parameters.dataSource == oldSelf.spec.parameters.dataSource",
+        _IMMUTABLE,
+        ".spec.parameters.dataSource",
+    ),
 )
 def data_stays(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
-    """Fields that would mean other data cannot change once the machine exists."""
+    """Fields that would mean other data cannot change once the generated machine exists."""
+    if old.status is None or old.status.vm is None:
+        return
     before, after = _parameters(old), _parameters(new)
     for key in ("name", "namespace"):
         if getattr(before.dataSource, key) != getattr(after.dataSource, key):
