@@ -57,8 +57,8 @@ REFUSED = (
         )
     ]
     + [
-        pytest.param(parameters, field, words, id=id, marks=pytest.mark.spec("stakater", *items))
-        for id, items, parameters, field, words in (
+        pytest.param(parameters, field, words, id=case, marks=pytest.mark.spec("stakater", *items))
+        for case, items, parameters, field, words in (
             ("disk without name", (11,), {"additionalDisks": [{"size": "1Gi"}]}, "additionalDisks[0].name", "Required value"),
             ("disk without size", (12,), {"additionalDisks": [{"name": "a"}]}, "additionalDisks[0].size", "Required value"),
             (
@@ -174,8 +174,8 @@ REFUSED = (
         )
     ]
     + [
-        pytest.param(parameters, field, words, id=id)
-        for id, parameters, field, words in (
+        pytest.param(parameters, field, words, id=case)
+        for case, parameters, field, words in (
             ("too many vcpus", {"cpu": {"cores": 64, "sockets": 64}}, "cpu", "4096 vCPUs exceeds the limit 512"),
             ("no memory", {"memory": {"guest": "512Ki"}}, "memory.guest", "must be at least 1Mi"),
             (
@@ -240,8 +240,8 @@ def test_refused_at_its_place(parameters: dict[str, Any], field: str, words: str
 
 
 ACCEPTED = [
-    pytest.param(parameters, id=id, marks=pytest.mark.spec("stakater", *items))
-    for id, items, parameters in (
+    pytest.param(parameters, id=case, marks=pytest.mark.spec("stakater", *items))
+    for case, items, parameters in (
         ("decimal size", (8,), {"storage": {"size": "30G"}}),
         ("fractional size", (8,), {"storage": {"size": "1.5Gi"}}),
         ("plain bytes", (8,), {"storage": {"size": "32212254720"}}),
