@@ -11,11 +11,11 @@ NO_TEST = "no test yet"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``tests`` are the proving tests when ``met``, with their number of cases; else ``reason`` says why not."""
+    """``tests`` are the proving test functions when ``met``; else ``reason`` says why not."""
 
     item: Item
     met: bool
-    tests: tuple[tuple[str, int], ...] = ()
+    tests: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -41,16 +41,11 @@ def outdated_reasons(verdicts: Mapping[str, Sequence[Verdict]], reasons: Mapping
 def _verdict(item: Item, results: Sequence[TestResult], reason: str | None) -> Verdict:
     broken = sorted({(result.outcome, _function(result.node)) for result in results if result.outcome != "passed"})
     if results and not broken:
-        return Verdict(item, met=True, tests=_count(results))
+        return Verdict(item, met=True, tests=tuple(sorted({_function(result.node) for result in results})))
     why = "; ".join(f"`{function}` {outcome}" for outcome, function in broken)
     return Verdict(item, met=False, reason="; ".join(part for part in (reason, why) if part) or NO_TEST)
 
 
-def _count(results: Sequence[TestResult]) -> tuple[tuple[str, int], ...]:
-    functions = [_function(result.node) for result in results]
-    return tuple((function, functions.count(function)) for function in sorted(set(functions)))
-
-
 def _function(node: str) -> str:
-    """The test function's id, without the case in brackets."""
+    """The test function's id: with its cases, the page would change whenever a table gets a row."""
     return node.partition("[")[0]

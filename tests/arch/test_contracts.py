@@ -1,0 +1,207 @@
+"""The import contracts: that ``.importlinter`` says what the rules demand for the folders there are, and that each bites.
+
+The rules stand here once more in full, also for layers that have no folder yet, because import-linter cannot name a module
+that does not exist. Whoever adds a folder is told by these tests which line the file still needs.
+"""
+
+import configparser
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CODE = ROOT / "src" / "paddock"
+
+LAYERS = (
+    "app",
+    "cli | web",
+    "apiserver | controllers | drivers",
+    "contract | translate | plan | runtime",
+    "client | dialects | store | engine",
+    "meta",
+    "schema",
+    "base",
+)
+
+PURE = ("schema", "meta", "dialects", "translate", "plan")
+EFFECTS = frozenset({"asyncio", "random", "socket", "sqlite3", "subprocess", "time"})
+
+# What a layer may not import although the layers alone would let it.
+FORBIDDEN = {
+    "cli": "apiserver contract controllers drivers engine runtime store",
+    "web": "apiserver contract controllers drivers engine plan runtime store translate",
+    "drivers": "client dialects plan runtime translate",
+    "store": "meta schema",
+    "engine": "meta schema",
+}
+
+FAMILIES = ("dialects", "translate", "controllers", "drivers")
+
+
+def contracts() -> configparser.ConfigParser:
+    found = configparser.ConfigParser()
+    found.read(ROOT / ".importlinter")
+    return found
+
+
+def entries(contract: str, key: str) -> frozenset[str]:
+    file = contracts()
+    section = f"importlinter:contract:{contract}"
+    assert file.has_section(section), f".importlinter needs a contract {contract!r}"
+    return frozenset(line for line in file[section][key].split("\n") if line)
+
+
+def existing() -> frozenset[str]:
+    return frozenset(path.parent.name for path in CODE.glob("*/__init__.py"))
+
+
+def modules(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(f"paddock.{name}" for name in names)
+
+
+def test_layers() -> None:
+    def mark(line: str) -> str:
+        return " | ".join(name if name in existing() else f"({name})" for name in line.split(" | "))
+
+    lines = contracts()["importlinter:contract:layers"]["layers"].split("\n")
+    assert [line for line in lines if line] == [mark(line) for line in LAYERS]
+    assert contracts()["importlinter:contract:layers"].getboolean("exhaustive")
+
+
+def test_cycles_are_looked_for_from_the_root() -> None:
+    assert entries("acyclic", "ancestors") == {"paddock"}
+
+
+def test_pure_layers() -> None:
+    assert entries("pure", "source_modules") == modules(existing() & set(PURE))
+    assert entries("pure", "forbidden_modules") == EFFECTS
+
+
+@pytest.mark.parametrize("layer", FORBIDDEN)
+def test_forbidden(layer: str) -> None:
+    forbidden = modules(existing() & set(FORBIDDEN[layer].split()))
+    if layer in existing() and forbidden:
+        assert entries(layer, "source_modules") == modules([layer])
+        assert entries(layer, "forbidden_modules") == forbidden
+    else:
+        assert not contracts().has_section(f"importlinter:contract:{layer}")
+
+
+@pytest.mark.parametrize("family", sorted(existing() & set(FAMILIES)))
+def test_members_are_independent(family: str) -> None:
+    assert entries(f"independent-{family}", "modules") == {f"paddock.{family}.*"}
+
+
+class Skeleton:
+    """A package with the real one's layers and made-up members, empty but for planted imports."""
+
+    MEMBERS = ("dialects.alpha", "dialects.kubevirt", "dialects.kubermatic", "translate.alpha", "translate.beta")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("", *existing(), *self.MEMBERS):
+            package = folder / "paddock" / name.replace(".", "/")
+            package.mkdir(parents=True, exist_ok=True)
+            (package / "__init__.py").touch()
+            (package / "it.py").touch()
+        # The container itself has no module beside the layers.
+        (folder / "paddock" / "it.py").unlink()
+        for layer in ("dialects", "translate"):
+            (folder / "paddock" / layer / "it.py").unlink()
+
+    def plant(self, importer: str, line: str) -> None:
+        with (self.folder / "paddock" / f"{importer.replace('.', '/')}.py").open("a") as module:
+            module.write(line + "\n")
+
+    def lint(self) -> tuple[int, str]:
+        program = "from importlinter.cli import lint_imports_command as run; run()"
+        options = ("--no-cache", "--no-logo", "--config", str(ROOT / ".importlinter"))
+        run = subprocess.run(
+            [sys.executable, "-c", program, *options],
+            env={**os.environ, "PYTHONPATH": str(self.folder), "COLUMNS": "200"},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+        )
+        return run.returncode, run.stdout + run.stderr
+
+
+@pytest.fixture
+def skeleton(tmp_path: Path) -> Skeleton:
+    return Skeleton(tmp_path)
+
+
+ALLOWED = (
+    ("dialects.kubermatic.it", "dialects.kubevirt.it"),
+    ("dialects.alpha.it", "schema.it"),
+    ("translate.alpha.it", "dialects.alpha.it"),
+    ("translate.alpha.it", "dialects.kubevirt.it"),
+    ("plan.it", "dialects.alpha.it"),
+    ("cli.it", "translate.alpha.it"),
+    ("cli.it", "plan.it"),
+)
+
+PLANTED = (
+    ("base.it", "schema.it"),
+    ("base.it", "cli.it"),
+    ("schema.it", "meta.it"),
+    ("meta.it", "dialects.alpha.it"),
+    ("dialects.alpha.it", "translate.alpha.it"),
+    ("dialects.alpha.it", "dialects.kubevirt.it"),
+    ("dialects.kubevirt.it", "dialects.kubermatic.it"),
+    ("dialects.kubermatic.it", "dialects.alpha.it"),
+    ("translate.alpha.it", "translate.beta.it"),
+    ("translate.alpha.it", "plan.it"),
+    ("plan.it", "translate.alpha.it"),
+    ("translate.beta.it", "cli.it"),
+    ("cli.it", "store.it"),
+    ("store.it", "meta.it"),
+    ("store.it", "schema.it"),
+)
+
+
+def plant(skeleton: Skeleton, importer: str, imported: str) -> None:
+    package, _, name = imported.rpartition(".")
+    skeleton.plant(importer, f"from paddock.{package} import {name}")
+
+
+def test_what_the_rules_allow_passes(skeleton: Skeleton) -> None:
+    for importer, imported in ALLOWED:
+        plant(skeleton, importer, imported)
+    code, output = skeleton.lint()
+    assert code == 0, output
+
+
+def test_every_planted_import_is_reported(skeleton: Skeleton) -> None:
+    for importer, imported in PLANTED:
+        plant(skeleton, importer, imported)
+    code, output = skeleton.lint()
+    assert code == 1
+    assert [pair for pair in PLANTED if f"paddock.{pair[0]} -> paddock.{pair[1]} (" not in output] == []
+
+
+def test_every_effect_in_every_pure_layer_is_reported(skeleton: Skeleton) -> None:
+    where = [{"dialects": "dialects.alpha", "translate": "translate.beta"}.get(layer, layer) for layer in PURE]
+    planted = [(f"{layer}.it", effect) for layer in where for effect in sorted(EFFECTS)]
+    for importer, effect in planted:
+        skeleton.plant(importer, f"import {effect}")
+    _, output = skeleton.lint()
+    assert [pair for pair in planted if f"paddock.{pair[0]} -> {pair[1]} (" not in output] == []
+
+
+def test_a_cycle_among_siblings_is_reported(skeleton: Skeleton) -> None:
+    (skeleton.folder / "paddock" / "meta" / "other.py").write_text("from paddock.meta import it\n")
+    skeleton.plant("meta.it", "from paddock.meta import other")
+    assert "No cycles are allowed in paddock.meta" in skeleton.lint()[1]
+
+
+def test_a_folder_without_a_layer_is_reported(skeleton: Skeleton) -> None:
+    (skeleton.folder / "paddock" / "extra").mkdir()
+    (skeleton.folder / "paddock" / "extra" / "__init__.py").touch()
+    code, output = skeleton.lint()
+    assert code == 1
+    assert "extra" in output

@@ -1,0 +1,98 @@
+"""The documents tell the truth where a test can see it: links lead somewhere, commands exist, dependencies are explained."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+_CODE = re.compile(r"^(```|~~~).*?^\1[^\n]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+_MAKE = re.compile(r"\bmake ([a-z][a-z-]*)\b")
+_TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
+
+
+def links(text: str) -> Iterator[str]:
+    return (match[1] for match in _LINK.finditer(_CODE.sub("", text)))
+
+
+def anchors(text: str) -> set[str]:
+    """The names that headings get: lower case, punctuation gone, blanks as hyphens."""
+    headings = (match[1] for match in _HEADING.finditer(text))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def broken_links(document: Path, text: str) -> list[str]:
+    return [link for link in links(text) if "://" not in link and not _leads_somewhere(link, document, text)]
+
+
+def _leads_somewhere(link: str, document: Path, text: str) -> bool:
+    place, _, anchor = link.partition("#")
+    target = document.parent / place
+    if not target.exists():
+        return False
+    return not anchor or anchor in anchors(target.read_text(encoding="utf-8") if place else text)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_relative_links_lead_somewhere(document: Path) -> None:
+    assert broken_links(document, document.read_text(encoding="utf-8")) == []
+
+
+def test_broken_links_are_seen() -> None:
+    text = "# A heading\n[a](LICENSE) [b](nowhere.md) [c](#a-heading) [d](#none) [e](https://example.org/x) `[f](code.md)`\n"
+    assert broken_links(ROOT / "README.md", text) == ["nowhere.md", "#none"]
+
+
+def commands_in(text: str) -> set[str]:
+    """What follows `make` in code: a fenced line that begins with it, or a span."""
+    code = "\n".join(match[0] for match in _CODE.finditer(text))
+    return {match[1] for line in code.splitlines() if line.lstrip("`$ ").startswith("make ") for match in _MAKE.finditer(line)}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_the_make_commands_exist(name: str) -> None:
+    targets = set(_TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
+    named = commands_in((ROOT / name).read_text(encoding="utf-8"))
+    assert named, f"{name} names no make command"
+    assert named - targets == set()
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"^step make test\b", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def direct_dependencies() -> list[str]:
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [*metadata["project"]["dependencies"], *metadata["dependency-groups"]["dev"]]
+    return sorted(re.split(r"[^\w.-]", requirement)[0] for requirement in wanted)
+
+
+@pytest.mark.parametrize("name", direct_dependencies())
+def test_each_dependency_is_pinned_and_explained(name: str) -> None:
+    explained = (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| {re.escape(name)} \| \S", explained, re.MULTILINE), f"docs/dev/dependencies.md lacks {name}"
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    assert re.search(rf"^{re.escape(name.lower())}==\S+", lock, re.MULTILINE), f"{name} is not pinned; run `make lock`"
+
+
+def test_no_dependency_is_explained_that_is_gone() -> None:
+    rows = re.findall(r"^\| ([\w.-]+) \|", (ROOT / "docs" / "dev" / "dependencies.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(set(rows) - {"package", "---"} - set(direct_dependencies())) == []
+
+
+def test_the_locks_hold_hashes_and_name_no_place() -> None:
+    for lock in ROOT.glob("requirements*.lock"):
+        text = lock.read_text(encoding="utf-8")
+        pins = re.findall(r"^[a-z0-9.-]+==", text, re.MULTILINE)
+        hashed = re.findall(r"^[a-z0-9.-]+==[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
+        assert pins
+        assert len(pins) == len(hashed)
+        assert "://" not in text
+        assert "index" not in text
