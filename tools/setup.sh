@@ -12,10 +12,13 @@ stamp=$venv/.paddock-setup
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
-recent_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+# prints_ok COMMAND...: the program's own word, because an exit code of 0 alone would let anything pass for a Python.
+prints_ok() { [ "$("$@" 2>/dev/null)" = ok ]; }
 
-# ensurepip is what `python -m venv` needs to put pip into the new environment; Debian ships it apart.
-can_make_venv() { "$1" -c 'import venv, ensurepip' 2>/dev/null; }
+recent_enough() { prints_ok "$1" -c 'import sys; print("ok" if sys.version_info >= (3, 11) else "old")'; }
+
+# ensurepip is what `python -m venv` needs to put pip into the new environment; Debian ships it, and its wheels, apart.
+can_make_venv() { prints_ok "$1" -c 'import venv, ensurepip; ensurepip.version(); print("ok")'; }
 
 pick_python() {
     local name path
