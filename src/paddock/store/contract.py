@@ -1,0 +1,134 @@
+"""What a store promises; every implementation passes the same suite.
+
+A store maps keys to bytes and numbers every write with one global revision: 1, 2, 3, ... without gaps, never used twice, not
+even after a power cut or a restored backup. Writes are *decided* at once, in memory, in the order they are offered, and
+*committed* in groups; only what is committed is seen by readers and followers, and only then is a writer answered.
+
+All calls come from one thread, the one that runs the event loop.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+from paddock.base.errors import Terminal, Transient
+
+
+class Key(NamedTuple):
+    """The place of a value. `collection` is a kind's own name space; `namespace` is empty for cluster-wide objects."""
+
+    collection: str
+    namespace: str
+    name: str
+
+
+class Record(NamedTuple):
+    """A value with the revision of the write that put it there."""
+
+    key: Key
+    revision: int
+    value: bytes
+
+
+class Change(NamedTuple):
+    """One committed write. `value` is the new value, for a deletion the last one; `previous` is what it replaced, if anything."""
+
+    revision: int
+    key: Key
+    value: bytes
+    previous: Record | None
+    deleted: bool
+
+
+class Conflict(Terminal):
+    """The key is not at the revision that the writer expected; 0 stands for "does not exist"."""
+
+    def __init__(self, key: Key, *, expected: int, found: int) -> None:
+        super().__init__(f"{key.collection} {key.name} is at revision {found}, not {expected}", fix="read it again and repeat the change")
+        self.key = key
+        self.expected = expected
+        self.found = found
+
+
+class Compacted(Terminal):
+    """The history before a revision is gone."""
+
+    def __init__(self, asked: int, oldest: int) -> None:
+        super().__init__(f"revision {asked} is too old, history starts at {oldest}", fix="list again and continue from there")
+        self.asked = asked
+        self.oldest = oldest
+
+
+class Unavailable(Transient):
+    """The store cannot write at the moment. Reading goes on, and writing comes back by itself when the cause is gone."""
+
+
+class Damaged(Terminal):
+    """The stored data does not hold together."""
+
+
+# Makes the value when its revision is known, because objects carry their own revision.
+Make = Callable[[int], bytes]
+
+
+class Pending(Protocol):
+    """A write that is decided and not yet committed."""
+
+    revision: int
+
+    async def committed(self) -> int:
+        """Wait for the commit and return the revision; raises `Unavailable` when it could not be stored."""
+
+
+class Follower(Protocol):
+    """Called with every committed group of changes, in order, before the writers are answered. Must not raise or wait."""
+
+    def __call__(self, changes: tuple[Change, ...]) -> None: ...
+
+
+class Store(Protocol):
+    """A revisioned key-value store with history."""
+
+    @property
+    def revision(self) -> int:
+        """The last committed revision."""
+
+    @property
+    def compacted(self) -> int:
+        """History is complete from the revision after this one."""
+
+    @property
+    def unavailable(self) -> str:
+        """Why nothing can be written at the moment; empty when everything is well."""
+
+    def decided(self, key: Key) -> Record | None:
+        """The newest value of a key, committed or not: what the next write is decided on."""
+
+    def get(self, key: Key) -> Record | None:
+        """The committed value of a key."""
+
+    def scan(self, collection: str) -> Iterator[Record]:
+        """The committed values of a collection, by namespace and name."""
+
+    def collections(self) -> tuple[str, ...]:
+        """The collections that hold something."""
+
+    def put(self, key: Key, expected: int, make: Make) -> Pending:
+        """Write a value if the key is decided at `expected` (0: it must not exist); raises `Conflict` or `Unavailable` at once."""
+
+    def delete(self, key: Key, expected: int, make: Make) -> Pending:
+        """Delete a key that is decided at `expected`; `make` gives the last value that followers see."""
+
+    def follow(self, follower: Follower) -> None:
+        """Hear of every commit from now on."""
+
+    def history(self, after: int) -> tuple[Change, ...]:
+        """The committed changes after a revision; raises `Compacted`."""
+
+    def snapshot(self, collection: str, revision: int) -> tuple[Record, ...]:
+        """A collection as it was at a revision, by namespace and name; raises `Compacted`."""
+
+    async def compact(self, revision: int) -> None:
+        """Forget history up to a revision. Current values stay."""
+
+    async def close(self) -> None:
+        """Commit what is decided, then close."""

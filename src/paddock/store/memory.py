@@ -1,0 +1,63 @@
+"""A store that forgets everything when it goes: for tests, and the measure of what the disk costs."""
+
+from collections.abc import Iterator
+
+from paddock.store.contract import Change, Follower, Key, Make, Pending, Record
+from paddock.store.history import History
+from paddock.store.writes import Writes
+
+
+class MemoryStore:
+    """The store's contract without a disk."""
+
+    def __init__(self) -> None:
+        self._history = History()
+        self._writes = Writes(self._history, self._commit)
+
+    async def _commit(self, changes: tuple[Change, ...]) -> None:
+        """There is nothing to make durable."""
+
+    @property
+    def revision(self) -> int:
+        return self._history.revision
+
+    @property
+    def compacted(self) -> int:
+        return self._history.compacted
+
+    @property
+    def unavailable(self) -> str:
+        return self._writes.unavailable
+
+    def decided(self, key: Key) -> Record | None:
+        return self._writes.decided(key)
+
+    def get(self, key: Key) -> Record | None:
+        return self._history.get(key)
+
+    def scan(self, collection: str) -> Iterator[Record]:
+        return self._history.scan(collection)
+
+    def collections(self) -> tuple[str, ...]:
+        return self._history.collections()
+
+    def put(self, key: Key, expected: int, make: Make) -> Pending:
+        return self._writes.offer(key, expected, make, delete=False)
+
+    def delete(self, key: Key, expected: int, make: Make) -> Pending:
+        return self._writes.offer(key, expected, make, delete=True)
+
+    def follow(self, follower: Follower) -> None:
+        self._writes.follow(follower)
+
+    def history(self, after: int) -> tuple[Change, ...]:
+        return self._history.after(after)
+
+    def snapshot(self, collection: str, revision: int) -> tuple[Record, ...]:
+        return self._history.snapshot(collection, revision)
+
+    async def compact(self, revision: int) -> None:
+        self._history.forget(revision)
+
+    async def close(self) -> None:
+        await self._writes.close()

@@ -1,0 +1,119 @@
+"""Deciding writes in memory and committing them in groups: the one writer that every implementation of the store shares.
+
+    put/delete ──decide──> decided (in memory, ordered) ──group──> commit (the implementation) ──> history, followers, writers
+
+A write is decided against the newest decided state, not the committed one, so that a group can hold several writes of one key.
+When a commit fails, everything decided and not committed falls together: its writers are told, the decided state goes back to
+the committed one, and its revisions, which nobody has seen, are given out again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from paddock.store.contract import Change, Conflict, Follower, Key, Make, Record, Unavailable
+from paddock.store.history import History
+
+Commit = Callable[[tuple[Change, ...]], Awaitable[None]]
+# A group that is larger makes its first writer wait for the last; a smaller one syncs more often than the disk likes.
+LARGEST_GROUP = 512
+
+
+class _Decided:
+    """One decided write and the writer that waits for it."""
+
+    def __init__(self, change: Change, done: "asyncio.Future[int]") -> None:
+        self.change = change
+        self.revision = change.revision
+        self._done = done
+
+    async def committed(self) -> int:
+        # Shielded: a client that goes away does not take back a write that is already decided.
+        return await asyncio.shield(self._done)
+
+
+class Writes:
+    """The queue of decided writes."""
+
+    def __init__(self, history: History, commit: Commit) -> None:
+        self._history = history
+        self._commit = commit
+        self._followers: list[Follower] = []
+        self._queue: list[tuple[Change, asyncio.Future[int]]] = []
+        self._decided: dict[Key, Record | None] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self.next = history.revision + 1
+        self.unavailable = ""
+
+    def decided(self, key: Key) -> Record | None:
+        """The newest value of a key, committed or not."""
+        return self._decided[key] if key in self._decided else self._history.get(key)
+
+    def follow(self, follower: Follower) -> None:
+        """Hear of every commit from now on."""
+        self._followers.append(follower)
+
+    def offer(self, key: Key, expected: int, make: Make, *, delete: bool) -> _Decided:
+        """Decide a write, or refuse it at once."""
+        if self._closed or self.unavailable:
+            raise Unavailable("cannot write", why=self.unavailable or "the store is closed", fix="try again later")
+        before = self.decided(key)
+        found = before.revision if before is not None else 0
+        if found != expected or (delete and before is None):
+            raise Conflict(key, expected=expected, found=found)
+        # An exact copy: encoders hand out buffers with slack, and these bytes are kept for long.
+        value = bytes(memoryview(make(self.next)))
+        change = Change(self.next, key, value, before, delete)
+        self.next += 1
+        self._decided[key] = None if delete else Record(key, change.revision, value)
+        done = asyncio.get_running_loop().create_future()
+        self._queue.append((change, done))
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        return _Decided(change, done)
+
+    async def settle(self) -> None:
+        """Wait until everything decided is committed or failed."""
+        while self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def close(self) -> None:
+        """Refuse further writes and settle."""
+        self._closed = True
+        await self.settle()
+
+    async def _run(self) -> None:
+        try:
+            while self._queue:
+                group, self._queue = self._queue[:LARGEST_GROUP], self._queue[LARGEST_GROUP:]
+                try:
+                    await self._commit(tuple(change for change, _ in group))
+                except Unavailable as error:
+                    self._fall(group, error)
+                else:
+                    self._publish(group)
+        finally:
+            self._task = None
+
+    def _publish(self, group: list[tuple[Change, "asyncio.Future[int]"]]) -> None:
+        changes = tuple(change for change, _ in group)
+        self._history.apply(changes)
+        for change in changes:
+            newest = self._decided.get(change.key)
+            if (newest is None and change.deleted) or (newest is not None and newest.revision == change.revision):
+                self._decided.pop(change.key, None)
+        for follower in self._followers:
+            follower(changes)
+        for change, done in group:
+            if not done.done():
+                done.set_result(change.revision)
+
+    def _fall(self, group: list[tuple[Change, "asyncio.Future[int]"]], error: Unavailable) -> None:
+        fallen, self._queue = [*group, *self._queue], []
+        self._decided.clear()
+        self.next = self._history.revision + 1
+        for _, done in fallen:
+            if not done.done():
+                done.set_exception(error)
+                # The writer may have gone; its failure is then nobody's to fetch.
+                done.exception()
