@@ -5,7 +5,7 @@ import re
 from paddock.base.errors import Terminal
 
 SECOND = 10**9
-_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)")
+_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _UNITS = {
     "ns": 1,
     "us": 10**3,
@@ -16,7 +16,9 @@ _UNITS = {
     "m": 60 * SECOND,
     "h": 3600 * SECOND,
 }
-_LONGEST = 64
+LONGEST = 64
+# Go keeps a duration in 64 bits, which is some 292 years.
+_WIDEST = 2**63
 
 
 class NotADuration(Terminal):
@@ -32,7 +34,7 @@ def parse(text: str) -> int:
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
-    if not rest or len(rest) > _LONGEST:
+    if not rest or len(text) > LONGEST:
         raise NotADuration(text)
     total, at = 0, 0
     while at < len(rest):
@@ -42,7 +44,10 @@ def parse(text: str) -> int:
         digits = part[2] or ""
         total += int(part[1] + digits) * _UNITS[part[3]] // 10 ** len(digits)
         at = part.end()
-    return -total if text.startswith("-") else total
+    total = -total if text.startswith("-") else total
+    if not -_WIDEST <= total < _WIDEST:
+        raise NotADuration(text)
+    return total
 
 
 def is_duration(text: str) -> bool:

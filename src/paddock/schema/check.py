@@ -5,7 +5,6 @@ convert to its class (a value of the wrong type becomes absent, a wrong list ent
 across fields can still look at everything else and all failures come in one answer. Indices never shift.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from paddock.base.nearest import nearest
 from paddock.schema import finding, shape
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Cause, Finding, Path
-from paddock.schema.formats import FORMATS
+from paddock.schema.formats import FORMATS, compiled
 from paddock.schema.scalars import BareWord
 
 UNKNOWN_FIELD = "schema/unknown-field"
@@ -25,6 +24,7 @@ ENUM = "schema/enum"
 FORMAT = "schema/format"
 DUPLICATE = "schema/duplicate"
 BARE_WORD = "yaml/bare-word"
+ALIAS = "schema/alias"
 NOT_HONOURED = "schema/not-honoured"
 DEPRECATED = "schema/deprecated"
 
@@ -94,8 +94,9 @@ def _bad(trail: Any, raw: Any, why: str, rule: str, field: Field) -> Finding:
 
 def _make_string(place: shape.Shape) -> Check:
     field = place.field
-    pattern = re.compile(field.pattern) if field.pattern else None
-    form = FORMATS[field.format] if field.format else None
+    pattern = compiled(field.pattern) if field.pattern else None
+    named = field.format or ("date-time" if isinstance(place, shape.TimeShape) else "")
+    form = FORMATS[named] if named else None
 
     def check_string(raw: Any, trail: Any, out: Findings) -> Any:
         if not isinstance(raw, str) or (isinstance(raw, BareWord) and raw not in field.enum):
@@ -286,6 +287,9 @@ def _make_map(place: shape.Shape) -> Check:
             return _DROP
         if field.max_items is not None and len(raw) > field.max_items:
             out.append(finding.too_many(path_of(trail), len(raw), field.max_items, BOUNDS))
+        if field.min_items is not None and len(raw) < field.min_items:
+            entries = "entry" if field.min_items == 1 else "entries"
+            out.append(finding.invalid(path_of(trail), raw, f"must have at least {field.min_items} {entries}", BOUNDS))
         made = {}
         for key, entry in raw.items():
             if form is not None and not form.accepts(key):
@@ -321,38 +325,52 @@ class _ObjectCheck:
         if not isinstance(raw, dict):
             out.append(_wrong_type(trail, raw, "an object", self.place.field))
             return _DROP
+        if not raw and self.place.field.empty_is_unset:
+            return _DROP
         if not self.index:
             self.index = {name: (_lazily(prop.shape), prop.field) for name, prop in self.place.properties.items()}
         made: dict[str, Any] = {}
         for name, entry in raw.items():
             if name not in self.index:
-                self._stranger(name, entry, made, trail, out)
+                self._stranger(name, raw, made, trail, out)
             elif entry is not None or self.index[name][1].nullable:
-                self._member(name, entry, made, trail, out)
+                self._member(name, entry, made, (trail, name), out)
         self._absent(raw, made, trail, out)
         return made
 
-    def _member(self, name: str, entry: Any, made: dict[str, Any], trail: Any, out: Findings) -> None:
+    def _member(self, name: str, entry: Any, made: dict[str, Any], place: Any, out: Findings) -> None:
+        """A declared member; `place` ends in the name that the document uses, which may be an alias."""
         checker, field = self.index[name]
-        value = None if entry is None else checker(entry, (trail, name), out)
+        value = None if entry is None else checker(entry, place, out)
         if value is _DROP:
             return
         if field.not_honoured:
-            out.append(finding.note(path_of((trail, name)), f"accepted and kept, not honoured: {field.not_honoured}", NOT_HONOURED))
+            out.append(finding.note(path_of(place), f"accepted and kept, not honoured: {field.not_honoured}", NOT_HONOURED))
         if field.deprecated:
-            out.append(finding.warning(path_of((trail, name)), f"deprecated: {field.deprecated}", DEPRECATED))
+            out.append(finding.warning(path_of(place), f"deprecated: {field.deprecated}", DEPRECATED))
         made[name] = value
 
-    def _stranger(self, name: str, entry: Any, made: dict[str, Any], trail: Any, out: Findings) -> None:
+    def _alias(self, name: str, canonical: str, raw: dict[str, Any], made: dict[str, Any], trail: Any, out: Findings) -> None:
+        """A member under another of its names. Which of two values would count nobody could guess."""
+        if raw[name] is None:
+            return
+        if raw.get(canonical) is not None or canonical in made:
+            why = f'it is another name of "{canonical}", which is given, too'
+            out.append(finding.forbidden(path_of((trail, name)), why, ALIAS))
+            return
+        self._member(canonical, raw[name], made, (trail, name), out)
+
+    def _stranger(self, name: Any, raw: dict[str, Any], made: dict[str, Any], trail: Any, out: Findings) -> None:
         """A member that is not declared: another name of one that is, kept in an open object, or unknown."""
         canonical = self.place.aliases.get(name)
         if canonical is not None:
-            if entry is not None and canonical not in made:
-                self._member(canonical, entry, made, trail, out)
+            self._alias(name, canonical, raw, made, trail, out)
             return
         if self.place.open:
-            made[name] = settle(entry)
+            made[name] = settle(raw[name])
             return
+        # YAML has keys that are no texts; JSON, and so every API, has none.
+        name = str(name)
         path = path_of((trail, name))
         hint = self.place.cls.STRANGERS.get(name, "")
         if not hint:
@@ -368,7 +386,8 @@ class _ObjectCheck:
                 continue
             checker, field = self.index[name]
             if field.required:
-                if raw.get(name) is None or field.empty_is_unset:
+                given = any(raw.get(each) is not None for each in (name, *field.aliases))
+                if not given or field.empty_is_unset:
                     out.append(finding.required(path_of((trail, name)), REQUIRED, field.needed))
             elif prop.default is not shape.ABSENT:
                 value = checker(prop.default, (trail, name), out)

@@ -4,6 +4,7 @@ A finding carries the place as a path, the Kubernetes cause type and a message i
 (`Invalid value: "x": must be ...`), so that the API server, the offline commands and the controllers all say the same words.
 """
 
+import json
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
@@ -63,7 +64,11 @@ def format_path(path: Iterable[str | int]) -> str:
 
 def show(value: Any) -> str:
     """A value as a message shows it: JSON, cut when long."""
-    text = msgspec.json.encode(value, enc_hook=str).decode(errors="replace")
+    try:
+        text = msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:
+        # Half a surrogate pair, which YAML and JSON escapes can write and UTF-8 cannot.
+        text = json.dumps(value, default=str)
     return text if len(text) <= 120 else text[:100] + "..." + text[-1]
 
 
