@@ -11,6 +11,16 @@ DIALECTS = ("kubevirt", "kubermatic", "stakater", "virtrigaud", "vitistack")
 
 # (group, kind) -> module below paddock.dialects; each module has a tuple KINDS.
 _DECLARED_IN: dict[tuple[str, str], str] = {
+    ("", "ConfigMap"): "core.configmap",
+    ("", "Event"): "core.event",
+    ("", "Namespace"): "core.namespace",
+    ("", "PersistentVolumeClaim"): "core.persistentvolumeclaim",
+    ("", "Secret"): "core.secret",
+    ("", "Service"): "core.service",
+    ("", "ServiceAccount"): "core.serviceaccount",
+    ("apps", "ControllerRevision"): "core.controllerrevision",
+    ("k8s.cni.cncf.io", "NetworkAttachmentDefinition"): "core.networkattachment",
+    ("storage.k8s.io", "StorageClass"): "core.storageclass",
     ("infrastructure.stakater.com", "VirtualMachine"): "stakater.virtualmachine",
 }
 

@@ -1,0 +1,68 @@
+"""`v1 ConfigMap`."""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Annotated
+
+from paddock.meta.objects import Resource
+from paddock.schema import finding
+from paddock.schema.field import Field
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, Kind, Settings, rule, transition
+
+MOST_BYTES = 1024 * 1024
+
+
+class ConfigMap(Resource):
+    """Small values that everybody may read: certificates of authorities, files for a machine's disk."""
+
+    data: Annotated[dict[str, str] | None, Field("The values, as text.", key_format="data-key")] = None
+    binaryData: Annotated[
+        dict[str, Annotated[str, Field("Base64.")]] | None,
+        Field("More values, base64.", key_format="data-key"),
+    ] = None
+    immutable: Annotated[bool | None, Field("Whether the values can no longer be changed.")] = None
+
+
+@rule("core/configmap-data")
+def values_are_readable(config: ConfigMap, settings: Settings) -> Iterator[Finding]:
+    """`binaryData` is base64, no key stands in both maps, and all values together are at most 1 MiB."""
+    size = sum(len(value.encode()) for value in (config.data or {}).values())
+    for key, text in (config.binaryData or {}).items():
+        try:
+            size += len(base64.b64decode("".join(text.split()), validate=True))
+        except binascii.Error:
+            yield finding.secret_invalid(("binaryData", key), "not base64; text belongs in data", "core/configmap-data")
+        if key in (config.data or {}):
+            yield finding.invalid(("binaryData", key), key, "the key stands in data too", "core/configmap-data")
+    if size > MOST_BYTES:
+        yield finding.too_long(("data",), MOST_BYTES, "core/configmap-data", "bytes")
+
+
+@transition("core/configmap-change")
+def immutable_values_stay(old: ConfigMap, new: ConfigMap, settings: Settings) -> Iterator[Finding]:
+    """The values of an immutable ConfigMap do not change."""
+    if not old.immutable:
+        return
+    for name in ("immutable", "data", "binaryData"):
+        if (getattr(old, name) or None) != (getattr(new, name) or None):
+            yield finding.forbidden((name,), "field is immutable when `immutable` is set", "core/configmap-change")
+
+
+KINDS = (
+    Kind(
+        group="",
+        kind="ConfigMap",
+        plural="configmaps",
+        singular="configmap",
+        short_names=("cm",),
+        cls=ConfigMap,
+        dialect="core",
+        columns=(AGE,),
+        status=False,
+        builtin=True,
+        rules=(values_are_readable,),
+        transitions=(immutable_values_stay,),
+    ),
+)

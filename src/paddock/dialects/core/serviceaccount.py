@@ -1,0 +1,31 @@
+"""`v1 ServiceAccount`."""
+
+from typing import Annotated
+
+from paddock.meta.objects import LocalReference, Resource
+from paddock.schema.field import Field, Freeform
+from paddock.schema.kind import AGE, Kind
+
+
+class ServiceAccount(Resource):
+    """An identity for what runs in the cluster."""
+
+    secrets: Annotated[list[Freeform] | None, Field("Secrets that may be used.")] = None
+    imagePullSecrets: Annotated[list[LocalReference] | None, Field("Secrets for fetching images.")] = None
+    automountServiceAccountToken: Annotated[bool | None, Field("Whether the token is mounted by itself.")] = None
+
+
+KINDS = (
+    Kind(
+        group="",
+        kind="ServiceAccount",
+        plural="serviceaccounts",
+        singular="serviceaccount",
+        short_names=("sa",),
+        cls=ServiceAccount,
+        dialect="core",
+        columns=(AGE,),
+        status=False,
+        builtin=True,
+    ),
+)

@@ -1,0 +1,73 @@
+"""`storage.k8s.io/v1 StorageClass`."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+from paddock.meta.objects import Resource
+from paddock.schema import finding
+from paddock.schema.field import Field, Freeform
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, Column, Kind, Settings, transition
+
+IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+IS_DEFAULT_FOR_MACHINES = "storageclass.kubevirt.io/is-default-virt-class"
+
+
+class StorageClass(Resource):
+    """A kind of storage and who provides it."""
+
+    provisioner: Annotated[str, Field("Who makes the volumes.", required=True, min_length=1)] = ""
+    parameters: Annotated[dict[str, str] | None, Field("Settings for the provisioner.")] = None
+    reclaimPolicy: Annotated[
+        str | None,
+        Field("What becomes of a volume whose claim is gone; default: Delete.", enum=("Delete", "Retain")),
+    ] = None
+    volumeBindingMode: Annotated[
+        str | None,
+        Field("When a volume is made; default: Immediate.", enum=("Immediate", "WaitForFirstConsumer")),
+    ] = None
+    allowVolumeExpansion: Annotated[bool | None, Field("Whether claims may grow.")] = None
+    mountOptions: Annotated[list[str] | None, Field("Options of the mount.")] = None
+    allowedTopologies: Annotated[list[Freeform] | None, Field("Where volumes may be made.")] = None
+
+
+def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
+    """The class that a claim of a machine gets when it names none: the default for machines, else the default."""
+    found = list(classes)
+    for annotation in (IS_DEFAULT_FOR_MACHINES, IS_DEFAULT):
+        marked = [each for each in found if (each.metadata.annotations or {}).get(annotation) == "true"]
+        if marked:
+            return min(marked, key=lambda each: each.metadata.name)
+    return None
+
+
+@transition("core/storage-class-change")
+def classes_stay(old: StorageClass, new: StorageClass, settings: Settings) -> Iterator[Finding]:
+    """Volumes were made by what the class says, so it does not change."""
+    for name in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
+        if getattr(old, name) != getattr(new, name):
+            yield finding.forbidden((name,), "updates to this field are forbidden", "core/storage-class-change")
+
+
+KINDS = (
+    Kind(
+        group="storage.k8s.io",
+        kind="StorageClass",
+        plural="storageclasses",
+        singular="storageclass",
+        short_names=("sc",),
+        namespaced=False,
+        cls=StorageClass,
+        dialect="core",
+        columns=(
+            Column("Provisioner", ".provisioner"),
+            Column("ReclaimPolicy", ".reclaimPolicy"),
+            Column("VolumeBindingMode", ".volumeBindingMode"),
+            Column("AllowVolumeExpansion", ".allowVolumeExpansion", "boolean"),
+            AGE,
+        ),
+        status=False,
+        builtin=True,
+        transitions=(classes_stay,),
+    ),
+)
