@@ -61,7 +61,7 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 	$(PYTEST) tests/reference
 
 lock: ## write the lock files anew from pyproject.toml (needs uv)
-	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml -o requirements.lock
+	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group build -o requirements.lock
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group dev -o requirements-dev.lock
 
 clean: ## remove what the other targets made, except generated files that are committed

@@ -70,7 +70,9 @@ def test_ci_runs_the_readmes_test_command() -> None:
 
 def direct_dependencies() -> list[str]:
     metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    wanted = [*metadata["project"]["dependencies"], *metadata["dependency-groups"]["dev"]]
+    groups = metadata["dependency-groups"]
+    wanted = [*metadata["project"]["dependencies"], *groups["build"]]
+    wanted += [entry for entry in groups["dev"] if isinstance(entry, str)]
     return sorted(re.split(r"[^\w.-]", requirement)[0] for requirement in wanted)
 
 
