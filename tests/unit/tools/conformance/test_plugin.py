@@ -77,11 +77,17 @@ def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None
         ('"stakater"', "at least one item"),
     ],
 )
-@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["one process", "workers"])
-def test_a_wrong_mark_stops_the_run(pytester: pytest.Pytester, mark: str, message: str, workers: list[str]) -> None:
+def test_a_wrong_mark_stops_the_run(pytester: pytest.Pytester, mark: str, message: str) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(f"import pytest\n@pytest.mark.spec({mark})\ndef test_it(): pass")
-    run = pytester.runpytest_subprocess(*workers)
+    run = pytester.runpytest_inprocess()
+    run.assert_outcomes(errors=1)
+    assert message in run.stdout.str()
+
+
+def test_a_wrong_mark_stops_a_run_with_workers(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(test_wrong='import pytest\n@pytest.mark.spec("nobody", 1)\ndef test_it(): pass', test_good="def test_it(): pass")
+    run = pytester.runpytest_subprocess("-n", "1")
     assert run.ret != 0
-    assert message in run.stdout.str() + run.stderr.str()
-    assert "1 passed" not in run.stdout.str()
+    assert "there is no spec 'nobody'" in run.stdout.str()
