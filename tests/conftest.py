@@ -11,12 +11,8 @@ from tools.conformance.plugin import ConformanceRecorder
 ROOT = Path(__file__).resolve().parent.parent
 
 # The ordinary run is repeatable: the same examples every time. `make soak` looks for new ones, many more.
-settings.register_profile(
-    "test", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "soak", deadline=None, max_examples=3000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("test", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("soak", deadline=None, max_examples=3000, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("test")
 
 
@@ -28,9 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     results = config.getoption("--conformance-results")
-    config.pluginmanager.register(
-        ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None)
-    )
+    config.pluginmanager.register(ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None))
 
 
 @pytest.fixture
