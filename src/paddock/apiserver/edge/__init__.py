@@ -1,0 +1,1 @@
+"""HTTP: bytes to requests and answers to bytes. Knows no Kubernetes."""

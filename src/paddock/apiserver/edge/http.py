@@ -1,0 +1,130 @@
+"""What the edge hands to the road and takes from it. Plain values; the sockets are in `server` and `connection`."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """Who is at the other end of the connection. A certificate is given only when its chain was verified."""
+
+    address: str
+    # subject of the client certificate: common name and organizations, and its DER form for the record
+    common_name: str = ""
+    organizations: tuple[str, ...] = ()
+    certificate: bytes = b""
+
+
+class Request:
+    """One request, complete with its body. Header names are lower case; of a repeated header the values are joined by commas."""
+
+    __slots__ = ("_query", "body", "headers", "method", "path", "peer", "query_text", "target")
+
+    def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer) -> None:
+        self.method = method
+        self.target = target
+        path, _, self.query_text = target.partition("?")
+        self.path = unquote(path) if "%" in path else path
+        self.headers = headers
+        self.body = body
+        self.peer = peer
+        self._query: dict[str, list[str]] | None = None
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        """The parameters, each with all its values, in order."""
+        if self._query is None:
+            self._query = {}
+            if self.query_text:
+                for name, value in parse_qsl(self.query_text, keep_blank_values=True, max_num_fields=200):
+                    self._query.setdefault(name, []).append(value)
+        return self._query
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """The first value of a parameter."""
+        values = self.query.get(name)
+        return values[0] if values else default
+
+    def flag(self, name: str) -> bool:
+        """A boolean parameter: false only when it is absent, `0` or `false`."""
+        values = self.query.get(name)
+        return values is not None and values[0] not in ("0", "false")
+
+
+class Response:
+    """A complete answer."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, body: bytes = b"", headers: tuple[tuple[str, str], ...] = ()) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers
+
+
+class Sink(Protocol):
+    """Where a streamed answer goes."""
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were written and not yet taken by the other end."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the other end has gone, or the server is going."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, at once if the connection takes them. Does nothing on a closed sink."""
+
+    async def drained(self) -> None:
+        """Wait until the other end has taken most of the backlog, or is gone."""
+
+    async def gone(self) -> None:
+        """Wait until the other end has gone, or the server is going."""
+
+
+class Stream:
+    """An answer that is written piece by piece; it ends when `run` returns. `run` is cancelled when the connection ends."""
+
+    __slots__ = ("headers", "run", "status")
+
+    def __init__(self, status: int, run: Callable[[Sink], Awaitable[None]], headers: tuple[tuple[str, str], ...] = ()) -> None:
+        self.status = status
+        self.run = run
+        self.headers = headers
+
+
+class Socket(Protocol):
+    """A WebSocket that has been accepted."""
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were sent and not yet taken by the other end."""
+
+    async def receive(self) -> bytes | str | None:
+        """The next message: bytes, text, or None when the other end has closed."""
+
+    def send(self, message: bytes | str) -> None:
+        """Send a binary or a text message."""
+
+    async def drained(self) -> None:
+        """Wait until the other end has taken most of the backlog, or is gone."""
+
+    def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close with a code."""
+
+
+class Upgrade:
+    """An answer that turns the connection into a WebSocket; `subprotocol` is echoed when it is not empty."""
+
+    __slots__ = ("run", "subprotocol")
+
+    def __init__(self, run: Callable[[Socket], Awaitable[None]], subprotocol: str = "") -> None:
+        self.run = run
+        self.subprotocol = subprotocol
+
+
+Answer = Response | Stream | Upgrade
+Handler = Callable[[Request], Awaitable[Answer]]

@@ -1,0 +1,75 @@
+"""Everything the road of a request needs to know of one served group, version and plural."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from paddock.apiserver.resources.pipeline import Pipeline
+from paddock.apiserver.resources.strategy import Strategy
+from paddock.meta.failure import About
+from paddock.schema.kind import Column, Scale
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    """A path below an object. `kind` and `group_version` are set when it answers with a kind of another group."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str = ""
+    group_version: str = ""
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """One served resource. `collection` names its objects in the store; all versions of a kind share it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    collection: str
+    pipeline: Pipeline
+    strategy: Strategy
+    # the version objects are stored in, as apiVersion
+    stored_version: str
+    singular: str = ""
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    status: bool = False
+    scale: Scale | None = None
+    subresources: tuple[Subresource, ...] = ()
+    columns: tuple[Column, ...] = ()
+    # fields that field selectors may name besides metadata.name and metadata.namespace
+    selectable: tuple[str, ...] = ()
+    # strategic merge patches: built-in kinds only
+    strategic: bool = False
+    # PUT to a missing object makes it
+    create_on_update: bool = False
+    # PUT without resourceVersion overwrites
+    unconditional_update: bool = False
+    deprecation: str = ""
+    # between the stored form and this version; None where only apiVersion differs
+    to_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    from_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as objects carry them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of a list of these."""
+        return f"{self.kind}List"
+
+    def about(self, name: str = "", uid: str = "") -> About:
+        """What a failure about an object of this resource names."""
+        return About(name=name, group=self.group, kind=self.plural, uid=uid)
+
+    def about_kind(self, name: str) -> About:
+        """What an Invalid failure names: the Kind instead of the plural."""
+        return About(name=name, group=self.group, kind=self.kind)

@@ -1,0 +1,70 @@
+"""What a kind does besides its schema. Pure: old and new objects and a view of the store in, a new object or a `Failure` out."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from paddock.schema.finding import Finding
+
+Data = dict[str, Any]
+
+
+class View(Protocol):
+    """The newest objects, as far as a strategy may look. `resource` is `plural.group`, or the plural in the core group."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Data | None:
+        """An object, or None."""
+
+    def list(self, resource: str, namespace: str = "") -> Iterator[Data]:
+        """All objects of a resource, or those of one namespace."""
+
+
+class Context(msgspec.Struct, frozen=True):
+    """The circumstances of a write."""
+
+    view: View
+    # RFC 3339 time of the request
+    now: str
+    user: str = ""
+    dry_run: bool = False
+
+
+class Strategy:
+    """The plain behaviour; a kind with more overrides what it changes. The objects given may be changed in place and returned."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Fields that the server sets, or drops, on creation."""
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """Fields that the server keeps, or sets, on an update."""
+        return new
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """Rules that the schema cannot say."""
+        yield from ()
+
+    def warnings(self, new: Data, old: Data | None) -> Iterator[str]:
+        """What the client should know besides."""
+        yield from ()
+
+    def before_delete(self, old: Data, context: Context) -> None:
+        """Raise a `Failure` when the object may not be deleted."""
+
+    def counts_generation(self) -> bool:
+        """Whether metadata.generation counts changes of the spec."""
+        return False
+
+
+PLAIN = Strategy()
+
+
+class CustomStrategy(Strategy):
+    """Objects of CRDs, and Paddock's own kinds: plain, with generations."""
+
+    def counts_generation(self) -> bool:
+        return True
+
+
+CUSTOM = CustomStrategy()

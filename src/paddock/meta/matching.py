@@ -1,0 +1,193 @@
+"""Label and field selectors as query strings: `app=web,tier in (a, b),!old` and `metadata.name=x` (docs/spec/kube-api.md 2.8)."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from paddock.base import names
+from paddock.base.errors import Terminal
+
+_TOKEN = re.compile(r"\s*(?:(?P<op>==|!=|=|!|>|<|\(|\)|,)|(?P<word>[^\s=!<>(),]+))")
+
+
+class BadSelector(Terminal):
+    """The text is not a selector."""
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(f"unable to parse requirement: {why}")
+        self.text = text
+
+
+class Requirement(NamedTuple):
+    """One condition. `operator` is one of =, !=, in, notin, exists, !, >, <."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether these labels fulfil the condition."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "=" | "in":
+                return value in self.values
+            case "!=" | "notin":
+                return value not in self.values
+            case "exists":
+                return value is not None
+            case "!":
+                return value is None
+        return _compares(value, self.operator, self.values)
+
+
+def _compares(value: str | None, operator: str, values: frozenset[str]) -> bool:
+    (limit,) = values
+    try:
+        number = int(value or "")
+    except ValueError:
+        return False
+    return number > int(limit) if operator == ">" else number < int(limit)
+
+
+class LabelQuery(NamedTuple):
+    """All conditions of a label selector; none means everything matches."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether these labels fulfil every condition."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    @property
+    def equalities(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """The conditions that an index can answer: one of these values."""
+        return tuple((each.key, each.values) for each in self.requirements if each.operator in ("=", "in"))
+
+
+def parse_labels(text: str) -> LabelQuery:
+    """A label selector; raises `BadSelector`."""
+    return LabelQuery(tuple(_Labels(text).read()))
+
+
+class _Labels:
+    """A reader of the grammar, token by token."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[tuple[str, str]] = []
+        at = 0
+        while text[at:].strip():
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise BadSelector(text, f"unexpected character in {text!r}")
+            self.tokens.append(("op", match["op"]) if match["op"] else ("word", match["word"]))
+            at = match.end()
+        self.at = 0
+
+    def read(self) -> list[Requirement]:
+        found = []
+        while self.at < len(self.tokens):
+            found.append(self._requirement())
+            if self.at < len(self.tokens):
+                self._take("op", ",")
+                if self.at == len(self.tokens):
+                    raise BadSelector(self.text, "found '', expected: identifier after ','")
+        return found
+
+    def _peek(self) -> tuple[str, str]:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "")
+
+    def _take(self, kind: str, value: str | None = None) -> str:
+        found_kind, found = self._peek()
+        if found_kind != kind or (value is not None and found != value):
+            raise BadSelector(self.text, f"found '{found}', expected: {value or 'identifier'}")
+        self.at += 1
+        return found
+
+    def _requirement(self) -> Requirement:
+        if self._peek() == ("op", "!"):
+            self.at += 1
+            return Requirement(self._key(), "!", frozenset())
+        key = self._key()
+        kind, found = self._peek()
+        if kind == "end" or (kind, found) == ("op", ","):
+            return Requirement(key, "exists", frozenset())
+        if kind == "word" and found in ("in", "notin"):
+            self.at += 1
+            return Requirement(key, found, self._values())
+        if kind == "op" and found in ("=", "==", "!=", ">", "<"):
+            self.at += 1
+            operator = "=" if found == "==" else found
+            return Requirement(key, operator, frozenset([self._value(operator)]))
+        raise BadSelector(self.text, f"found '{found}', expected: in, notin, =, ==, !=, >, <")
+
+    def _key(self) -> str:
+        key = self._take("word")
+        if not names.is_qualified(key):
+            raise BadSelector(self.text, f'key: Invalid value: "{key}": must be a label key')
+        return key
+
+    def _value(self, operator: str) -> str:
+        kind, found = self._peek()
+        value = found if kind == "word" else ""
+        if kind == "word":
+            self.at += 1
+        if operator in (">", "<"):
+            try:
+                int(value)
+            except ValueError:
+                raise BadSelector(self.text, f"for '{operator}' the value must be an integer") from None
+        elif not names.is_label_value(value):
+            raise BadSelector(self.text, f'values[0]: Invalid value: "{value}": must be a label value')
+        return value
+
+    def _values(self) -> frozenset[str]:
+        self._take("op", "(")
+        found = set()
+        while True:
+            found.add(self._value("in"))
+            if self._peek() == ("op", ")"):
+                self.at += 1
+                return frozenset(found)
+            self._take("op", ",")
+
+
+class FieldCondition(NamedTuple):
+    """One field that must, or must not, have a value."""
+
+    path: str
+    value: str
+    equal: bool
+
+
+class FieldQuery(NamedTuple):
+    """All conditions of a field selector."""
+
+    conditions: tuple[FieldCondition, ...] = ()
+
+    def matches(self, value_of: Callable[[str], str]) -> bool:
+        """Whether the object whose fields `value_of` gives fulfils every condition."""
+        return all((value_of(condition.path) == condition.value) is condition.equal for condition in self.conditions)
+
+    def exact(self, path: str) -> str | None:
+        """The value that a field is required to have, if it is."""
+        return next((each.value for each in self.conditions if each.path == path and each.equal), None)
+
+
+_FIELD = re.compile(r"((?:[^\\,=!]|\\.)+?)(==|!=|=)((?:[^\\,=]|\\.)*)(?:,|$)")
+
+
+def parse_fields(text: str) -> FieldQuery:
+    """A field selector; raises `BadSelector`."""
+    conditions, at = [], 0
+    while at < len(text):
+        match = _FIELD.match(text, at)
+        if match is None:
+            raise BadSelector(text, f"invalid selector: '{text}'; can't understand '{text[at:]}'")
+        conditions.append(FieldCondition(_unescape(match[1]), _unescape(match[3]), match[2] != "!="))
+        at = match.end()
+    return FieldQuery(tuple(conditions))
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
