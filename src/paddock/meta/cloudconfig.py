@@ -1,4 +1,4 @@
-"""User data as cloud-init reads it: headers, and whether a `#cloud-config` document is one."""
+"""User data and network data as cloud-init reads them: headers, and whether a document is what it says."""
 
 import yaml
 
@@ -13,6 +13,9 @@ _HEADERS = (
     "Content-Type:",
     "MIME-Version:",
 )
+# Composing is recursive and in C: what is nested without end would end the process. Nobody writes a tenth of this.
+_DEEPEST = 200
+_NETWORK_VERSIONS = ("1", "2")
 
 
 def has_known_header(text: str) -> bool:
@@ -24,12 +27,49 @@ def problem(text: str) -> str:
     """What is wrong with a `#cloud-config` document, with its line; the empty text when nothing is, or when it is none."""
     if not text.startswith("#cloud-config"):
         return ""
+    return _problem_of_mapping(text)
+
+
+def network_problem(text: str) -> str:
+    """What is wrong with network data: a mapping with `version` 1 or 2, bare or under `network`. Empty when nothing is."""
+    unreadable = _problem_of_mapping(text)
+    if unreadable:
+        return unreadable
+    root = _compose(text)
+    inner = _member(root, "network")
+    version = _member(root if inner is None else inner, "version")
+    known = isinstance(version, yaml.ScalarNode) and version.value in _NETWORK_VERSIONS
+    return "" if known else "no version: 1 or version: 2, neither at the top nor under network"
+
+
+def _problem_of_mapping(text: str) -> str:
     try:
-        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+        root = _compose(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark else ""
         return f"{line}{getattr(error, 'problem', None) or 'not readable as YAML'}"
+    except UnicodeError:
+        return "not readable as text"
     if root is None or isinstance(root, yaml.MappingNode):
         return ""
     return f"line {root.start_mark.line + 1}: must be a mapping, not a {'list' if isinstance(root, yaml.SequenceNode) else 'single value'}"
+
+
+def _compose(text: str) -> yaml.Node | None:
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                raise yaml.MarkedYAMLError(problem=f"nested deeper than {_DEEPEST} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    root: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
+    return root
+
+
+def _member(node: yaml.Node | None, name: str) -> yaml.Node | None:
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    return next((value for key, value in node.value if isinstance(key, yaml.ScalarNode) and key.value == name), None)
