@@ -1,0 +1,97 @@
+"""A document: plain data, and the place where each value of it stands."""
+
+from typing import Any, NamedTuple
+
+from paddock.schema.finding import Finding, Path
+
+
+class Position(NamedTuple):
+    """A place in a file; both count from 1."""
+
+    line: int
+    column: int
+
+
+class Problem(NamedTuple):
+    """Something that only the text shows, such as a key that stands twice: by now it is gone from the data."""
+
+    position: Position
+    finding: Finding
+
+
+class Place(NamedTuple):
+    """Where a value starts, and the places in it: of a mapping by key, of a list in order. Lines and columns count from 0.
+
+    `word` is a scalar as it is written.
+    """
+
+    mark: Any
+    members: "dict[str, tuple[Any, Place]] | list[Place] | None"
+    word: str
+
+
+class Document:
+    """One document of an input. Pure data: bare words are `BareWord`s, keys are texts, everything else is as JSON has it."""
+
+    __slots__ = ("_base", "_place", "data", "problems", "source")
+
+    def __init__(self, source: str, data: Any, place: Place, base: Position, problems: tuple[Problem, ...]) -> None:
+        self.source = source
+        self.data = data
+        self.problems = problems
+        self._place = place
+        self._base = base
+
+    @property
+    def start(self) -> Position:
+        """Where the document begins."""
+        return self._position(self._place.mark)
+
+    def position(self, path: Path, *, of_key: bool = False) -> Position:
+        """Where the value of a path stands, or its key; of the nearest value around it when there is no such value.
+
+        A list or mapping is pointed at by its key, because it starts somewhere below it.
+        """
+        place, key = self._place, self._place.mark
+        whole = True
+        for part in path:
+            found = _step(place, part)
+            if found is None:
+                whole = False
+                break
+            key, place = found
+        at_value = whole and not of_key and place.members is None and place.word
+        return self._position(place.mark if at_value else key)
+
+    def written(self, path: Path) -> str | None:
+        """The word that stands at a path, as it is written; None when there is none."""
+        place = self._place
+        for part in path:
+            found = _step(place, part)
+            if found is None:
+                return None
+            place = found[1]
+        return None if place.members is not None else place.word
+
+    def item(self, path: Path, data: Any) -> "Document":
+        """A part of this document as a document of its own: an object in a list of objects."""
+        place = self._place
+        for part in path:
+            found = _step(place, part)
+            if found is not None:
+                place = found[1]
+        return Document(self.source, data, place, self._base, ())
+
+    def _position(self, mark: Any) -> Position:
+        column = mark.column + (self._base.column if mark.line == 0 else 1)
+        return Position(mark.line + self._base.line, column)
+
+
+def _step(place: Place, part: str | int) -> tuple[Any, Place] | None:
+    """The key and the value one step further down."""
+    members = place.members
+    if isinstance(members, dict):
+        return members.get(str(part))
+    if isinstance(members, list) and isinstance(part, int) and part < len(members):
+        return members[part].mark, members[part]
+    return None
