@@ -1,0 +1,71 @@
+"""What a machine boots with, and what it says of itself: firmware, kernel, ACPI tables, chassis."""
+
+from typing import Annotated
+
+from paddock.schema.field import Field, Object
+
+PULL_POLICIES = ("Always", "Never", "IfNotPresent")
+
+
+class BIOS(Object):
+    """Legacy BIOS."""
+
+    useSerial: Annotated[bool | None, Field("Send the output of the BIOS to the serial console.")] = None
+
+
+class EFI(Object):
+    """UEFI."""
+
+    secureBoot: Annotated[bool | None, Field("Secure Boot, which needs features.smm; default: true.")] = None
+    persistent: Annotated[bool | None, Field("Keep the EFI variables over restarts; default: false.")] = None
+
+
+class Bootloader(Object):
+    """Which firmware boots the machine; at most one. Default: BIOS."""
+
+    bios: Annotated[BIOS | None, Field("Legacy BIOS.")] = None
+    efi: Annotated[EFI | None, Field("UEFI.")] = None
+
+
+class KernelBootContainer(Object):
+    """A container image with a kernel."""
+
+    image: Annotated[str, Field("The image.", zero=True)] = ""
+    imagePullSecret: Annotated[str | None, Field("Secret with the credentials of the registry.")] = None
+    imagePullPolicy: Annotated[str | None, Field("When the image is pulled.", enum=PULL_POLICIES)] = None
+    kernelPath: Annotated[str | None, Field("Path of the kernel in the image.")] = None
+    initrdPath: Annotated[str | None, Field("Path of the initial RAM disk in the image.")] = None
+
+
+class KernelBoot(Object):
+    """Boot a kernel without a boot loader."""
+
+    kernelArgs: Annotated[str | None, Field("Command line of the kernel.")] = None
+    container: Annotated[KernelBootContainer | None, Field("Where the kernel comes from.")] = None
+
+
+class ACPITables(Object):
+    """Licence tables for Windows, from volumes of the kind secret."""
+
+    slicNameRef: Annotated[str | None, Field("Name of the secret volume with the SLIC table.")] = None
+    msdmNameRef: Annotated[str | None, Field("Name of the secret volume with the MSDM table.")] = None
+
+
+class Firmware(Object):
+    """What the machine boots with, and its identity."""
+
+    uuid: Annotated[str | None, Field("UUID the guest reads from SMBIOS; default: one that is made once and kept.")] = None
+    serial: Annotated[str | None, Field("Serial number the guest reads from SMBIOS.")] = None
+    bootloader: Annotated[Bootloader | None, Field("The firmware.")] = None
+    kernelBoot: Annotated[KernelBoot | None, Field("A kernel to boot directly.")] = None
+    acpi: Annotated[ACPITables | None, Field("Additional ACPI tables.")] = None
+
+
+class Chassis(Object):
+    """What SMBIOS says of the case."""
+
+    manufacturer: Annotated[str | None, Field("Maker of the case.")] = None
+    version: Annotated[str | None, Field("Version of the case.")] = None
+    serial: Annotated[str | None, Field("Serial number of the case.")] = None
+    asset: Annotated[str | None, Field("Asset tag.")] = None
+    sku: Annotated[str | None, Field("Stock keeping unit.")] = None
