@@ -22,6 +22,9 @@ _DECLARED_IN: dict[tuple[str, str], str] = {
     ("k8s.cni.cncf.io", "NetworkAttachmentDefinition"): "core.networkattachment",
     ("storage.k8s.io", "StorageClass"): "core.storageclass",
     ("infrastructure.stakater.com", "VirtualMachine"): "stakater.virtualmachine",
+    ("vitistack.io", "Machine"): "vitistack.machine",
+    ("vitistack.io", "MachineTemplate"): "vitistack.machinetemplate",
+    ("vitistack.io", "NetworkConfiguration"): "vitistack.networkconfiguration",
     ("kubevirt.io", "VirtualMachine"): "kubevirt.virtualmachine",
     ("kubevirt.io", "VirtualMachineInstance"): "kubevirt.instance",
 }

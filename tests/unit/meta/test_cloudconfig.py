@@ -30,6 +30,8 @@ def test_network_data_with_a_version(text: str) -> None:
     assert cloudconfig.network_problem(text) == ""
 
 
-@pytest.mark.parametrize("text", ["", "version: 3\n", "ethernets: {}\n", "network: {version: [1]}\n", "- version: 1\n", "a: [", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "version: 3\n", "ethernets: {}\n", "network: {version: [1]}\n", "- version: 1\n", "a: [", "[" * 100_000]
+)
 def test_network_data_without_one(text: str) -> None:
     assert cloudconfig.network_problem(text) != ""

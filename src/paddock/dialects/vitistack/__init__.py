@@ -1,0 +1,1 @@
+"""Vitistack's Machine, NetworkConfiguration and MachineTemplate (docs/spec/vitistack.md)."""

@@ -1,0 +1,50 @@
+"""What a machine boots from, as its annotations and `spec.os` say (docs/spec/vitistack.md section 5.3)."""
+
+from typing import TYPE_CHECKING
+
+from paddock.base import quantity
+from paddock.dialects.vitistack import marks
+
+if TYPE_CHECKING:
+    from paddock.dialects.vitistack.machine import Machine
+
+UNKNOWN_ISO_SIZE = "8Gi"
+_GI = 2**30
+
+
+def annotation(machine: "Machine", key: str) -> str:
+    """An annotation of the machine; empty when it has none."""
+    return (machine.metadata.annotations or {}).get(key, "")
+
+
+def iso_url(machine: "Machine") -> str:
+    """The installation image that goes into the CD-ROM; empty when there is none, or no longer."""
+    os = machine.spec.os
+    if os is None or not os.imageID or annotation(machine, marks.BOOT_SOURCE) != marks.DATA_VOLUME:
+        return ""
+    if "true" in (annotation(machine, marks.OS_INSTALLED), annotation(machine, marks.CDROM_EJECTED)):
+        return ""
+    return os.imageID
+
+
+def iso_type(machine: "Machine") -> str:
+    """How the installation image is fetched."""
+    return annotation(machine, marks.BOOT_SOURCE_TYPE) or "http"
+
+
+def iso_size(machine: "Machine") -> str:
+    """Room for the installation image: a tenth more than its size, in whole Gi; 8Gi when nobody knows it."""
+    given = annotation(machine, marks.BOOT_SOURCE_SIZE)
+    if not quantity.is_quantity(given) or quantity.parse(given) <= 0:
+        return UNKNOWN_ISO_SIZE
+    return f"{-(-quantity.whole(given) * 11 // (10 * _GI))}Gi"
+
+
+def root_image(machine: "Machine") -> str:
+    """The image that the root disk starts with; empty when it starts blank."""
+    return annotation(machine, marks.ROOT_IMAGE)
+
+
+def is_stopped(machine: "Machine") -> bool:
+    """Whether the machine is declared to be off."""
+    return annotation(machine, marks.POWER_STATE) == "stopped"

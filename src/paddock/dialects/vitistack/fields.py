@@ -1,0 +1,172 @@
+"""The members of a machine (docs/spec/vitistack.md section 1.1).
+
+What a template may give has no default here, not even where the documents name one: a default would look like an override
+of the template. `effective` computes what a machine then has.
+"""
+
+from typing import Annotated
+
+from paddock.schema.field import Field, Object, Quantity
+
+ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany")
+VOLUME_MODES = ("Filesystem", "Block")
+MODELS = ("virtio", "e1000", "rtl8139")
+BOOT_CLASSES = ("disk", "network", "cdrom")
+# KubeVirt takes 256 disks, and two of them may be ours: cloud-init and the installation CD-ROM.
+MOST_DISKS = 254
+MOST_NETWORKS = 36
+
+# Another API has the same group and kind; its members are refused with this hint.
+HINT = "this server implements the documented Machine schema (template/resources/disks/networks)"
+_LABEL = "dns1123-label"
+_SUBDOMAIN = "dns1123-subdomain"
+
+
+class Cpu(Object):
+    """The processors; the guest sees the product of the three. What is left out comes from the template, else it is 1."""
+
+    cores: Annotated[int | None, Field("Cores per socket; default: the template's, else 1.", ge=1, le=256)] = None
+    threads: Annotated[int | None, Field("Threads per core; default: the template's, else 1.", ge=1, le=8)] = None
+    sockets: Annotated[int | None, Field("Sockets; default: the template's, else 1.", ge=1, le=16)] = None
+
+
+class Memory(Object):
+    """The memory."""
+
+    size: Annotated[
+        Quantity | None,
+        Field("Memory the guest sees, such as 4Gi; default: the template's.", at_least="1Mi", whole=True),
+    ] = None
+
+
+class Resources(Object):
+    """Processors and memory."""
+
+    cpu: Annotated[Cpu | None, Field("The processors.")] = None
+    memory: Annotated[Memory | None, Field("The memory.")] = None
+
+
+class Disk(Object):
+    """A disk, kept in a claim of its own. What is left out comes from the template's disk of the same name."""
+
+    STRANGERS = dict.fromkeys(("sizeGB", "boot", "type", "iops", "throughput", "encrypted", "device"), HINT)
+
+    name: Annotated[str, Field("Name of the disk, unique in the machine.", required=True, format=_LABEL)] = ""
+    size: Annotated[Quantity | None, Field("Size of the disk; default: that of the template's disk.", positive=True)] = None
+    storageClass: Annotated[
+        str | None,
+        Field("StorageClass of the claim; `default`, which is the default, means the cluster's.", format=_SUBDOMAIN, empty_is_unset=True),
+    ] = None
+    accessMode: Annotated[
+        str | None,
+        Field(
+            "Access mode of the claim; default: ReadWriteOnce.",
+            enum=ACCESS_MODES,
+            hints={"RWO": "write ReadWriteOnce", "RWX": "write ReadWriteMany", "ROX": "write ReadOnlyMany"},
+        ),
+    ] = None
+    volumeMode: Annotated[str | None, Field("Volume mode of the claim; Kubernetes' default: Filesystem.", enum=VOLUME_MODES)] = None
+
+
+Disks = Annotated[list[Disk], Field("The disks; merged by name with the template's.", max_items=MOST_DISKS, keys=("name",))]
+
+
+class Network(Object):
+    """A network card and the NetworkConfiguration that it is connected to."""
+
+    name: Annotated[
+        str,
+        Field(
+            "Name of the card, such as eth0, unique in the machine.",
+            required=True,
+            max_length=63,
+            pattern="^[A-Za-z0-9_-]+$",
+            message="must consist of letters, digits, '-' and '_'",
+        ),
+    ] = ""
+    networkName: Annotated[
+        str,
+        Field(
+            "Name of a NetworkConfiguration in the same namespace.",
+            required=True,
+            needed="name of a NetworkConfiguration",
+            format=_SUBDOMAIN,
+        ),
+    ] = ""
+    model: Annotated[str, Field("Model of the card.", enum=MODELS)] = "virtio"
+    macAddress: Annotated[
+        str | None,
+        Field("Address of the card, six pairs joined by `:` or `-`; default: derived from the machine's UID.", format="mac"),
+    ] = None
+
+
+class SecretRef(Object):
+    """A Secret of the same namespace with user data, and perhaps network data under the key `networkdata`."""
+
+    name: Annotated[str, Field("Name of the Secret.", required=True, format=_SUBDOMAIN)] = ""
+    key: Annotated[str, Field("Key of the user data.", format="data-key")] = "userdata"
+
+
+class CloudInit(Object):
+    """What the guest is told on its first boot."""
+
+    STRANGERS = dict.fromkeys(
+        ("type", "userDataBase64", "networkDataBase64", "userDataSecretRef", "networkDataSecretRef", "userDataConfigMapRef"), HINT
+    )
+
+    userData: Annotated[str | None, Field("User data; wins over secretRef.", secret=True)] = None
+    networkData: Annotated[str | None, Field("Network configuration, version 1 or 2.")] = None
+    secretRef: Annotated[SecretRef | None, Field("Secret with the user data.")] = None
+
+
+class MachineType(Object):
+    """The virtual mainboard."""
+
+    type: Annotated[
+        str | None,
+        Field("pc-q35, pc-i440fx, a versioned name that starts with one of them, q35 or pc; default: the backend's.", max_length=63),
+    ] = None
+
+
+class Features(Object):
+    """What the mainboard and the processors offer."""
+
+    acpi: Annotated[bool, Field("ACPI.")] = True
+    apic: Annotated[bool | None, Field("APIC; default: the backend's.")] = None
+    hyperv: Annotated[bool, Field("Hyper-V enlightenments, for Windows guests.")] = False
+
+
+class Bootloader(Object):
+    """What the machine boots with."""
+
+    efi: Annotated[bool, Field("Boot with EFI instead of BIOS.")] = False
+    secureBoot: Annotated[bool, Field("Secure Boot, which needs efi.")] = False
+
+
+class Firmware(Object):
+    """The firmware."""
+
+    bootloader: Annotated[Bootloader | None, Field("What the machine boots with.")] = None
+
+
+class Domain(Object):
+    """Mainboard, features and firmware."""
+
+    machine: Annotated[MachineType | None, Field("The virtual mainboard.")] = None
+    features: Annotated[Features | None, Field("Features.")] = None
+    firmware: Annotated[Firmware | None, Field("The firmware.")] = None
+
+
+class OperatingSystem(Object):
+    """The image to install from."""
+
+    STRANGERS = dict.fromkeys(("family", "distribution", "version", "architecture"), HINT)
+
+    imageID: Annotated[
+        str | None,
+        Field(
+            "Address of an installation image; used when the annotation kubevirt.io/boot-source is datavolume.",
+            min_length=1,
+            max_length=2048,
+        ),
+    ] = None

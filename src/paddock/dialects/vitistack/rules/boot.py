@@ -1,0 +1,83 @@
+"""What a machine boots from, and the annotations that say so."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paddock.base import quantity
+from paddock.dialects.vitistack import boot, marks
+from paddock.schema import finding
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Settings, rule
+
+if TYPE_CHECKING:
+    from paddock.dialects.vitistack.machine import Machine
+
+_IMAGE: Path = ("spec", "os", "imageID")
+
+
+def _at(annotation: str) -> Path:
+    return ("metadata", "annotations", annotation)
+
+
+@rule("vitistack/annotations")
+def annotations_are_understood(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """Annotations that do something have a value that does."""
+    given = machine.metadata.annotations or {}
+    power = given.get(marks.POWER_STATE)
+    if power is not None and power not in marks.POWER_STATES:
+        yield finding.unsupported(_at(marks.POWER_STATE), power, marks.POWER_STATES, "vitistack/annotations")
+    image = given.get(marks.ROOT_IMAGE)
+    if image is not None and not _is_image(image):
+        why = "must start with http://, https:// or docker://"
+        yield finding.invalid(_at(marks.ROOT_IMAGE), image, why, "vitistack/annotations")
+    kind = given.get(marks.BOOT_SOURCE_TYPE)
+    if kind is not None and kind not in marks.BOOT_SOURCE_TYPES:
+        yield finding.unsupported(_at(marks.BOOT_SOURCE_TYPE), kind, marks.BOOT_SOURCE_TYPES, "vitistack/annotations")
+    size = given.get(marks.BOOT_SOURCE_SIZE)
+    if size is not None and not (quantity.is_quantity(size) and quantity.parse(size) > 0):
+        yield finding.invalid(_at(marks.BOOT_SOURCE_SIZE), size, "not a Kubernetes quantity above 0", "vitistack/annotations")
+
+
+def _is_image(address: str) -> bool:
+    return any(address.startswith(scheme) and len(address) > len(scheme) for scheme in marks.IMAGE_SCHEMES)
+
+
+@rule("vitistack/boot-source")
+def boot_source_is_complete(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """An installation image needs its annotation, the annotation its image, and the address fits the way of fetching it."""
+    image = machine.spec.os.imageID if machine.spec.os else None
+    source = boot.annotation(machine, marks.BOOT_SOURCE)
+    if image and source != marks.DATA_VOLUME:
+        text = f"has no effect without the annotation {marks.BOOT_SOURCE}: {marks.DATA_VOLUME}"
+        yield finding.warning(_IMAGE, text, "vitistack/boot-source")
+    elif source and source != marks.DATA_VOLUME:
+        text = f'"{source}" has no effect here; {marks.DATA_VOLUME} is known'
+        yield finding.warning(_at(marks.BOOT_SOURCE), text, "vitistack/boot-source")
+    elif source and not image:
+        yield finding.warning(_at(marks.BOOT_SOURCE), "has no effect without spec.os.imageID", "vitistack/boot-source")
+    elif image and boot.iso_type(machine) != "registry" and not image.startswith(("http://", "https://")):
+        yield finding.invalid(_IMAGE, image, "must be an http or https URL", "vitistack/boot-source")
+
+
+@rule("vitistack/boot-order")
+def cdrom_exists(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """Booting from a CD-ROM needs one (a warning): it comes with an installation image."""
+    for index, name in enumerate(machine.spec.bootOrder or ()):
+        if name == "cdrom" and not boot.iso_url(machine):
+            text = f"there is no CD-ROM to boot from: give spec.os.imageID and the annotation {marks.BOOT_SOURCE}: {marks.DATA_VOLUME}"
+            yield finding.warning(("spec", "bootOrder", index), text, "vitistack/boot-order")
+
+
+@rule("vitistack/no-boot-source")
+def something_boots(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """The root disk starts blank unless it is told what to start with (a note)."""
+    if boot.root_image(machine) or boot.iso_url(machine) or "network" in (machine.spec.bootOrder or ()):
+        return
+    text = (
+        f"the root disk starts blank and nothing else can be booted: name an image in the annotation {marks.ROOT_IMAGE}, "
+        "an installation image in spec.os.imageID, or boot from the network"
+    )
+    yield finding.note(("spec",), text, "vitistack/no-boot-source")
+
+
+RULES = (annotations_are_understood, boot_source_is_complete, cdrom_exists, something_boots)

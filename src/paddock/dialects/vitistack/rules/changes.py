@@ -1,0 +1,71 @@
+"""What cannot change once a machine is stored."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paddock.base import quantity
+from paddock.dialects.vitistack.effective import Effective, EffectiveDisk, effective
+from paddock.dialects.vitistack.templates import BUILT_IN
+from paddock.schema import finding
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Cel, Settings, transition
+
+if TYPE_CHECKING:
+    from paddock.dialects.vitistack.machine import Machine, Spec
+
+_IMMUTABLE = "field is immutable"
+_CLASS = "(!has({0}.storageClass) || {0}.storageClass == '' ? 'default' : {0}.storageClass)"
+_MODE = "(has({0}.accessMode) ? {0}.accessMode : 'ReadWriteOnce')"
+_VOLUME = "(has({0}.volumeMode) ? {0}.volumeMode : '')"
+_KEPT = ("storageClass", "accessMode", "volumeMode")
+
+
+def _seen(spec: "Spec") -> Effective:
+    """What is known here: the disks of a MachineTemplate are not, so only the machine's own words about them count."""
+    return effective(spec.resources, spec.disks, BUILT_IN.get(spec.template or ""))
+
+
+def _pairs(old: "Machine", new: "Machine") -> Iterator[tuple[EffectiveDisk, EffectiveDisk]]:
+    """Disks that are there before and after."""
+    before = {disk.name: disk for disk in _seen(old.spec).disks if disk.name}
+    for disk in _seen(new.spec).disks:
+        if disk.name in before:
+            yield before[disk.name], disk
+
+
+def _own(spec: "Spec", name: str) -> int | None:
+    return next((index for index, disk in enumerate(spec.disks) if disk.name == name), None)
+
+
+@transition("vitistack/shrink")
+def disks_do_not_shrink(old: "Machine", new: "Machine", settings: Settings) -> Iterator[Finding]:
+    """A disk grows or stays, whether its size is the machine's word or the template's."""
+    for before, after in _pairs(old, new):
+        if before.size is None or after.size is None or quantity.parse(after.size) >= quantity.parse(before.size):
+            continue
+        index = _own(new.spec, after.name)
+        if index is not None and new.spec.disks[index].size is not None:
+            yield finding.forbidden(("spec", "disks", index, "size"), "disks cannot shrink", "vitistack/shrink")
+        else:
+            why = f"{after.name} disk cannot shrink from {before.size} to {after.size}"
+            yield finding.forbidden(("spec", "template"), why, "vitistack/shrink")
+
+
+@transition(
+    "vitistack/immutable",
+    *(
+        Cel("spec.disks[]", f"{form.format('self')} == {form.format('oldSelf')}", _IMMUTABLE, f".{name}")
+        for name, form in zip(_KEPT, (_CLASS, _MODE, _VOLUME), strict=True)
+    ),
+)
+def claims_stay(old: "Machine", new: "Machine", settings: Settings) -> Iterator[Finding]:
+    """The class and the modes of a disk are those of its claim, which cannot change them."""
+    for before, after in _pairs(old, new):
+        index = _own(new.spec, after.name)
+        for name in _KEPT:
+            if getattr(before, name) != getattr(after, name):
+                path: Path = ("spec", "disks") if index is None else ("spec", "disks", index, name)
+                yield finding.invalid(path, getattr(after, name), _IMMUTABLE, "vitistack/immutable")
+
+
+TRANSITIONS = (disks_do_not_shrink, claims_stay)

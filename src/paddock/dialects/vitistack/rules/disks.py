@@ -1,0 +1,88 @@
+"""Disks."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paddock.dialects.vitistack import effective, templates
+from paddock.dialects.vitistack.marks import RESERVED_DISKS, ROOT_DISK
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+from paddock.schema.kind import Cel, Settings, rule
+
+if TYPE_CHECKING:
+    from paddock.dialects.vitistack.machine import Machine, Spec
+
+_BUILT_IN = "['small', 'medium', 'large']"
+_TEMPLATED = "(has(self.template) && self.template != '')"
+_WRITABLE = "the root disk must be writable"
+
+
+@rule(
+    "vitistack/reserved-disk",
+    Cel("spec.disks[]", "!(self.name in ['cloudinitdisk', 'cdrom-iso'])", "reserved disk name", ".name"),
+)
+def disk_names_are_free(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """The disks that the translation adds keep their names."""
+    for index, disk in enumerate(machine.spec.disks):
+        if disk.name in RESERVED_DISKS:
+            yield finding.invalid(("spec", "disks", index, "name"), disk.name, "reserved disk name", "vitistack/reserved-disk")
+
+
+@rule(
+    "vitistack/disk-size",
+    Cel(
+        "spec",
+        f"({_TEMPLATED} && !(self.template in {_BUILT_IN})) || self.disks.all(d, has(d.size) || ({_TEMPLATED} && d.name == 'root'))",
+        "a disk that the template does not have needs a size",
+        ".disks",
+        "FieldValueRequired",
+    ),
+)
+def sizes_are_given(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """A disk has a size, its own or that of the template's disk of the same name.
+
+    What a MachineTemplate gives is not known here; the translation looks.
+    """
+    spec = machine.spec
+    if spec.template and spec.template not in templates.BUILT_IN:
+        return
+    base = templates.BUILT_IN[spec.template] if spec.template else None
+    sized = {disk.name for disk in base.disks} if base else set()
+    for index, disk in enumerate(spec.disks):
+        if disk.size is None and disk.name not in sized:
+            why = f'the template "{spec.template}" has no disk of this name' if base else "no template gives it"
+            yield finding.required(("spec", "disks", index, "size"), "vitistack/disk-size", why)
+
+
+@rule(
+    "vitistack/root-writable",
+    Cel(
+        "spec",
+        "self.disks.all(d, d.name != 'root' || !has(d.accessMode) || d.accessMode != 'ReadOnlyMany')",
+        _WRITABLE,
+        ".disks",
+    ),
+    Cel(
+        "spec",
+        f"{_TEMPLATED} || self.disks.size() == 0 || self.disks.exists(d, d.name == 'root') || "
+        "!has(self.disks[0].accessMode) || self.disks[0].accessMode != 'ReadOnlyMany'",
+        _WRITABLE,
+        ".disks",
+    ),
+)
+def root_is_writable(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """Nothing can be installed on a root disk that is read-only."""
+    index = _root(machine.spec)
+    if index is not None and machine.spec.disks[index].accessMode == "ReadOnlyMany":
+        yield finding.invalid(("spec", "disks", index, "accessMode"), "ReadOnlyMany", _WRITABLE, "vitistack/root-writable")
+
+
+def _root(spec: "Spec") -> int | None:
+    """Where the machine's own list says something of the root disk."""
+    names = [disk.name for disk in spec.disks]
+    if spec.template:
+        return names.index(ROOT_DISK) if ROOT_DISK in names else None
+    return effective.root_index(names)
+
+
+RULES = (disk_names_are_free, sizes_are_given, root_is_writable)

@@ -1,0 +1,91 @@
+"""Names, labels, and what has to be there when no template gives it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paddock.base import names
+from paddock.dialects.vitistack import templates
+from paddock.dialects.vitistack.marks import MACHINE_TEMPLATE
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+from paddock.schema.kind import Cel, Settings, rule
+
+if TYPE_CHECKING:
+    from paddock.dialects.vitistack.machine import Machine
+
+_TEMPLATED = "(has(self.template) && self.template != '')"
+
+
+@rule(
+    "vitistack/name",
+    Cel("", "self.metadata.name.size() <= 63", "must be no more than 63 characters", ".metadata.name"),
+    Cel("", "!self.metadata.name.contains('.')", "must be a DNS-1123 label", ".metadata.name"),
+)
+def name_is_a_label(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """The name becomes a label value and a prefix, so it is a DNS-1123 label of at most 63 characters."""
+    name = machine.metadata.name
+    if len(name) > 63:
+        yield finding.invalid(("metadata", "name"), name, "must be no more than 63 characters", "vitistack/name")
+    elif name and names.is_subdomain(name) and not names.is_label(name):
+        yield finding.invalid(("metadata", "name"), name, "must be a DNS-1123 label", "vitistack/name")
+
+
+@rule("vitistack/template")
+def template_is_known(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """A template that is not built in has to exist as a MachineTemplate; whether it does shows later (a warning)."""
+    name = machine.spec.template
+    if not name or name in templates.BUILT_IN:
+        return
+    text = f'template "{name}" is not built in: use {templates.choices()}'
+    if name not in templates.RESERVED and names.is_label(name):
+        text += f', or see that a MachineTemplate "{name}" exists in the namespace'
+    yield finding.warning(("spec", "template"), text, "vitistack/template")
+
+
+@rule("vitistack/template-label")
+def label_agrees(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """The label that names a template is information only: spec.template decides (a warning when they differ)."""
+    label = (machine.metadata.labels or {}).get(MACHINE_TEMPLATE)
+    template = machine.spec.template or ""
+    if label is not None and label != template:
+        text = f'the label says "{label}" and spec.template says "{template}"; spec.template decides'
+        yield finding.warning(("metadata", "labels", MACHINE_TEMPLATE), text, "vitistack/template-label")
+
+
+@rule(
+    "vitistack/memory",
+    Cel(
+        "spec",
+        f"{_TEMPLATED} || (has(self.resources) && has(self.resources.memory) && has(self.resources.memory.size))",
+        "needed when spec.template is not set",
+        ".resources.memory.size",
+        "FieldValueRequired",
+    ),
+)
+def memory_is_given(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """Without a template the memory has to be given."""
+    resources = machine.spec.resources
+    given = resources is not None and resources.memory is not None and resources.memory.size is not None
+    if not machine.spec.template and not given:
+        path = ("spec", "resources", "memory", "size")
+        yield finding.required(path, "vitistack/memory", "needed when spec.template is not set")
+
+
+@rule(
+    "vitistack/disks",
+    Cel(
+        "spec",
+        f"{_TEMPLATED} || self.disks.size() > 0 || (has(self.bootOrder) && self.bootOrder.size() > 0 && self.bootOrder[0] == 'network')",
+        "a machine without a template needs a disk",
+        ".disks",
+        "FieldValueRequired",
+    ),
+)
+def there_is_a_disk(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """Without a template there is a disk, or the machine boots from the network first."""
+    spec = machine.spec
+    if not spec.template and not spec.disks and (spec.bootOrder or [""])[0] != "network":
+        yield finding.required(("spec", "disks"), "vitistack/disks", "a machine without a template needs a disk")
+
+
+RULES = (name_is_a_label, template_is_known, label_agrees, memory_is_given, there_is_a_disk)

@@ -1,0 +1,42 @@
+"""What a template gives, and the three that are built in."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated
+
+from paddock.dialects.vitistack.fields import MOST_DISKS, Cpu, Disk, Memory, Resources
+from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ROOT_DISK
+from paddock.schema.field import Field, Object
+
+
+class TemplateSpec(Object):
+    """Processors, memory and disks of a machine that says nothing else."""
+
+    resources: Annotated[Resources, Field("Processors and memory.", required=True)] = Resources()
+    disks: Annotated[
+        list[Disk], Field("The disks; each with its size.", required=True, min_items=1, max_items=MOST_DISKS, keys=("name",))
+    ] = []
+
+
+def _plain(cores: int, memory: str, root: str) -> TemplateSpec:
+    return TemplateSpec(
+        resources=Resources(cpu=Cpu(cores=cores, threads=1, sockets=1), memory=Memory(size=memory)),
+        disks=[Disk(name=ROOT_DISK, size=root, storageClass=DEFAULT_CLASS)],
+    )
+
+
+BUILT_IN: Mapping[str, TemplateSpec] = MappingProxyType(
+    {
+        "small": _plain(1, "2Gi", "20Gi"),
+        "medium": _plain(2, "4Gi", "40Gi"),
+        "large": _plain(4, "8Gi", "80Gi"),
+    }
+)
+# `none` is what metrics call a machine without a template.
+RESERVED = (*BUILT_IN, "none")
+
+
+def choices() -> str:
+    """The built-in names, as a sentence lists them."""
+    *first, last = BUILT_IN
+    return f"{', '.join(first)} or {last}"
