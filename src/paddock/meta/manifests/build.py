@@ -202,14 +202,15 @@ class Builder:
     def _check_size(self, at: Place) -> None:
         """Refuse an object with too many values; the objects in a list of objects count one by one."""
         stack, most = self._stack, self._limits.values
-        is_list = len(stack) > 1 and stack[0].key == "items" and type(stack[1].data) is list
-        if is_list and len(stack[1].data) <= self._limits.documents:
+        what = f"more than {most} values in one object, aliases counted as often as they are used"
+        if len(stack) > 1 and stack[0].key == "items" and type(stack[1].data) is list:
             start = stack[2].before if len(stack) > 2 else self._values
-            if self._values - start <= most:
+            if len(stack[1].data) > self._limits.documents:
+                what = f"more than {self._limits.documents} objects in one list"
+            elif self._values - start <= most:
                 self._most = start + most
                 return
         position = place_of(at.mark, self._base)
-        what = f"more than {most} values in one object, aliases counted as often as they are used"
         raise Unreadable(self._counted.source, what, fix="split it", line=position.line, column=position.column)
 
     def _scalar(self, event: Any) -> Any:
@@ -262,7 +263,7 @@ class Builder:
     def _twice(self, frame: _Frame) -> None:
         first = place_of(frame.places[frame.key][0], self._base)
         text = f'the key "{frame.key}" stands twice, first at {first.line}:{first.column}; keep one of them'
-        self._problem(frame.key_mark, Finding(path=(*self._path(), frame.key), message=text, rule=DUPLICATE_KEY, cause=Cause.DUPLICATE))
+        self._problem(frame.key_mark, Finding(path=self._path(), message=text, rule=DUPLICATE_KEY, cause=Cause.DUPLICATE))
 
     def _path(self) -> Path:
         """Where reading is."""

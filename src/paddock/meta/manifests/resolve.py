@@ -28,6 +28,7 @@ _LETTERS = frozenset("~nNtTfFoOyY")
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z", re.ASCII)
 _BASED = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[oO]?([0-7]+)|[bB]([01]+))\Z", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII)
+_BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])", re.ASCII)
 # The longest text that can still be a whole number of 64 bits (in binary, with sign and prefix).
 _LONGEST_INT = 67
 _EXACT = 2**53
@@ -46,7 +47,8 @@ def plain(word: str) -> Any:
 def _number(word: str) -> Any:
     """A word that starts with a digit, a sign or a point: a number, or else a text."""
     if word[-1] in "abcdefABCDEF.0123456789_":
-        bare = word.replace("_", "") if word[0] != "." else word
+        # After a point the reader takes underscores between digits only.
+        bare = _BETWEEN_DIGITS.sub("", word) if word[0] == "." else word.replace("_", "")
         if len(bare) <= _LONGEST_INT:
             number = _whole(bare)
             if number is not None:

@@ -40,7 +40,7 @@ def unreadable(error: yaml.YAMLError, text: str, source: str, base: Position) ->
     """The error of the parser as ours."""
     problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "not readable as YAML or JSON")
     mark: Any = getattr(error, "problem_mark", None)
-    if problem in _AT_THE_START:
+    if problem in _AT_THE_START or (mark is not None and mark.index >= len(text.rstrip())):
         mark = getattr(error, "context_mark", None) or mark
     if problem == _CHARACTER and mark is not None:
         what, fix = _character(text, mark.index)
