@@ -40,7 +40,7 @@ def problems(text: str) -> list[str]:
         ("a: |\r\n  x\r\n  y\r\n", [{"a": "x\ny\n"}]),
         ("\ufeffa: 1\n", [{"a": 1}]),
         ("a:\t1\n", [{"a": 1}]),
-        ("a: !!str 12\nb: !!int '5'\nc: !!null ''\\ne: !!bool on\n", [{"a": "12", "b": 5, "c": None, "e": True}]),
+        ("a: !!str 12\nb: !!int '5'\nc: !!null ''\ne: !!bool on\n", [{"a": "12", "b": 5, "c": None, "e": True}]),
         ("a: \"on\"\nb: '5'\n", [{"a": "on", "b": "5"}]),
     ],
 )

@@ -7,8 +7,43 @@ import pytest
 from paddock.meta.manifests.resolve import plain
 from paddock.schema.scalars import BareWord
 
-SAME = """10Gi 1.2.3 v1 tRue nULL yEs oN - + . _1 0x 0b2 0o8 1e 1_e 12:30 12:30:45 2001-01-01 2001-01-01T00:00:00Z = << ._5 .5_
---1 +-1 0x1p3 1,000 10.0.0.1 Nope Online yesterday e3 inf nan""".split()
+SAME = [
+    "10Gi",
+    "1.2.3",
+    "v1",
+    "tRue",
+    "nULL",
+    "yEs",
+    "oN",
+    "-",
+    "+",
+    ".",
+    "_1",
+    "0x",
+    "0b2",
+    "0o8",
+    "1e",
+    "1_e",
+    "12:30",
+    "12:30:45",
+    "2001-01-01",
+    "2001-01-01T00:00:00Z",
+    "=",
+    "<<",
+    "._5",
+    ".5_",
+    "--1",
+    "+-1",
+    "0x1p3",
+    "1,000",
+    "10.0.0.1",
+    "Nope",
+    "Online",
+    "yesterday",
+    "e3",
+    "inf",
+    "nan",
+]
 
 
 @pytest.mark.parametrize("word", SAME)
