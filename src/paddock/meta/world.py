@@ -1,7 +1,8 @@
 """The objects that a pure translation may look at.
 
 A translator never fetches: whoever calls it (a command with the documents of its input, a controller with its caches) hands
-over everything that can be referred to. What is not in the world does not exist, and the translator says what it then does.
+over everything that can be referred to, and says whether that is all there is. What a complete world lacks does not exist;
+what an incomplete one lacks may be somewhere else. Either way the translator says what it then does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +22,8 @@ def namespace_of(resource: Resource) -> str:
 class World:
     """Objects by class, namespace and name. Objects of cluster scope are found with any namespace."""
 
-    def __init__(self, resources: Iterable[Resource] = ()) -> None:
+    def __init__(self, resources: Iterable[Resource] = (), *, complete: bool = False) -> None:
+        self.complete = complete
         self._found: dict[tuple[type[Resource], str, str], Resource] = {}
         for resource in resources:
             self._found[type(resource), namespace_of(resource), resource.metadata.name] = resource

@@ -32,12 +32,17 @@ class StorageClass(Resource):
 
 
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """The class that a claim of a machine gets when it names none: the default for machines, else the default."""
+    """The class that a claim of a machine gets when it names none: the default for machines, else the default.
+
+    Of several the newest counts, as in Kubernetes.
+    """
     found = list(classes)
     for annotation in (IS_DEFAULT_FOR_MACHINES, IS_DEFAULT):
         marked = [each for each in found if (each.metadata.annotations or {}).get(annotation) == "true"]
         if marked:
-            return min(marked, key=lambda each: each.metadata.name)
+            newest = max(each.metadata.creationTimestamp or "" for each in marked)
+            same_age = (each for each in marked if (each.metadata.creationTimestamp or "") == newest)
+            return min(same_age, key=lambda each: each.metadata.name)
     return None
 
 
