@@ -37,7 +37,7 @@ class TypedLocalReference(Object):
 
     apiGroup: Annotated[str | None, Field("Group of the object; absent for the core group.")] = None
     kind: Annotated[str, Field("Kind of the object.", required=True)] = ""
-    name: Annotated[str, Field("Name of the object.", required=True)] = ""
+    name: Annotated[str, Field("Name of the object.", required=True, min_length=1)] = ""
 
 
 class TypedReference(Object):
@@ -45,7 +45,7 @@ class TypedReference(Object):
 
     apiGroup: Annotated[str | None, Field("Group of the object; absent for the core group.")] = None
     kind: Annotated[str, Field("Kind of the object.", required=True)] = ""
-    name: Annotated[str, Field("Name of the object.", required=True)] = ""
+    name: Annotated[str, Field("Name of the object.", required=True, min_length=1)] = ""
     namespace: Annotated[str | None, Field("Namespace of the object; default: the same.", format="dns1123-label")] = None
 
 

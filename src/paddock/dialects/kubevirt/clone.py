@@ -1,0 +1,129 @@
+"""`clone.kubevirt.io/v1beta1 VirtualMachineClone` (docs/spec/kubevirt.md 7.3)."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+from paddock.dialects.kubevirt.references import MACHINE, SNAPSHOT, reference_findings
+from paddock.dialects.kubevirt.restore import patch_findings
+from paddock.dialects.kubevirt.unchangeable import spec_is_immutable
+from paddock.meta.conditions import Condition
+from paddock.meta.objects import Resource
+from paddock.meta.storage import TypedLocalReference
+from paddock.schema import finding
+from paddock.schema.field import Field, Object, Time
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Cel, Column, Kind, Settings, Version, rule
+
+_FILTER = re.compile(r"!?([A-Za-z0-9._-]+/)?[A-Za-z0-9._-]*\*?\Z|\*\Z", re.ASCII)
+Filters = Annotated[
+    list[str] | None,
+    Field("Which keys are copied: `*`, `prefix/*`, and `!key` or `!prefix/*` for those that are not.", max_items=256),
+]
+
+
+class TemplateFilters(Object):
+    """Which labels and annotations of the machine's template are copied."""
+
+    annotationFilters: Filters = None
+    labelFilters: Filters = None
+
+
+class CloneSpec(Object):
+    """What is cloned to what."""
+
+    source: Annotated[TypedLocalReference, Field("A machine or a snapshot of one.", required=True)] = TypedLocalReference()
+    target: Annotated[TypedLocalReference | None, Field("The new machine; default: a name is made up.")] = None
+    annotationFilters: Filters = None
+    labelFilters: Filters = None
+    template: Annotated[TemplateFilters | None, Field("Filters for the template of the machine.")] = None
+    newMacAddresses: Annotated[
+        dict[str, Annotated[str, Field(format="mac")]] | None,
+        Field("MAC addresses of the new machine by the name of the interface; others are chosen."),
+    ] = None
+    newSMBiosSerial: Annotated[str | None, Field("Serial number of the new machine.", max_length=256)] = None
+    patches: Annotated[list[str] | None, Field("JSON patch operations on the new machine, each as a text.", max_items=256)] = None
+    volumeNamePolicy: Annotated[str | None, Field("How the new volumes are called.", enum=("RandomizeNames", "PrefixTargetName"))] = None
+
+
+class CloneStatus(Object):
+    """How far the clone has come."""
+
+    creationTime: Annotated[Time | None, Field("When it was begun.", nullable=True)] = None
+    phase: Annotated[
+        str | None,
+        Field("SnapshotInProgress, CreatingTargetVM, RestoreInProgress, Succeeded, Failed or Unknown."),
+    ] = None
+    conditions: Annotated[list[Condition] | None, Field("Ready, Progressing.", keys=("type",))] = None
+    snapshotName: Annotated[str | None, Field("The snapshot that was taken.", nullable=True)] = None
+    restoreName: Annotated[str | None, Field("The restore that was made.", nullable=True)] = None
+    targetName: Annotated[str | None, Field("The new machine.", nullable=True)] = None
+
+
+class VirtualMachineClone(Resource):
+    """The wish to make a machine like another one."""
+
+    spec: Annotated[CloneSpec, Field("What is cloned to what.", required=True)] = CloneSpec()
+    status: Annotated[CloneStatus | None, Field("How far it has come.")] = None
+
+
+@rule(
+    "kubevirt/clone-source",
+    Cel(
+        "spec.source",
+        "self.kind in ['VirtualMachine', 'VirtualMachineSnapshot']",
+        "must be a VirtualMachine or a VirtualMachineSnapshot",
+        ".kind",
+        "FieldValueNotSupported",
+    ),
+)
+def source_can_be_cloned(clone: VirtualMachineClone, settings: Settings) -> Iterator[Finding]:
+    """A machine or a snapshot of one is cloned, to a machine of another name."""
+    spec = clone.spec
+    allowed = (MACHINE, (SNAPSHOT, "VirtualMachineSnapshot"))
+    yield from reference_findings(spec.source, ("spec", "source"), allowed, "kubevirt/clone-source")
+    yield from reference_findings(spec.target, ("spec", "target"), (MACHINE,), "kubevirt/clone-source")
+    if spec.target is not None and spec.source.kind == "VirtualMachine" and spec.source.name and spec.source.name == spec.target.name:
+        why = "the target must have another name than the source"
+        yield finding.invalid(("spec", "target", "name"), spec.target.name, why, "kubevirt/clone-source")
+
+
+@rule("kubevirt/clone-filters")
+def filters_are_readable(clone: VirtualMachineClone, settings: Settings) -> Iterator[Finding]:
+    """A filter is a key with at most a leading `!` and a closing `*`; each patch is one JSON patch operation."""
+    spec = clone.spec
+    yield from _filters(spec.annotationFilters, ("spec", "annotationFilters"))
+    yield from _filters(spec.labelFilters, ("spec", "labelFilters"))
+    if spec.template is not None:
+        yield from _filters(spec.template.annotationFilters, ("spec", "template", "annotationFilters"))
+        yield from _filters(spec.template.labelFilters, ("spec", "template", "labelFilters"))
+    yield from patch_findings(spec.patches, ("spec", "patches"), "kubevirt/clone-filters")
+
+
+def _filters(filters: list[str] | None, path: Path) -> Iterator[Finding]:
+    for index, text in enumerate(filters or ()):
+        if not text or _FILTER.match(text) is None:
+            why = "must be a key, optionally with a leading ! and a closing *"
+            yield finding.invalid((*path, index), text, why, "kubevirt/clone-filters")
+
+
+KINDS = (
+    Kind(
+        group="clone.kubevirt.io",
+        kind="VirtualMachineClone",
+        plural="virtualmachineclones",
+        singular="virtualmachineclone",
+        short_names=("vmclone", "vmclones"),
+        categories=("all",),
+        cls=VirtualMachineClone,
+        dialect="kubevirt",
+        versions=(Version("v1alpha1", storage=False), Version("v1beta1")),
+        columns=(
+            Column("Phase", ".status.phase"),
+            Column("SourceVirtualMachine", ".spec.source.name"),
+            Column("TargetVirtualMachine", ".spec.target.name"),
+        ),
+        rules=(source_can_be_cloned, filters_are_readable),
+        transitions=(spec_is_immutable("kubevirt/clone-change"),),
+    ),
+)

@@ -1,0 +1,54 @@
+"""`migrations.kubevirt.io/v1alpha1 MigrationPolicy`: stored, so that manifests apply; one host has nothing to migrate to."""
+
+from typing import Annotated
+
+from paddock.meta.objects import Resource
+from paddock.schema.field import Field, Freeform, Object, Quantity
+from paddock.schema.kind import AGE, Kind, Version
+
+_ONE_HOST = "there is one host, nothing migrates"
+
+
+class Selectors(Object):
+    """Whom a policy is for."""
+
+    namespaceSelector: Annotated[dict[str, str] | None, Field("Labels of namespaces.", key_format="label-key")] = None
+    virtualMachineInstanceSelector: Annotated[dict[str, str] | None, Field("Labels of instances.", key_format="label-key")] = None
+
+
+class MigrationPolicySpec(Object):
+    """Whom it is for, and how they migrate."""
+
+    selectors: Annotated[Selectors, Field("Whom it is for.", required=True)] = Selectors()
+    allowAutoConverge: Annotated[bool | None, Field("Slow the guest down until it converges.", not_honoured=_ONE_HOST)] = None
+    allowPostCopy: Annotated[bool | None, Field("Switch over before the memory is there.", not_honoured=_ONE_HOST)] = None
+    allowWorkloadDisruption: Annotated[bool | None, Field("Pause the guest if it must be.", not_honoured=_ONE_HOST)] = None
+    bandwidthPerMigration: Annotated[Quantity | None, Field("Bytes per second at most.", not_honoured=_ONE_HOST)] = None
+    completionTimeoutPerGiB: Annotated[int | None, Field("Seconds per GiB at most.", ge=0, not_honoured=_ONE_HOST)] = None
+    progressTimeout: Annotated[int | None, Field("Seconds without progress at most.", ge=0, not_honoured=_ONE_HOST)] = None
+    utilityVolumesTimeout: Annotated[int | None, Field("Seconds for utility volumes at most.", ge=0, not_honoured=_ONE_HOST)] = None
+    maxDowntimeMs: Annotated[int | None, Field("Milliseconds of standstill at most.", ge=0, not_honoured=_ONE_HOST)] = None
+    options: Annotated[Freeform | None, Field("More options.", not_honoured=_ONE_HOST)] = None
+
+
+class MigrationPolicy(Resource):
+    """How the instances of some namespaces or with some labels migrate."""
+
+    spec: Annotated[MigrationPolicySpec, Field("Whom it is for, and how they migrate.", required=True)] = MigrationPolicySpec()
+    status: Annotated[Freeform | None, Field("Nothing is observed.")] = None
+
+
+KINDS = (
+    Kind(
+        group="migrations.kubevirt.io",
+        kind="MigrationPolicy",
+        plural="migrationpolicies",
+        singular="migrationpolicy",
+        categories=("all",),
+        namespaced=False,
+        cls=MigrationPolicy,
+        dialect="kubevirt",
+        versions=(Version("v1alpha1"),),
+        columns=(AGE,),
+    ),
+)

@@ -1,0 +1,38 @@
+"""Certificate authorities as users write them: PEM, plain or once more in base64."""
+
+import base64
+import binascii
+import re
+
+_BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----\s*([A-Za-z0-9+/=\s]+?)\s*-----END CERTIFICATE-----")
+_LINE = 64
+
+
+def bundle(text: str) -> str:
+    """The certificates of a bundle in one normal form; the empty text when it is not a PEM bundle."""
+    plain = text if "-----BEGIN" in text else _unwrapped(text)
+    blocks = [_normal(body) for body in _BLOCK.findall(plain)]
+    # What stands between the blocks is comment, but a block that is cut off or of another kind is a mistake.
+    if not blocks or "" in blocks or len(blocks) != plain.count("-----BEGIN"):
+        return ""
+    return "".join(blocks)
+
+
+def _unwrapped(text: str) -> str:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _normal(body: str) -> str:
+    packed = "".join(body.split())
+    try:
+        content = base64.b64decode(packed, validate=True)
+    except binascii.Error:
+        return ""
+    # Every certificate is a DER sequence.
+    if not content.startswith(b"\x30"):
+        return ""
+    lines = [packed[at : at + _LINE] for at in range(0, len(packed), _LINE)]
+    return "\n".join(("-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""))

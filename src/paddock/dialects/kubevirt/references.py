@@ -1,0 +1,28 @@
+"""References to objects of more than one kind, and the rule that only certain kinds may stand there."""
+
+from collections.abc import Iterator
+
+from paddock.meta.storage import TypedLocalReference
+from paddock.schema import finding
+from paddock.schema.finding import Finding, Path
+
+VIRT = "kubevirt.io"
+SNAPSHOT = "snapshot.kubevirt.io"
+BACKUP = "backup.kubevirt.io"
+# (group, kind)
+GroupKind = tuple[str, str]
+MACHINE: GroupKind = (VIRT, "VirtualMachine")
+
+
+def reference_findings(reference: TypedLocalReference | None, path: Path, allowed: tuple[GroupKind, ...], rule: str) -> Iterator[Finding]:
+    """A reference names an object of one of the allowed kinds, in the right group."""
+    if reference is None or not reference.kind:
+        return
+    group = reference.apiGroup or ""
+    groups = [known for known, kind in allowed if kind == reference.kind]
+    if not groups:
+        yield finding.unsupported((*path, "kind"), reference.kind, sorted({kind for _, kind in allowed}), rule)
+    elif group not in groups and not group:
+        yield finding.required((*path, "apiGroup"), rule, f"the group of a {reference.kind} is {groups[0]}")
+    elif group not in groups:
+        yield finding.unsupported((*path, "apiGroup"), group, groups, rule)

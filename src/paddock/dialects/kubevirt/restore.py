@@ -1,0 +1,126 @@
+"""`snapshot.kubevirt.io/v1beta1 VirtualMachineRestore` (docs/spec/kubevirt.md 7.2)."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from paddock.dialects.kubevirt.references import MACHINE, reference_findings
+from paddock.dialects.kubevirt.unchangeable import spec_is_immutable
+from paddock.meta.conditions import Condition
+from paddock.meta.objects import Annotations, Labels, Resource
+from paddock.meta.storage import TypedLocalReference
+from paddock.schema import finding
+from paddock.schema.field import Field, Object, Time
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Cel, Column, Kind, Settings, Version, rule
+
+
+class VolumeRestoreOverride(Object):
+    """What is different about one restored volume."""
+
+    volumeName: Annotated[str, Field("The volume.", required=True)] = ""
+    restoreName: Annotated[str | None, Field("Name of the restored claim.", format="dns1123-subdomain", max_length=253)] = None
+    labels: Labels = None
+    annotations: Annotations = None
+
+
+class RestoreSpec(Object):
+    """What is restored to where."""
+
+    target: Annotated[TypedLocalReference, Field("The machine; one that does not exist is made.", required=True)] = TypedLocalReference()
+    virtualMachineSnapshotName: Annotated[str, Field("The snapshot.", required=True, format="dns1123-subdomain", max_length=253)] = ""
+    targetReadinessPolicy: Annotated[
+        str | None,
+        Field(
+            "What happens while the machine runs; default: WaitGracePeriod (5 minutes).",
+            enum=("StopTarget", "WaitGracePeriod", "FailImmediate", "WaitEventually"),
+        ),
+    ] = None
+    volumeRestorePolicy: Annotated[
+        str | None,
+        Field("How restored claims are called; default: RandomizeNames.", enum=("RandomizeNames", "InPlace", "PrefixTargetName")),
+    ] = None
+    volumeOwnershipPolicy: Annotated[str | None, Field("Who owns the restored claims; default: Vm.", enum=("Vm", "None"))] = None
+    volumeRestoreOverrides: Annotated[
+        list[VolumeRestoreOverride] | None,
+        Field("What is different about single volumes.", keys=("volumeName",)),
+    ] = None
+    patches: Annotated[list[str] | None, Field("JSON patch operations on the new machine, each as a text.", max_items=256)] = None
+
+
+class VolumeRestore(Object):
+    """One restored volume."""
+
+    volumeName: Annotated[str, Field("The volume.", required=True)] = ""
+    persistentVolumeClaim: Annotated[str, Field("The restored claim.", required=True)] = ""
+    volumeSnapshotName: Annotated[str, Field("The snapshot it comes from.", required=True)] = ""
+    dataVolumeName: Annotated[str | None, Field("The restored DataVolume.")] = None
+
+
+class RestoreStatus(Object):
+    """How far the restore has come."""
+
+    restores: Annotated[list[VolumeRestore] | None, Field("The volumes.")] = None
+    restoreTime: Annotated[Time | None, Field("When it was done.")] = None
+    deletedDataVolumes: Annotated[list[str] | None, Field("DataVolumes that were replaced.")] = None
+    complete: Annotated[bool | None, Field("Whether it is done.")] = None
+    conditions: Annotated[list[Condition] | None, Field("Ready, Progressing, Failure.", keys=("type",))] = None
+
+
+class VirtualMachineRestore(Resource):
+    """The wish to put a machine back to what a snapshot shows."""
+
+    spec: Annotated[RestoreSpec, Field("What is restored to where.", required=True)] = RestoreSpec()
+    status: Annotated[RestoreStatus | None, Field("How far it has come.")] = None
+
+
+@rule(
+    "kubevirt/restore-target",
+    Cel("spec.target", "self.kind == 'VirtualMachine'", "must be a VirtualMachine", ".kind", "FieldValueNotSupported"),
+    Cel("spec.target", "has(self.apiGroup) && self.apiGroup == 'kubevirt.io'", "must be kubevirt.io", ".apiGroup"),
+)
+def target_is_a_machine(restore: VirtualMachineRestore, settings: Settings) -> Iterator[Finding]:
+    """A restore makes or changes a `VirtualMachine` of the group `kubevirt.io`."""
+    yield from reference_findings(restore.spec.target, ("spec", "target"), (MACHINE,), "kubevirt/restore-target")
+
+
+def patch_findings(patches: list[str] | None, path: Path, rule: str) -> Iterator[Finding]:
+    """Each text is one JSON patch operation."""
+    for index, text in enumerate(patches or ()):
+        try:
+            operation = msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            yield finding.invalid((*path, index), text, f"not JSON: {error}", rule)
+            continue
+        if not isinstance(operation, dict) or not {"op", "path"} <= operation.keys():
+            yield finding.invalid((*path, index), text, 'must be a JSON patch operation: an object with "op" and "path"', rule)
+
+
+@rule("kubevirt/restore-patches")
+def patches_are_operations(restore: VirtualMachineRestore, settings: Settings) -> Iterator[Finding]:
+    """Each patch is one JSON patch operation."""
+    yield from patch_findings(restore.spec.patches, ("spec", "patches"), "kubevirt/restore-patches")
+
+
+KINDS = (
+    Kind(
+        group="snapshot.kubevirt.io",
+        kind="VirtualMachineRestore",
+        plural="virtualmachinerestores",
+        singular="virtualmachinerestore",
+        short_names=("vmrestore", "vmrestores"),
+        categories=("all",),
+        cls=VirtualMachineRestore,
+        dialect="kubevirt",
+        versions=(Version("v1alpha1", storage=False), Version("v1beta1")),
+        columns=(
+            Column("TargetKind", ".spec.target.kind"),
+            Column("TargetName", ".spec.target.name"),
+            Column("Complete", ".status.complete", "boolean"),
+            Column("RestoreTime", ".status.restoreTime", "date"),
+        ),
+        rules=(target_is_a_machine, patches_are_operations),
+        transitions=(spec_is_immutable("kubevirt/restore-change"),),
+    ),
+)

@@ -1,0 +1,28 @@
+"""Rules about changes that several kinds share: what was decided when an object was made stays."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from paddock.meta.residue import residue
+from paddock.schema.field import Object
+from paddock.schema.finding import Finding
+from paddock.schema.kind import Cel, Settings, Transition, transition
+
+
+def differ(old: Object | None, new: Object | None) -> bool:
+    """Whether two values mean different things: 1Gi is 1024Mi, and a default may be spelled out."""
+    if old is None or new is None:
+        return old is not new
+    return bool(residue(old, new) or residue(new, old))
+
+
+def spec_is_immutable(id: str, message: str = "field is immutable") -> Transition:
+    """The rule that the whole spec stays as it was created."""
+
+    @transition(id, Cel("spec", "self == oldSelf", message))
+    def spec_stays(old: Any, new: Any, settings: Settings) -> Iterator[Finding]:
+        """The spec cannot be changed after the object was created."""
+        if differ(old.spec, new.spec):
+            yield Finding(path=("spec",), message=f"Invalid value: {message}", rule=id)
+
+    return spec_stays
