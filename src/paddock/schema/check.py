@@ -109,7 +109,7 @@ def _make_string(place: shape.Shape) -> Check:
         if raw == "" and field.empty_is_unset:
             return _DROP
         if field.enum and raw not in field.enum:
-            out.append(finding.unsupported(path_of(trail), raw, field.enum, ENUM, field.hints.get(raw, "")))
+            out.append(finding.unsupported(path_of(trail), raw, field.enum, ENUM, field.hints.get(raw, field.message)))
         if field.max_length is not None and len(raw) > field.max_length:
             out.append(finding.too_long(path_of(trail), field.max_length, BOUNDS))
         if field.min_length is not None and len(raw) < field.min_length:
@@ -144,7 +144,7 @@ def _make_integer(place: shape.Shape) -> Check:
             out.append(_wrong_type(trail, raw, "an integer", field))
             return _DROP
         if (field.ge is not None and raw < field.ge) or (field.le is not None and raw > field.le):
-            out.append(_bad(trail, raw, bounds_text(field), BOUNDS, field))
+            out.append(_bad(trail, raw, field.message or bounds_text(field), BOUNDS, field))
         if not -widest <= raw < widest:
             out.append(_bad(trail, raw, f"must fit into {field.bits} bits", BOUNDS, field))
             return _DROP
@@ -161,7 +161,7 @@ def _make_number(place: shape.Shape) -> Check:
             out.append(_wrong_type(trail, str(raw) if type(raw) is float else raw, "a number", field))
             return _DROP
         if (field.ge is not None and raw < field.ge) or (field.le is not None and raw > field.le):
-            out.append(_bad(trail, raw, bounds_text(field), BOUNDS, field))
+            out.append(_bad(trail, raw, field.message or bounds_text(field), BOUNDS, field))
         return raw
 
     return check_number
@@ -272,7 +272,7 @@ def _find_duplicates(field: Field, made: list[Any], trail: Any, out: Findings) -
         if keys in seen:
             place = ((trail, index), field.keys[0]) if len(field.keys) == 1 else (trail, index)
             value = keys[0] if len(field.keys) == 1 else dict(zip(field.keys, keys, strict=True)) if field.keys else entry
-            out.append(finding.duplicate(path_of(place), value, DUPLICATE))
+            out.append(finding.duplicate(path_of(place), value, DUPLICATE, field.message))
         seen.add(keys)
 
 

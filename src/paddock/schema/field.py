@@ -36,11 +36,12 @@ class Field(msgspec.Struct, frozen=True, eq=False):
     at_least: str | None = None
     positive: bool = False
     whole: bool = False
-    # strings; `message` replaces the sentence that follows a failed pattern
+    # strings
     min_length: int | None = None
     max_length: int | None = None
     pattern: str | None = None
     format: str | None = None
+    # what is told instead of the plain sentence of a pattern or bounds, and after that of an enum or a duplicate entry
     message: str = ""
     enum: tuple[str, ...] = ()
     hints: dict[str, str] = {}

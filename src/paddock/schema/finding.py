@@ -37,18 +37,27 @@ class Cause(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing found at one place. `rule` is the stable id that documentation and tests name."""
+    """One thing found at one place. `rule` is the stable id that documentation and tests name.
+
+    `path` is what the API calls the place. Where that is not where the document has it, `at` is the place in the document.
+    """
 
     path: Path
     message: str
     rule: str
     cause: Cause = Cause.INVALID
     severity: Severity = Severity.ERROR
+    at: Path = ()
 
     @property
     def field(self) -> str:
         """The path as Kubernetes writes it."""
         return format_path(self.path)
+
+    @property
+    def place(self) -> Path:
+        """The place in the document."""
+        return self.at or self.path
 
 
 def format_path(path: Iterable[str | int]) -> str:

@@ -52,6 +52,9 @@ class BooleanShape(Shape):
     json_type = "boolean"
 
 
+SCALARS = (StringShape, IntegerShape, NumberShape, BooleanShape)
+
+
 class QuantityShape(Shape):
     """A Kubernetes quantity, written as a number or as text."""
 
@@ -77,6 +80,14 @@ class ListShape(Shape):
         super().__init__(field)
         self.item = item
 
+    @property
+    def map_keys(self) -> tuple[str, ...]:
+        """The keys of the list where Kubernetes can tell entries apart by them: scalars that are always there."""
+        if not isinstance(self.item, ObjectShape):
+            return ()
+        keys = [self.item.properties[key] for key in self.field.keys]
+        return self.field.keys if all(prop.is_key for prop in keys) else ()
+
 
 class MapShape(Shape):
     """Free keys, values of one shape."""
@@ -100,6 +111,12 @@ class Property:
     def field(self) -> Field:
         """The declaration."""
         return self.shape.field
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the entries of a list can be told apart by it."""
+        there = self.field.required or self.default is not ABSENT
+        return there and not self.field.nullable and not self.field.aliases and isinstance(self.shape, SCALARS)
 
 
 class ObjectShape(Shape):

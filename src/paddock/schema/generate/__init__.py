@@ -1,0 +1,1 @@
+"""What is generated from declarations: CRDs, OpenAPI, JSON Schemas for editors, reference pages. Kinds come in as arguments."""

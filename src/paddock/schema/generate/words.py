@@ -1,0 +1,164 @@
+"""What a declaration says, in words: descriptions of schemas, and the cells of reference pages."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from paddock.schema import shape
+from paddock.schema.check import bounds_text
+from paddock.schema.field import Field
+from paddock.schema.formats import FORMATS
+
+_TYPES: dict[type[shape.Shape], str] = {
+    shape.StringShape: "string",
+    shape.TimeShape: "time",
+    shape.IntegerShape: "integer",
+    shape.NumberShape: "number",
+    shape.BooleanShape: "boolean",
+    shape.QuantityShape: "quantity",
+    shape.IntOrStringShape: "integer or string",
+    shape.AnyShape: "anything",
+    shape.ObjectShape: "object",
+}
+
+
+def sentence(text: str) -> str:
+    """A text with a full stop, so that another sentence can follow."""
+    return text if not text or text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+def class_text(place: shape.Shape) -> str:
+    """What the class of an object says of itself."""
+    return " ".join((place.cls.__doc__ or "").split()) if isinstance(place, shape.ObjectShape) else ""
+
+
+def own_text(place: shape.Shape) -> str:
+    """The text of a field; an object without one is described by its class."""
+    return " ".join(place.field.text.split()) or class_text(place)
+
+
+def caveats(field: Field) -> Iterator[str]:
+    """What a user has to know besides what the field means."""
+    if field.aliases:
+        yield f"Also read under the name {' or '.join(field.aliases)}."
+    if field.not_honoured:
+        yield sentence(f"Accepted and kept, not honoured: {field.not_honoured}")
+    if field.deprecated:
+        yield sentence(f"Deprecated: {field.deprecated}")
+
+
+def describe(place: shape.Shape) -> str:
+    """The description of a field in a schema: its text, what a schema cannot say, and the caveats."""
+    parts = [own_text(place), *unsaid(place), *caveats(place.field)]
+    return " ".join(sentence(part) for part in parts if part)
+
+
+def unsaid(place: shape.Shape) -> Iterator[str]:
+    """The constraints that no generated schema can express; everywhere else a schema refuses what is wrong."""
+    field = place.field
+    form = FORMATS.get(field.format or "")
+    if form is not None and not form.pattern and not form.native:
+        yield sentence(_capital(form.message))
+    if field.key_format:
+        yield sentence(f"Each key {FORMATS[field.key_format].message}")
+    if field.keys and isinstance(place, shape.ListShape) and not place.map_keys:
+        yield f"Entries differ in {' and '.join(field.keys)}."
+
+
+def type_of(place: shape.Shape) -> str:
+    """The type of a field as a reader calls it."""
+    if isinstance(place, shape.ListShape):
+        return f"list of {_plural(type_of(place.item))}"
+    if isinstance(place, shape.MapShape):
+        return f"map of {_plural(type_of(place.value))}"
+    if isinstance(place, shape.AnyShape) and place.json_type:
+        return "free object"
+    return _TYPES[type(place)]
+
+
+def _plural(word: str) -> str:
+    if word.startswith(("list of", "map of")):
+        head, _, tail = word.partition(" ")
+        return f"{head}s {tail}"
+    return {"anything": "anything", "quantity": "quantities", "integer or string": "integers or strings"}.get(word, f"{word}s")
+
+
+def allowed(place: shape.Shape) -> Iterator[str]:
+    """What may stand in a field, bound by bound; nothing when everything of its type may."""
+    field = place.field
+    if field.enum:
+        yield "one of " + ", ".join(f"`{word}`" for word in field.enum)
+    yield from _numbers(place)
+    yield from _texts(field)
+    yield from _collections(place)
+    if field.nullable:
+        yield "or null"
+
+
+def _numbers(place: shape.Shape) -> Iterator[str]:
+    field = place.field
+    if field.ge is not None or field.le is not None:
+        yield _without_must(bounds_text(field)).removeprefix("be ")
+    elif isinstance(place, shape.IntegerShape) and field.bits != 64:
+        yield f"{field.bits} bits"
+    if field.positive:
+        yield "greater than 0"
+    if field.at_least:
+        yield f"at least {field.at_least}"
+    if field.whole:
+        yield "whole bytes"
+
+
+def _texts(field: Field) -> Iterator[str]:
+    if field.min_length is not None and field.max_length is not None:
+        yield f"{field.min_length} to {field.max_length} characters"
+    elif field.min_length is not None:
+        yield "not empty" if field.min_length == 1 else f"at least {field.min_length} characters"
+    elif field.max_length is not None:
+        yield f"at most {field.max_length} characters"
+    if field.pattern and not field.message:
+        yield f"matches `{field.pattern}`"
+    elif field.message:
+        yield _without_must(field.message)
+    if field.format and not field.message:
+        yield _without_must(FORMATS[field.format].message)
+    if field.empty_is_unset:
+        yield "empty is the same as absent"
+
+
+def _collections(place: shape.Shape) -> Iterator[str]:
+    field = place.field
+    if field.min_items is not None:
+        yield f"at least {field.min_items} {_entries(field.min_items)}"
+    if field.max_items is not None:
+        yield f"at most {field.max_items} {_entries(field.max_items)}"
+    if field.unique:
+        yield "no entry twice"
+    if field.keys:
+        yield f"unique by {', '.join(field.keys)}"
+    if field.key_format:
+        yield f"each key {FORMATS[field.key_format].message.removeprefix('must be ')}"
+    inner = place.item if isinstance(place, shape.ListShape) else place.value if isinstance(place, shape.MapShape) else None
+    # What an entry that is an object may hold stands in the lines of its own members.
+    if inner is not None and not isinstance(inner, shape.ObjectShape):
+        yield from (f"each {text}" for text in allowed(inner))
+
+
+def _entries(count: int) -> str:
+    return "entry" if count == 1 else "entries"
+
+
+def default_of(prop: shape.Property) -> str:
+    """The default of a field as JSON; empty when it has none."""
+    if prop.default is shape.ABSENT:
+        return ""
+    return msgspec.json.encode(prop.default).decode()
+
+
+def _without_must(text: str) -> str:
+    return re.sub(r"^must (be )?", "", text)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
