@@ -12,7 +12,7 @@ from paddock.meta.wire import from_data
 from paddock.schema import check as schema_check
 from paddock.schema import finding
 from paddock.schema.field import Object
-from paddock.schema.finding import Finding, Severity
+from paddock.schema.finding import Cause, Finding, Path, Severity
 from paddock.schema.kind import Kind, Settings
 
 KIND = "object/kind"
@@ -55,8 +55,10 @@ def admit(raw: dict[str, Any], settings: Settings, unknown: FieldValidation = Fi
     checked = schema_check.check(kind.cls, raw)
     value = from_data(checked.value, kind.cls)
     findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
+    # What could not be read is absent to the rules. It is wrong, not missing, and has been told.
+    unread = {found.path for found in checked.findings if found.rule in (schema_check.TYPE, schema_check.FORMAT)}
     for rule in kind.rules:
-        findings.extend(rule.check(value, settings))
+        findings.extend(found for found in rule.check(value, settings) if not _is_unread(found, unread))
     return Admission(kind, value, checked.value, tuple(findings))
 
 
@@ -83,6 +85,12 @@ def identify(raw: dict[str, Any]) -> tuple[Kind | None, list[Finding]]:
         return kind, list(_deprecated(kind, version))
     served = [f"{group}/{each.name}" if group else each.name for each in kind.versions]
     return kind, [finding.unsupported(("apiVersion",), raw["apiVersion"], served, KIND)]
+
+
+def _is_unread(found: Finding, unread: set[Path]) -> bool:
+    if found.cause is not Cause.REQUIRED or not unread:
+        return False
+    return any(found.path[:length] in unread for length in range(1, len(found.path) + 1))
 
 
 def _weigh_unknown(findings: list[Finding], unknown: FieldValidation) -> Iterator[Finding]:
