@@ -27,12 +27,12 @@ def problem(text: str) -> str:
     """What is wrong with a `#cloud-config` document, with its line; the empty text when nothing is, or when it is none."""
     if not text.startswith("#cloud-config"):
         return ""
-    return _problem_of_mapping(text)
+    return mapping_problem(text)
 
 
 def network_problem(text: str) -> str:
     """What is wrong with network data: a mapping with `version` 1 or 2, bare or under `network`. Empty when nothing is."""
-    unreadable = _problem_of_mapping(text)
+    unreadable = mapping_problem(text)
     if unreadable:
         return unreadable
     root = _compose(text)
@@ -42,7 +42,8 @@ def network_problem(text: str) -> str:
     return "" if known else "no version: 1 or version: 2, neither at the top nor under network"
 
 
-def _problem_of_mapping(text: str) -> str:
+def mapping_problem(text: str) -> str:
+    """Why a text is no YAML mapping, with its line; the empty text when it is one."""
     try:
         root = _compose(text)
     except yaml.YAMLError as error:

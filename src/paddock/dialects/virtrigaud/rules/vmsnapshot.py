@@ -1,0 +1,61 @@
+"""The rules of VirtRigaud's VMSnapshot."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paddock.dialects.virtrigaud import cron
+from paddock.dialects.virtrigaud.rules import machine
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+from paddock.schema.kind import Cel, Settings, rule
+
+if TYPE_CHECKING:
+    from paddock.dialects.virtrigaud.vmsnapshot import VMSnapshot
+
+SCHEDULE = "virtrigaud/schedule"
+MEMORY = "virtrigaud/snapshot-memory"
+
+
+@rule(
+    SCHEDULE,
+    Cel(
+        "spec.schedule",
+        "!self.enabled || (has(self.cronSpec) && self.cronSpec.size() > 0)",
+        "a schedule that runs needs a time",
+        ".cronSpec",
+        "FieldValueRequired",
+    ),
+)
+def schedules_can_be_kept(snapshot: "VMSnapshot", settings: Settings) -> Iterator[Finding]:
+    """A schedule that runs has a time, and the time is one that comes."""
+    schedule = snapshot.spec.schedule
+    if schedule is None:
+        return
+    path = ("spec", "schedule", "cronSpec")
+    if schedule.cronSpec:
+        why = cron.problem(schedule.cronSpec)
+        if why:
+            yield finding.invalid(path, schedule.cronSpec, why, SCHEDULE)
+    elif schedule.enabled:
+        yield finding.required(path, SCHEDULE, "a schedule that runs needs a time")
+
+
+@rule(machine.TIMEOUT)
+def spans_are_not_negative(snapshot: "VMSnapshot", settings: Settings) -> Iterator[Finding]:
+    """Ages and grace periods are not negative."""
+    policy = snapshot.spec.retentionPolicy
+    if policy is not None:
+        for name in ("maxAge", "gracePeriod"):
+            yield from machine.not_negative(getattr(policy, name), ("spec", "retentionPolicy", name))
+
+
+@rule(MEMORY)
+def memory_is_consistent_by_itself(snapshot: "VMSnapshot", settings: Settings) -> Iterator[Finding]:
+    """A snapshot with memory needs no quiesced filesystems and cannot be only crash consistent (a warning)."""
+    config = snapshot.spec.snapshotConfig
+    if config is not None and config.includeMemory and config.type == "Crash":
+        text = 'a snapshot with memory holds the running guest, so type "Crash" has no effect'
+        yield finding.warning(("spec", "snapshotConfig", "type"), text, MEMORY)
+
+
+RULES = (schedules_can_be_kept, spans_are_not_negative, memory_is_consistent_by_itself)
