@@ -1,1 +1,1 @@
-"""The command line: commands and printers. Works offline; talks to a server only through ``client``."""
+"""The command line. Commands that need no server read manifests and print; nothing here imports the server, the engine or a driver."""

@@ -1,0 +1,44 @@
+"""`paddock validate`: every finding of every object, with its place. Needs no network and no server."""
+
+from collections.abc import Sequence
+
+from paddock.cli import arguments, report
+from paddock.cli.console import Console
+from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
+from paddock.cli.inventory import Inventory
+from paddock.cli.objects import Located, Reader
+from paddock.schema.finding import Severity
+from paddock.schema.kind import Settings
+
+_TEXT = """Check manifests: fields, values, rules across fields, and references between the objects of the input.
+Warnings (a reference to an object that is not in the input, a bare On) and notes do not change the exit code without --strict."""
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """The command."""
+    options = arguments.parser("validate", _TEXT)
+    arguments.add_files(options)
+    arguments.add_format(options)
+    options.add_argument("--target", choices=("embedded", "cluster"), default="embedded", help="where the machines are to run")
+    options.add_argument("--strict", action="store_true", help="warnings are findings, too")
+    parsed = options.parse_args(given)
+    reader = Reader(console, Settings(target=parsed.target))
+    inventory = Inventory()
+    tally = report.Tally()
+    for subject in reader.subjects(arguments.files(options, parsed)):
+        tally.objects += 1
+        inventory.add(subject)
+    found = list(inventory.findings())
+    tally.add(found)
+    _print(found, tally, parsed.output, console)
+    if reader.unusable:
+        return UNUSABLE
+    return FINDINGS if tally[Severity.ERROR] or (parsed.strict and tally[Severity.WARNING]) else GOOD
+
+
+def _print(found: Sequence[Located], tally: report.Tally, output: str, console: Console) -> None:
+    if output == "text":
+        console.out("".join(report.line(each) + "\n" for each in found))
+        console.say(tally.summary())
+    else:
+        console.out(report.structured({**tally.as_data(), "findings": [report.as_data(each) for each in found]}, output))

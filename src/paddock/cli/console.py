@@ -1,0 +1,34 @@
+"""Where a command writes. Text is UTF-8 whatever the terminal says; a reader that went away ends the command quietly."""
+
+import sys
+from typing import IO
+
+# Characters that would move a cursor or break a line of a report.
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {ord("\n"): "\\n", ord("\t"): "\\t"}
+
+
+class Console:
+    """Standard output and standard error of one command."""
+
+    def __init__(self, out: IO[bytes] | None = None, err: IO[bytes] | None = None) -> None:
+        self._out = out or sys.stdout.buffer
+        self._err = err or sys.stderr.buffer
+
+    def out(self, text: str) -> None:
+        """Write to standard output."""
+        self._out.write(text.encode("utf-8", "backslashreplace"))
+
+    def say(self, line: str) -> None:
+        """Write a line to standard error, after everything that was written to standard output."""
+        self._out.flush()
+        self._err.write(line.encode("utf-8", "backslashreplace") + b"\n")
+        self._err.flush()
+
+    def flush(self) -> None:
+        """Write out what is buffered."""
+        self._out.flush()
+
+
+def one_line(text: str) -> str:
+    """A text without the characters that would spoil a line."""
+    return text if text.isprintable() else text.translate(_CONTROL)

@@ -1,0 +1,9 @@
+"""Exit codes, the same for every command (docs/guide/cli.md)."""
+
+GOOD = 0
+# the manifests have findings: errors, or differences where a command looks for differences
+FINDINGS = 1
+# the command line is wrong, or an input cannot be read
+UNUSABLE = 2
+# something was lost in translation, and --strict was given
+LOSSES = 3

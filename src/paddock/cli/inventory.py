@@ -1,0 +1,141 @@
+"""What the objects of an input are to each other: duplicates, references to objects that are not there, and foreign kinds.
+
+Objects are taken one by one and not kept, so that an input may be long.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from paddock.base.nearest import nearest
+from paddock.cli.objects import Located, Subject, located
+from paddock.dialects import admission, catalog
+from paddock.meta.manifests.document import Position
+from paddock.meta.world import DEFAULT_NAMESPACE
+from paddock.plan.references import KindId, Reference, provided, references
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+
+REFERENCE = "input/reference"
+TWICE = "input/duplicate-object"
+FOREIGN = "input/foreign-kind"
+_CLUSTER = ""
+_FEW = 2
+
+
+class _Open(msgspec.Struct, frozen=True):
+    """A reference whose object has not been seen yet. `among` is the list of findings that it joins."""
+
+    among: int
+    place: Located
+    to: tuple[KindId, ...]
+    namespace: str
+    name: str
+
+
+class Inventory:
+    """The objects of an input."""
+
+    def __init__(self) -> None:
+        self._found: list[list[Located]] = []
+        # kind -> namespace -> names
+        self._names: dict[KindId, dict[str, set[str]]] = {}
+        self._first: dict[tuple[KindId, str, str], tuple[str, Position]] = {}
+        self._open: list[_Open] = []
+        # Who refers to a namespace of which the input has nothing refers to what others keep.
+        self._namespaces: set[str] = set()
+
+    def add(self, subject: Subject) -> None:
+        """Take in one object with everything that was found in it alone."""
+        kind = subject.admission.kind
+        found = subject.admission.findings
+        if kind is None:
+            found = foreign(subject.document.data, found)
+        self._found.append(located(subject, found))
+        group, name = _group(subject.document.data), subject.document.data.get("kind")
+        if isinstance(name, str):
+            self._identify(subject, (group, name), namespaced=kind is None or kind.namespaced)
+
+    def _identify(self, subject: Subject, kind: KindId, *, namespaced: bool) -> None:
+        document, data = subject.document, subject.admission.data
+        metadata = document.data.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        namespace = _text(metadata.get("namespace")) or DEFAULT_NAMESPACE
+        name = _text(metadata.get("name"))
+        self._namespaces.add(namespace)
+        if name:
+            self._name(subject, kind, namespace if namespaced else _CLUSTER, name)
+        for what, provided_name in provided(*kind, data):
+            self._names.setdefault(what, {}).setdefault(namespace, set()).add(provided_name)
+        for reference in references(*kind, data):
+            # A default is nobody's mistake.
+            if document.written(reference.path) is not None:
+                self._open.append(self._refer(subject, reference, namespace))
+
+    def _name(self, subject: Subject, kind: KindId, namespace: str, name: str) -> None:
+        place = (subject.document.source, subject.document.position(("metadata", "name")))
+        source, position = self._first.setdefault((kind, namespace, name), place)
+        if (source, position) != place:
+            text = f"the same object stands twice, first at {source}:{position.line}:{position.column}"
+            self._found[-1].append(Located(*place, subject.title, finding.warning(("metadata", "name"), text, TWICE)))
+        self._names.setdefault(kind, {}).setdefault(namespace, set()).add(name)
+
+    def _refer(self, subject: Subject, reference: Reference, namespace: str) -> _Open:
+        document = subject.document
+        there = reference.namespace or namespace
+        empty = finding.warning(reference.path, "", REFERENCE)
+        place = Located(document.source, document.position(reference.path), subject.title, empty)
+        return _Open(len(self._found) - 1, place, reference.to, there, reference.name)
+
+    def findings(self) -> Iterator[Located]:
+        """Everything found, in the order of the input."""
+        for each in self._open:
+            if each.namespace in self._namespaces and not any(self._has(kind, each.namespace, each.name) for kind in each.to):
+                found = msgspec.structs.replace(each.place.finding, message=self._missing(each))
+                self._found[each.among].append(msgspec.structs.replace(each.place, finding=found))
+        for findings in self._found:
+            yield from sorted(findings, key=lambda each: each.position)
+
+    def _has(self, kind: KindId, namespace: str, name: str) -> bool:
+        names = self._names.get(kind, {})
+        return name in names.get(namespace, ()) or name in names.get(_CLUSTER, ())
+
+    def _missing(self, reference: _Open) -> str:
+        kind = reference.to[0]
+        where = "" if reference.namespace == DEFAULT_NAMESPACE else f" of namespace {reference.namespace}"
+        text = f'the {kind[1]} "{reference.name}"{where} is not in this input'
+        known = self._names.get(kind, {})
+        names = known.get(reference.namespace, set()) | known.get(_CLUSTER, set())
+        meant = nearest(reference.name, names)
+        if meant:
+            return f'{text}; did you mean "{meant}"?'
+        if 0 < len(names) <= _FEW:
+            return f"{text}; it has " + " and ".join(f'"{name}"' for name in sorted(names))
+        return text
+
+
+def foreign(data: dict[str, Any], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """What to say of an object that is none of Paddock's: nothing is wrong with it, unless one of Paddock's is meant."""
+    kind, group = data.get("kind"), _group(data)
+    if not isinstance(kind, str) or not kind or not isinstance(data.get("apiVersion"), str):
+        return findings
+    known = catalog.known()
+    same_name = {known_group for known_group, known_kind in known if known_kind == kind}
+    siblings = {known_kind for known_group, known_kind in known if known_group == group}
+    meant_group = bool(same_name) and (group in {each for each, _ in known} or nearest(group, same_name) is not None)
+    meant = nearest(kind, siblings)
+    # One letter more or less is a slip; PersistentVolume is not one for PersistentVolumeClaim.
+    if meant_group or (meant is not None and abs(len(meant) - len(kind)) <= 1):
+        return findings
+    text = f"{data['apiVersion']} {kind} is none of Paddock's kinds and was not checked"
+    return (finding.note(("kind",), text, FOREIGN),)
+
+
+def _group(data: dict[str, Any]) -> str:
+    version = data.get("apiVersion")
+    return admission.split_api_version(version)[0] if isinstance(version, str) else ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,113 @@
+"""From inputs to objects: documents read, lists of objects taken apart, each object held against its declaration.
+
+An input that cannot be read does not stop the others: it is told on standard error, and the command ends with the code of an
+unusable input whatever else it found.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from paddock.cli import inputs
+from paddock.cli.console import Console, one_line
+from paddock.dialects import admission
+from paddock.meta.manifests.document import Document, Position
+from paddock.meta.manifests.limits import DEFAULT, Limits
+from paddock.meta.manifests.load import load
+from paddock.meta.manifests.unreadable import Unreadable
+from paddock.schema.finding import Finding
+from paddock.schema.kind import Settings
+
+NO_NAME = "(no name)"
+NO_KIND = "(no kind)"
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """An object of the input and what became of it."""
+
+    document: Document
+    admission: admission.Admission
+
+    @property
+    def title(self) -> str:
+        """`Kind/name`."""
+        return title(self.document.data)
+
+
+class Located(msgspec.Struct, frozen=True):
+    """A finding with the place where the user can mend it."""
+
+    source: str
+    position: Position
+    title: str
+    finding: Finding
+
+
+def title(data: dict[str, Any]) -> str:
+    """`Kind/name` of a raw object."""
+    kind = data.get("kind")
+    metadata = data.get("metadata")
+    name = None
+    if isinstance(metadata, dict):
+        name = metadata.get("name") or metadata.get("generateName")
+    shown = name if isinstance(name, str) else NO_NAME
+    return one_line(f"{kind if isinstance(kind, str) and kind else NO_KIND}/{shown}")
+
+
+class Reader:
+    """Reads the inputs of a command. `unusable` tells afterwards whether one could not be read."""
+
+    def __init__(self, console: Console, settings: Settings, limits: Limits = DEFAULT) -> None:
+        self._console = console
+        self._settings = settings
+        self._limits = limits
+        self.unusable = False
+
+    def documents(self, names: Sequence[str]) -> Iterator[Document]:
+        """Every object of the inputs, in order."""
+        for name in names:
+            try:
+                for source in inputs.sources([name]):
+                    yield from self._of_source(source)
+            except Unreadable as error:
+                self._refuse(error)
+
+    def _of_source(self, source: str) -> Iterator[Document]:
+        try:
+            shown, data = inputs.read(source, self._limits)
+            for document in load(data, shown, self._limits):
+                yield from _objects_of(document)
+        except Unreadable as error:
+            self._refuse(error)
+
+    def _refuse(self, error: Unreadable) -> None:
+        self.unusable = True
+        self._console.say(one_line(f"{error}"))
+
+    def subjects(self, names: Sequence[str]) -> Iterator[Subject]:
+        """Every object of the inputs, held against its declaration."""
+        for document in self.documents(names):
+            yield Subject(document, admission.admit(document.data, self._settings))
+
+
+def _objects_of(document: Document) -> Iterator[Document]:
+    """The document itself, or the objects of a list (`kind: List`, and the lists that an API answers)."""
+    items, kind = document.data.get("items"), document.data.get("kind")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list) and (items or not document.problems):
+        yield from document.items("items")
+    else:
+        yield document
+
+
+def located(subject: Subject, findings: Sequence[Finding]) -> list[Located]:
+    """The problems of the document and the findings of its object, by place."""
+    document, name = subject.document, subject.title
+    found = [Located(document.source, problem.position, name, problem.finding) for problem in document.problems]
+    found += [Located(document.source, place_of(document, each), name, each) for each in findings]
+    return sorted(found, key=lambda each: each.position)
+
+
+def place_of(document: Document, found: Finding) -> Position:
+    """Where a finding points: at the value, or at the key of a field that should not be there."""
+    return document.position(found.path, of_key=found.rule.endswith("/unknown-field"))

@@ -1,0 +1,76 @@
+"""Findings as lines, or as data for programs."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from paddock.cli.console import Console, one_line
+from paddock.cli.objects import Located
+from paddock.meta.manifests import write
+from paddock.schema.finding import Severity
+
+
+def line(found: Located) -> str:
+    """`file:line:column: severity: Kind/name: field.path: message (rule id)`."""
+    place = f"{found.source}:{found.position.line}:{found.position.column}"
+    field, message = found.finding.field, found.finding.message
+    # The path stands in the line already.
+    message = message.replace(f'unknown field "{field}"', "unknown field")
+    parts = [place, str(found.finding.severity), found.title, *([field] if field else []), f"{message} ({found.finding.rule})"]
+    return one_line(": ".join(parts))
+
+
+def as_data(found: Located) -> dict[str, Any]:
+    """A finding for programs."""
+    kind, _, name = found.title.partition("/")
+    return {
+        "file": found.source,
+        "line": found.position.line,
+        "column": found.position.column,
+        "severity": str(found.finding.severity),
+        "kind": kind,
+        "name": name,
+        "field": found.finding.field,
+        "message": found.finding.message,
+        "rule": found.finding.rule,
+        "cause": str(found.finding.cause),
+    }
+
+
+class Tally:
+    """How many findings of which weight."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Severity] = Counter()
+        self.objects = 0
+
+    def add(self, findings: Iterable[Located]) -> None:
+        """Count the findings of an object."""
+        self._counts.update(found.finding.severity for found in findings)
+
+    def __getitem__(self, severity: Severity) -> int:
+        return self._counts[severity]
+
+    def summary(self) -> str:
+        """`3 objects: 1 error, 2 warnings`."""
+        counts = [_several(self._counts[severity], str(severity)) for severity in Severity if self._counts[severity]]
+        return f"{_several(self.objects, 'object')}: {', '.join(counts) or 'nothing found'}"
+
+    def as_data(self) -> dict[str, int]:
+        """The counts for programs."""
+        return {"objects": self.objects, **{f"{severity}s": self._counts[severity] for severity in Severity}}
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def structured(value: Any, output: str) -> str:
+    """A value as JSON or YAML."""
+    return write.to_json(value) if output == "json" else write.to_yaml([value])
+
+
+def refuse(console: Console, findings: Sequence[Located]) -> None:
+    """Tell on standard error why an object cannot be used."""
+    for found in findings:
+        console.say(line(found))

@@ -1,0 +1,205 @@
+"""Which field of which kind names which other object: one table for the commands and the controllers.
+
+Only references to objects that users write are here. Infrastructure that a cluster brings along (storage classes, nodes) is
+not: nobody keeps it beside their machines.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from paddock.plan.patterns import Parts, parse, places
+from paddock.schema.finding import Path
+
+KindId = tuple[str, str]
+
+
+class Refers(msgspec.Struct, frozen=True):
+    """A field that names an object.
+
+    `to` lists the kinds that will do, the first being the one that is meant. `kind_in` and `namespace_in` are members beside
+    the name that choose among them; a name may also be written `namespace/name` where `qualified`.
+    """
+
+    path: str
+    to: tuple[KindId, ...]
+    namespace_in: str = ""
+    kind_in: str = ""
+    qualified: bool = False
+
+
+class Provides(msgspec.Struct, frozen=True):
+    """A field that names an object which the owner brings along."""
+
+    path: str
+    what: tuple[KindId, ...]
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A reference that an object makes. `namespace` is None where the object's own is meant."""
+
+    path: Path
+    to: tuple[KindId, ...]
+    name: str
+    namespace: str | None
+
+
+def references(group: str, kind: str, data: dict[str, Any]) -> Iterator[Reference]:
+    """Every object that an object names."""
+    for row, parts in _compiled(group, kind):
+        for path, owner, name in places(parts, data):
+            if not isinstance(name, str) or not name:
+                continue
+            chosen = owner.get(row.kind_in) if row.kind_in else None
+            to = tuple(each for each in row.to if each[1] == chosen) if chosen else row.to
+            if not to:
+                continue
+            namespace = owner.get(row.namespace_in) if row.namespace_in else None
+            if row.qualified and "/" in name:
+                namespace, name = name.split("/", 1)
+            yield Reference(path, to, name, namespace if isinstance(namespace, str) and namespace else None)
+
+
+def provided(group: str, kind: str, data: dict[str, Any]) -> Iterator[tuple[KindId, str]]:
+    """The objects that an object brings along, in its own namespace."""
+    for row in PROVIDES.get((group, kind), ()):
+        for _, _, name in places(parse(row.path), data):
+            if isinstance(name, str) and name:
+                for what in row.what:
+                    yield what, name
+
+
+@cache
+def _compiled(group: str, kind: str) -> tuple[tuple[Refers, Parts], ...]:
+    return tuple((row, parse(row.path)) for row in REFERENCES.get((group, kind), ()))
+
+
+SECRET: KindId = ("", "Secret")
+CONFIG_MAP: KindId = ("", "ConfigMap")
+CLAIM: KindId = ("", "PersistentVolumeClaim")
+ATTACHMENT: KindId = ("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
+DATA_VOLUME: KindId = ("cdi.kubevirt.io", "DataVolume")
+DATA_SOURCE: KindId = ("cdi.kubevirt.io", "DataSource")
+MACHINE: KindId = ("kubevirt.io", "VirtualMachine")
+INSTANCE: KindId = ("kubevirt.io", "VirtualMachineInstance")
+SNAPSHOT: KindId = ("snapshot.kubevirt.io", "VirtualMachineSnapshot")
+_TYPES = ("VirtualMachineInstancetype", "VirtualMachineClusterInstancetype")
+_PREFERENCES = ("VirtualMachinePreference", "VirtualMachineClusterPreference")
+
+
+def _rigaud(kind: str) -> tuple[KindId, ...]:
+    return (("infra.virtrigaud.io", kind),)
+
+
+def _http(at: str) -> tuple[Refers, ...]:
+    """An import from a server, in DataVolumes and DataSources."""
+    return (
+        *(Refers(f"{at}.{kind}.secretRef", (SECRET,)) for kind in ("http", "registry", "s3", "gcs", "imageio", "vddk")),
+        *(Refers(f"{at}.{kind}.certConfigMap", (CONFIG_MAP,)) for kind in ("http", "registry", "s3", "imageio")),
+        *(Refers(f"{at}.http.certConfig{part}.secretRef.name", (SECRET,)) for part in ("", ".cert", ".key")),
+        Refers(f"{at}.pvc.name", (CLAIM,), "namespace"),
+    )
+
+
+def _volume(at: str) -> tuple[Refers, ...]:
+    """The spec of a DataVolume."""
+    return (*_http(f"{at}.source"), Refers(f"{at}.sourceRef.name", (DATA_SOURCE,), "namespace", "kind"))
+
+
+def _instance(at: str) -> tuple[Refers, ...]:
+    """The spec of a machine instance."""
+    volumes = f"{at}.volumes[]"
+    clouds = (f"{volumes}.cloudInitNoCloud", f"{volumes}.cloudInitConfigDrive")
+    return (
+        Refers(f"{volumes}.dataVolume.name", (DATA_VOLUME, CLAIM)),
+        Refers(f"{volumes}.persistentVolumeClaim.claimName", (CLAIM,)),
+        Refers(f"{volumes}.ephemeral.persistentVolumeClaim.claimName", (CLAIM,)),
+        *(Refers(f"{cloud}.{name}.name", (SECRET,)) for cloud in clouds for name in ("secretRef", "networkDataSecretRef")),
+        Refers(f"{volumes}.secret.secretName", (SECRET,)),
+        Refers(f"{volumes}.configMap.name", (CONFIG_MAP,)),
+        Refers(f"{volumes}.sysprep.secret.name", (SECRET,)),
+        Refers(f"{volumes}.sysprep.configMap.name", (CONFIG_MAP,)),
+        Refers(f"{at}.networks[].multus.networkName", (ATTACHMENT,), qualified=True),
+        Refers(f"{at}.accessCredentials[].sshPublicKey.source.secret.secretName", (SECRET,)),
+        Refers(f"{at}.accessCredentials[].userPassword.source.secret.secretName", (SECRET,)),
+    )
+
+
+def _machine(at: str) -> tuple[Refers, ...]:
+    """The spec of a machine."""
+    return (
+        Refers(f"{at}.instancetype.name", tuple(("instancetype.kubevirt.io", kind) for kind in _TYPES), kind_in="kind"),
+        Refers(f"{at}.preference.name", tuple(("instancetype.kubevirt.io", kind) for kind in _PREFERENCES), kind_in="kind"),
+        *_volume(f"{at}.dataVolumeTemplates[].spec"),
+        *_instance(f"{at}.template.spec"),
+    )
+
+
+_POOL = "spec.virtualMachineTemplate.spec"
+_POOLED = (*_machine(_POOL), *_instance(_POOL))
+_DISK = "spec.parameters.additionalDisks[].source"
+
+REFERENCES: dict[KindId, tuple[Refers, ...]] = {
+    MACHINE: _machine("spec"),
+    INSTANCE: _instance("spec"),
+    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _instance("spec.template.spec"),
+    ("kubevirt.io", "VirtualMachineInstanceMigration"): (Refers("spec.vmiName", (INSTANCE, MACHINE)),),
+    ("kubevirt.io", "VirtualMachinePool"): _POOLED,
+    ("pool.kubevirt.io", "VirtualMachinePool"): _POOLED,
+    SNAPSHOT: (Refers("spec.source.name", (MACHINE,), kind_in="kind"),),
+    ("snapshot.kubevirt.io", "VirtualMachineRestore"): (Refers("spec.virtualMachineSnapshotName", (SNAPSHOT,)),),
+    ("clone.kubevirt.io", "VirtualMachineClone"): (Refers("spec.source.name", (MACHINE, SNAPSHOT), kind_in="kind"),),
+    ("export.kubevirt.io", "VirtualMachineExport"): (
+        Refers("spec.source.name", (MACHINE, SNAPSHOT, CLAIM), kind_in="kind"),
+        Refers("spec.tokenSecretRef", (SECRET,)),
+    ),
+    DATA_VOLUME: _volume("spec"),
+    DATA_SOURCE: (*_http("spec.source"), Refers("spec.source.dataSource.name", (DATA_SOURCE,), "namespace")),
+    ("cdi.kubevirt.io", "DataImportCron"): _http("spec.template.spec.source"),
+    ("infrastructure.stakater.com", "VirtualMachine"): (
+        Refers("spec.parameters.dataSource.name", (DATA_SOURCE,), "namespace"),
+        Refers("spec.parameters.networks[].multus.networkName", (ATTACHMENT,), qualified=True),
+        Refers("spec.parameters.sshPublicKey.secretName", (SECRET,)),
+        Refers(f"{_DISK}.pvc.name", (CLAIM,), "namespace"),
+        *(Refers(f"{_DISK}.{kind}.secretRef", (SECRET,)) for kind in ("http", "registry")),
+        *(Refers(f"{_DISK}.{kind}.certConfigMap", (CONFIG_MAP,)) for kind in ("http", "registry")),
+    ),
+    ("vitistack.io", "Machine"): (
+        Refers("spec.networks[].networkName", (("vitistack.io", "NetworkConfiguration"),)),
+        Refers("spec.cloudInit.secretRef.name", (SECRET,)),
+    ),
+    ("infra.virtrigaud.io", "VirtualMachine"): (
+        Refers("spec.providerRef.name", _rigaud("Provider"), "namespace"),
+        Refers("spec.classRef.name", _rigaud("VMClass"), "namespace"),
+        Refers("spec.imageRef.name", _rigaud("VMImage"), "namespace"),
+        Refers("spec.networks[].networkRef.name", _rigaud("VMNetworkAttachment"), "namespace"),
+        Refers("spec.placementRef.name", _rigaud("VMPlacementPolicy")),
+        Refers("spec.snapshot.revertToRef.name", _rigaud("VMSnapshot")),
+        Refers("spec.importedDisk.migrationRef.name", _rigaud("VMMigration")),
+        Refers("spec.userData.cloudInit.secretRef.name", (SECRET,)),
+        Refers("spec.userData.ignition.secretRef.name", (SECRET,)),
+        Refers("spec.metaData.cloudInit.secretRef.name", (SECRET,)),
+    ),
+    ("infra.virtrigaud.io", "Provider"): (
+        Refers("spec.credentialSecretRef.name", (SECRET,), "namespace"),
+        Refers("spec.runtime.service.tls.secretRef.name", (SECRET,)),
+    ),
+    ("infra.virtrigaud.io", "VMImage"): (
+        Refers("spec.source.vsphere.providerRef.name", _rigaud("Provider")),
+        *(Refers(f"spec.source.http.authentication.{way}.secretRef.name", (SECRET,)) for way in ("basicAuth", "bearer", "clientCert")),
+        Refers("spec.source.registry.pullSecretRef.name", (SECRET,)),
+    ),
+}
+
+_TEMPLATES = Provides("spec.dataVolumeTemplates[].metadata.name", (DATA_VOLUME, CLAIM))
+_POOL_TEMPLATES = Provides(f"{_POOL}.dataVolumeTemplates[].metadata.name", (DATA_VOLUME, CLAIM))
+PROVIDES: dict[KindId, tuple[Provides, ...]] = {
+    MACHINE: (_TEMPLATES, Provides("metadata.name", (INSTANCE,))),
+    DATA_VOLUME: (Provides("metadata.name", (CLAIM,)),),
+    ("kubevirt.io", "VirtualMachinePool"): (_POOL_TEMPLATES,),
+    ("pool.kubevirt.io", "VirtualMachinePool"): (_POOL_TEMPLATES,),
+    # The attachment is made of it, under the same name.
+    ("vitistack.io", "NetworkConfiguration"): (Provides("metadata.name", (ATTACHMENT,)),),
+}
