@@ -9,7 +9,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
+
+from paddock.dialects import catalog
+from paddock.schema.generate import files
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,7 +42,20 @@ class Difference:
     text: str | None
 
 
-TARGETS: Sequence[Target] = ()
+def reference_pages() -> Mapping[str, str]:
+    """The pages of all dialects; a dialect introduces itself with the first paragraph of its package's text."""
+    kinds = catalog.every()
+    dialects = dict.fromkeys(kind.dialect for kind in kinds)
+    texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in dialects}
+    return files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
+
+
+TARGETS: Sequence[Target] = (
+    Target("api/crds", lambda: files.crds(catalog.every())),
+    Target("api/openapi", lambda: files.openapi_documents(catalog.every())),
+    Target("api/jsonschema", lambda: files.json_schemas(catalog.every())),
+    Target("docs/reference", reference_pages, foreign=frozenset({"conformance.md"})),
+)
 
 
 def differences(root: Path, targets: Sequence[Target]) -> Iterator[Difference]:

@@ -219,7 +219,19 @@ def _object(place: shape.Shape, repeated: bool) -> Schema:
     schema.update(required_members(place))
     if place.open:
         schema["x-kubernetes-preserve-unknown-fields"] = True
+    if place.aliases:
+        schema["x-kubernetes-validations"] = [_one_name(name, alias) for alias, name in place.aliases.items()]
     return schema
+
+
+def _one_name(name: str, alias: str) -> Schema:
+    """Which of two values would count nobody could guess."""
+    return {
+        "rule": f"!has(self.{name}) || !has(self.{alias})",
+        "message": f"it is another name of {name}, which is given, too",
+        "reason": "FieldValueForbidden",
+        "fieldPath": f".{alias}",
+    }
 
 
 def member(prop: shape.Property, schema: Schema) -> Schema:

@@ -1,6 +1,5 @@
 """What a declaration says, in words: descriptions of schemas, and the cells of reference pages."""
 
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -99,7 +98,7 @@ def allowed(place: shape.Shape) -> Iterator[str]:
 def _numbers(place: shape.Shape) -> Iterator[str]:
     field = place.field
     if field.ge is not None or field.le is not None:
-        yield _without_must(bounds_text(field)).removeprefix("be ")
+        yield _without_must(bounds_text(field))
     elif isinstance(place, shape.IntegerShape) and field.bits != 64:
         yield f"{field.bits} bits"
     if field.positive:
@@ -117,11 +116,11 @@ def _texts(field: Field) -> Iterator[str]:
         yield "not empty" if field.min_length == 1 else f"at least {field.min_length} characters"
     elif field.max_length is not None:
         yield f"at most {field.max_length} characters"
-    if field.pattern and not field.message:
-        yield f"matches `{field.pattern}`"
-    elif field.message:
+    if field.message.startswith("must "):
         yield _without_must(field.message)
-    if field.format and not field.message:
+    elif field.pattern:
+        yield f"matches `{field.pattern}`"
+    elif field.format:
         yield _without_must(FORMATS[field.format].message)
     if field.empty_is_unset:
         yield "empty is the same as absent"
@@ -138,7 +137,7 @@ def _collections(place: shape.Shape) -> Iterator[str]:
     if field.keys:
         yield f"unique by {', '.join(field.keys)}"
     if field.key_format:
-        yield f"each key {FORMATS[field.key_format].message.removeprefix('must be ')}"
+        yield f"each key {_without_must(FORMATS[field.key_format].message)}"
     inner = place.item if isinstance(place, shape.ListShape) else place.value if isinstance(place, shape.MapShape) else None
     # What an entry that is an object may hold stands in the lines of its own members.
     if inner is not None and not isinstance(inner, shape.ObjectShape):
@@ -150,14 +149,14 @@ def _entries(count: int) -> str:
 
 
 def default_of(prop: shape.Property) -> str:
-    """The default of a field as JSON; empty when it has none."""
-    if prop.default is shape.ABSENT:
+    """The default of a field as JSON; empty when it has none, or one that says no more than that its members have theirs."""
+    if prop.default is shape.ABSENT or prop.default == {}:
         return ""
     return msgspec.json.encode(prop.default).decode()
 
 
 def _without_must(text: str) -> str:
-    return re.sub(r"^must (be )?", "", text)
+    return text.removeprefix("must be ")
 
 
 def _capital(text: str) -> str:
