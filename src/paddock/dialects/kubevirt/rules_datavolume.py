@@ -1,10 +1,11 @@
 """The rules of what a DataVolume asks for, wherever it stands (docs/spec/kubevirt.md 5.1, docs/spec/kubermatic.md 1.2 and 1.3).
 
-Every function takes the place of what it looks at, because a DataVolume, a machine's template of one, a DataImportCron and a
-DataSource share these rules. All are pure and tolerate objects with other errors.
+A DataVolume, a machine's template of one, a DataImportCron and a DataSource share these rules. Each is a pure function of a value
+and its place; `data_volume_rules` and `source_rules` make them rules of a kind, which says where its values are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 from paddock.base import quantity
@@ -22,19 +23,21 @@ from paddock.dialects.kubevirt.datavolume import (
 from paddock.meta.selectors import selector_findings
 from paddock.meta.storage import PersistentVolumeClaimSpec, StorageSpec
 from paddock.schema import finding
+from paddock.schema.field import Object
 from paddock.schema.finding import Cause, Finding, Path
-from paddock.schema.kind import Settings
+from paddock.schema.kind import Cel, Rule, Settings
 
 SOURCE = "kubevirt/data-volume-source"
 CLAIM = "kubevirt/data-volume-claim"
 CLASS = "kubevirt/storage-class-place"
 CONTENT = "kubevirt/archive"
+REGISTRY = "kubevirt/registry-source"
 URL = "kubevirt/source-url"
 CERTIFICATES = "kubevirt/certificates"
 IMAGE_GROUP = "virtualization.k8c.io"
-_EXACTLY_ONE = "give exactly one of source and sourceRef"
 # Which sources take their size from what they copy.
 COPIES = ("pvc", "snapshot")
+_EXACTLY_ONE = "give exactly one of source and sourceRef"
 _SCHEMES = {
     "http": ("http", "https"),
     "s3": ("http", "https", "s3"),
@@ -43,13 +46,53 @@ _SCHEMES = {
     "registry": ("docker", "oci-archive"),
 }
 
+# Where a kind keeps the values that a rule looks at.
+Places = Callable[[Any], Iterable[tuple[Path, Any]]]
+Check = Callable[[Any, Path, Settings], Iterator[Finding]]
+
 
 def data_volume_findings(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
     """Everything that is wrong across the fields of a DataVolume's spec."""
-    yield from _source(spec, path, settings)
-    yield from _claim(spec, path)
-    yield from _content(spec, path)
-    yield from _class(spec, path)
+    for check in _SPEC_CHECKS.values():
+        yield from check(spec, path, settings)
+    if spec.source is not None:
+        yield from source_findings(spec.source, (*path, "source"), settings)
+
+
+def source_findings(source: Object, path: Path, settings: Settings) -> Iterator[Finding]:
+    """Everything that is wrong with the members of a source."""
+    for check in _SOURCE_CHECKS.values():
+        yield from check(source, path, settings)
+
+
+def data_volume_rules(places: Places, cel: dict[str, tuple[Cel, ...]] | None = None) -> tuple[Rule, ...]:
+    """The rules of a kind that has DataVolume specs at these places; `cel` has forms of them by rule id."""
+
+    def sources(value: Any) -> Iterator[tuple[Path, Any]]:
+        for path, spec in places(value):
+            if spec.source is not None:
+                yield (*path, "source"), spec.source
+
+    return (*_rules(_SPEC_CHECKS, places, cel or {}), *_rules(_SOURCE_CHECKS, sources, cel or {}))
+
+
+def source_rules(places: Places) -> tuple[Rule, ...]:
+    """The rules of a kind that has sources at these places, whatever members they have."""
+    return _rules(_SOURCE_CHECKS, places, {})
+
+
+def _rules(checks: dict[str, Check], places: Places, cel: dict[str, tuple[Cel, ...]]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(name, " ".join((check.__doc__ or "").split()), _spread(check, places), cel.get(name, ())) for name, check in checks.items()
+    )
+
+
+def _spread(check: Check, places: Places) -> Callable[[Any, Settings], Iterator[Finding]]:
+    def everywhere(value: Any, settings: Settings) -> Iterator[Finding]:
+        for path, part in places(value):
+            yield from check(part, path, settings)
+
+    return everywhere
 
 
 def is_populated_from_outside(spec: DataVolumeSpec) -> bool:
@@ -58,12 +101,13 @@ def is_populated_from_outside(spec: DataVolumeSpec) -> bool:
     return claim is not None and (claim.dataSource is not None or claim.dataSourceRef is not None)
 
 
-def given_sources(source: DataVolumeSource) -> list[str]:
+def given_members(source: Object) -> list[str]:
     """The members of a source that are set."""
-    return [name for name in DATA_SOURCES if getattr(source, name) is not None]
+    return [name for name in source.__struct_fields__ if getattr(source, name) is not None]
 
 
-def _source(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+def one_source(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+    """A DataVolume has exactly one of source and sourceRef, unless the claim itself names what fills it; a source has one member."""
     place = (*path, "source")
     outside = is_populated_from_outside(spec)
     if spec.source is not None and spec.sourceRef is not None:
@@ -74,80 +118,17 @@ def _source(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Fi
     elif spec.source is None and spec.sourceRef is None and not outside:
         yield Finding(path=place, message=f"Invalid value: {_EXACTLY_ONE}; neither is set", rule=SOURCE)
     if spec.source is not None:
-        yield from source_findings(spec.source, place)
+        yield from _one_member(spec.source, place)
     if spec.sourceRef is not None:
         yield from _source_ref(spec.sourceRef, (*path, "sourceRef"), settings)
 
 
-def source_findings(source: DataVolumeSource, path: Path) -> Iterator[Finding]:
-    """A source has exactly one member, and that is usable."""
-    given = given_sources(source)
+def _one_member(source: DataVolumeSource, path: Path) -> Iterator[Finding]:
+    given = [name for name in DATA_SOURCES if getattr(source, name) is not None]
     if not given:
         yield Finding(path=path, message="Invalid value: Missing dataVolume valid source", rule=SOURCE)
     elif len(given) > 1:
         yield Finding(path=path, message=f"Invalid value: Multiple dataVolume sources: {', '.join(given)}", rule=SOURCE)
-    for name in given:
-        yield from member_findings(name, getattr(source, name), (*path, name))
-
-
-def member_findings(name: str, member: object, path: Path) -> Iterator[Finding]:
-    """What is wrong with one kind of source."""
-    if isinstance(member, RegistrySource):
-        yield from _registry(member, path)
-    elif name in _SCHEMES:
-        yield from url_findings(getattr(member, "url", ""), (*path, "url"), _SCHEMES[name])
-    if isinstance(member, HttpSource):
-        yield from _certificates(member, path)
-
-
-def url_findings(url: str, path: Path, schemes: tuple[str, ...]) -> Iterator[Finding]:
-    """An address has a scheme that fits, a host, and no user or password."""
-    if not url:
-        return
-    try:
-        parts = urlsplit(url)
-        host, user = parts.hostname, parts.username
-    except ValueError as error:
-        yield finding.secret_invalid(path, f"not a URL: {error}", URL)
-        return
-    if user is not None:
-        yield finding.secret_invalid(path, "credentials belong in a Secret", URL)
-    elif parts.scheme not in schemes:
-        yield finding.invalid(path, url, f"the scheme must be {' or '.join(schemes)}", URL)
-    elif not host and not (parts.scheme == "oci-archive" and parts.path):
-        yield finding.invalid(path, url, "must name a host", URL)
-
-
-def _registry(source: RegistrySource, path: Path) -> Iterator[Finding]:
-    if source.url and source.imageStream:
-        yield finding.forbidden((*path, "imageStream"), "url is set too", SOURCE)
-    elif not source.url and not source.imageStream:
-        yield finding.required((*path, "url"), SOURCE, "give url or imageStream")
-    if source.imageStream and source.pullMethod != "node":
-        yield finding.invalid((*path, "pullMethod"), source.pullMethod or "pod", "an imageStream needs the pullMethod node", SOURCE)
-    yield from url_findings(source.url or "", (*path, "url"), _SCHEMES["registry"])
-
-
-def _certificates(source: HttpSource, path: Path) -> Iterator[Finding]:
-    config = source.certConfig
-    if config is not None:
-        yield from _cert_config(config, source.url, (*path, "certConfig"))
-    trusted = source.certConfigMap or (config is not None and (config.caBundle or config.secretRef))
-    if source.insecureSkipVerify and trusted:
-        text = "the server's certificate is not checked at all, so the certificate authorities have no effect"
-        yield finding.warning((*path, "insecureSkipVerify"), text, CERTIFICATES)
-
-
-def _cert_config(config: CertConfig, url: str, path: Path) -> Iterator[Finding]:
-    if url and not url.lower().startswith("https:"):
-        yield finding.forbidden(path, "certConfig needs an https URL", CERTIFICATES)
-    if config.caBundle is not None and not pem.bundle(config.caBundle):
-        yield finding.secret_invalid((*path, "caBundle"), "not a PEM bundle", CERTIFICATES)
-    has_cert = config.cert is not None and config.cert.secretRef is not None
-    has_key = config.key is not None and config.key.secretRef is not None
-    if has_cert != has_key:
-        missing = "key" if has_cert else "cert"
-        yield finding.required((*path, missing), CERTIFICATES, "cert and key go together")
 
 
 def _source_ref(reference: SourceReference, path: Path, settings: Settings) -> Iterator[Finding]:
@@ -160,7 +141,8 @@ def _source_ref(reference: SourceReference, path: Path, settings: Settings) -> I
         yield Finding(path=(*path, "apiGroup"), message=message, rule=SOURCE, cause=Cause.NOT_SUPPORTED)
 
 
-def _claim(spec: DataVolumeSpec, path: Path) -> Iterator[Finding]:
+def one_claim(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+    """A DataVolume has exactly one of pvc and storage; pvc names one access mode and a size, storage a size unless it copies."""
     if spec.pvc is None and spec.storage is None:
         yield finding.required((*path, "pvc"), CLAIM, "give pvc or storage (Missing Data volume PVC or Storage)")
     elif spec.pvc is not None and spec.storage is not None:
@@ -195,7 +177,8 @@ def _size(claim: StorageSpec, path: Path, *, needed: bool) -> Iterator[Finding]:
     yield from selector_findings(claim.selector, (*path, "selector"), CLAIM)
 
 
-def _content(spec: DataVolumeSpec, path: Path) -> Iterator[Finding]:
+def archives_have_files(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+    """An archive is unpacked into a filesystem, and registries and blank disks hold none."""
     if spec.contentType != "archive":
         return
     for name in ("registry", "blank"):
@@ -206,7 +189,8 @@ def _content(spec: DataVolumeSpec, path: Path) -> Iterator[Finding]:
         yield finding.invalid((*path, "contentType"), "archive", "an archive needs the volumeMode Filesystem", CONTENT)
 
 
-def _class(spec: DataVolumeSpec, path: Path) -> Iterator[Finding]:
+def class_stands_in_claim(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+    """A storageClassName beside pvc or storage is read as if it stood in it (a warning)."""
     if spec.storageClassName is None:
         return
     place = "storage" if spec.pvc is None and spec.storage is not None else "pvc"
@@ -216,3 +200,86 @@ def _class(spec: DataVolumeSpec, path: Path) -> Iterator[Finding]:
     else:
         text = f"storageClassName belongs into {place}; it is read as {place}.storageClassName"
         yield finding.warning((*path, "storageClassName"), text, CLASS)
+
+
+def addresses_are_usable(source: Object, path: Path, settings: Settings) -> Iterator[Finding]:
+    """An address has a scheme that fits its source, a host, and neither user nor password."""
+    for name in given_members(source):
+        if name in _SCHEMES:
+            url = getattr(getattr(source, name), "url", None)
+            yield from _url(url or "", (*path, name, "url"), _SCHEMES[name])
+
+
+def _url(url: str, path: Path, schemes: tuple[str, ...]) -> Iterator[Finding]:
+    if not url:
+        return
+    try:
+        parts = urlsplit(url)
+        host, user = parts.hostname, parts.username
+    except ValueError as error:
+        yield finding.secret_invalid(path, f"not a URL: {error}", URL)
+        return
+    if user is not None:
+        yield finding.secret_invalid(path, "credentials belong in a Secret", URL)
+    elif parts.scheme not in schemes:
+        yield finding.invalid(path, url, f"the scheme must be {' or '.join(schemes)}", URL)
+    elif not host and not (parts.scheme == "oci-archive" and parts.path):
+        yield finding.invalid(path, url, "must name a host", URL)
+
+
+def registries_have_one_address(source: Object, path: Path, settings: Settings) -> Iterator[Finding]:
+    """A registry source has a url or, with the pullMethod node, an imageStream."""
+    registry = getattr(source, "registry", None)
+    place = (*path, "registry")
+    if not isinstance(registry, RegistrySource):
+        return
+    if registry.url and registry.imageStream:
+        yield finding.forbidden((*place, "imageStream"), "url is set too", REGISTRY)
+    elif not registry.url and not registry.imageStream:
+        yield finding.required((*place, "url"), REGISTRY, "give url or imageStream")
+    if registry.imageStream and registry.pullMethod != "node":
+        why = "an imageStream needs the pullMethod node"
+        yield finding.invalid((*place, "pullMethod"), registry.pullMethod or "pod", why, REGISTRY)
+
+
+def certificates_fit(source: Object, path: Path, settings: Settings) -> Iterator[Finding]:
+    """certConfig is for https, a CA bundle is PEM, and a client certificate comes with its key."""
+    http = getattr(source, "http", None)
+    place = (*path, "http")
+    if not isinstance(http, HttpSource):
+        return
+    config = http.certConfig
+    if config is not None:
+        yield from _cert_config(config, http.url, (*place, "certConfig"))
+        if settings.target == "cluster" and (config.cert is not None or config.key is not None):
+            text = "CDI cannot present a client certificate: on a cluster this fails with ClientCertificateUnsupported"
+            yield finding.warning((*place, "certConfig"), text, CERTIFICATES)
+    trusted = http.certConfigMap or (config is not None and (config.caBundle or config.secretRef))
+    if http.insecureSkipVerify and trusted:
+        text = "the server's certificate is not checked at all, so the certificate authorities have no effect"
+        yield finding.warning((*place, "insecureSkipVerify"), text, CERTIFICATES)
+
+
+def _cert_config(config: CertConfig, url: str, path: Path) -> Iterator[Finding]:
+    if url and not url.lower().startswith("https:"):
+        yield finding.forbidden(path, "certConfig needs an https URL", CERTIFICATES)
+    if config.caBundle is not None and not pem.bundle(config.caBundle):
+        yield finding.secret_invalid((*path, "caBundle"), "not a PEM bundle", CERTIFICATES)
+    has_cert = config.cert is not None and config.cert.secretRef is not None
+    has_key = config.key is not None and config.key.secretRef is not None
+    if has_cert != has_key:
+        missing = "key" if has_cert else "cert"
+        yield finding.required((*path, missing), CERTIFICATES, "cert and key go together")
+
+
+_SPEC_CHECKS: dict[str, Check] = {
+    SOURCE: one_source,
+    CLAIM: one_claim,
+    CONTENT: archives_have_files,
+    CLASS: class_stands_in_claim,
+}
+_SOURCE_CHECKS: dict[str, Check] = {
+    URL: addresses_are_usable,
+    REGISTRY: registries_have_one_address,
+    CERTIFICATES: certificates_fit,
+}

@@ -1,0 +1,86 @@
+"""`cdi.kubevirt.io/v1beta1 ObjectTransfer`: moves a claim or a DataVolume to another namespace (docs/spec/kubevirt.md 5.7)."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from paddock.dialects.kubevirt.datavolume_kind import DataCondition
+from paddock.dialects.kubevirt.unchangeable import spec_is_immutable
+from paddock.meta.objects import Resource
+from paddock.schema import finding
+from paddock.schema.field import Field, Object
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule
+
+KINDS_THAT_MOVE = ("DataVolume", "PersistentVolumeClaim")
+
+
+class TransferSource(Object):
+    """What moves."""
+
+    apiVersion: Annotated[str | None, Field("Group and version of the object.")] = None
+    kind: Annotated[str, Field("Kind of the object.", required=True, enum=KINDS_THAT_MOVE)] = ""
+    namespace: Annotated[str, Field("Namespace of the object.", required=True, format="dns1123-label")] = ""
+    name: Annotated[str, Field("Name of the object.", required=True, format="dns1123-subdomain", max_length=253)] = ""
+    requiredAnnotations: Annotated[dict[str, str] | None, Field("Annotations the object must have before it moves.")] = None
+
+
+class TransferTarget(Object):
+    """Where it goes."""
+
+    namespace: Annotated[str | None, Field("New namespace; default: the same.", format="dns1123-label")] = None
+    name: Annotated[str | None, Field("New name; default: the same.", format="dns1123-subdomain", max_length=253)] = None
+
+
+class ObjectTransferSpec(Object):
+    """What moves, and where it goes."""
+
+    source: Annotated[TransferSource, Field("What moves.", required=True)] = TransferSource()
+    target: Annotated[TransferTarget, Field("Where it goes.", required=True)] = TransferTarget()
+    parentName: Annotated[str | None, Field("The transfer this one belongs to.")] = None
+
+
+class ObjectTransferStatus(Object):
+    """How far it has come."""
+
+    phase: Annotated[str | None, Field("Pending, Running, Complete or Error.")] = None
+    data: Annotated[dict[str, str] | None, Field("What is kept meanwhile.")] = None
+    conditions: Annotated[list[DataCondition] | None, Field("Conditions of the transfer.", keys=("type",))] = None
+
+
+class ObjectTransfer(Resource):
+    """The wish to move a claim or a DataVolume to another namespace or name."""
+
+    spec: Annotated[ObjectTransferSpec, Field("What moves, and where it goes.", required=True)] = ObjectTransferSpec()
+    status: Annotated[ObjectTransferStatus | None, Field("How far it has come.")] = None
+
+
+@rule(
+    "kubevirt/transfer-target",
+    Cel("spec", "has(self.target.namespace) || has(self.target.name)", "give a new namespace or a new name", ".target"),
+)
+def something_changes(transfer: ObjectTransfer, settings: Settings) -> Iterator[Finding]:
+    """A transfer names a new namespace, a new name, or both, and is not to where the object is."""
+    source, target = transfer.spec.source, transfer.spec.target
+    if not target.namespace and not target.name:
+        yield finding.required(("spec", "target"), "kubevirt/transfer-target", "give a new namespace or a new name")
+    elif source.name and (target.namespace or source.namespace, target.name or source.name) == (source.namespace, source.name):
+        where = f"{source.namespace}/{source.name}"
+        yield finding.invalid(("spec", "target"), where, "the object is already there", "kubevirt/transfer-target")
+
+
+KINDS = (
+    Kind(
+        group="cdi.kubevirt.io",
+        kind="ObjectTransfer",
+        plural="objecttransfers",
+        singular="objecttransfer",
+        short_names=("ot", "ots"),
+        namespaced=False,
+        cls=ObjectTransfer,
+        dialect="kubevirt",
+        versions=(Version("v1beta1"),),
+        columns=(AGE, Column("Phase", ".status.phase")),
+        rules=(something_changes,),
+        transitions=(spec_is_immutable("kubevirt/transfer-change"),),
+    ),
+)

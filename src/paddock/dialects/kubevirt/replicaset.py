@@ -1,0 +1,85 @@
+"""`kubevirt.io/v1 VirtualMachineInstanceReplicaSet`: several equal instances without disks of their own (docs/spec/kubevirt.md 6)."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from paddock.dialects.kubevirt.instance import GROUP, VERSIONS, VirtualMachineInstanceTemplate
+from paddock.meta import selectors
+from paddock.meta.conditions import Condition
+from paddock.meta.objects import Resource
+from paddock.meta.selectors import LabelSelector
+from paddock.schema import finding
+from paddock.schema.field import Field, Object
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, Cel, Column, Kind, Scale, Settings, rule, transition
+
+
+class ReplicaSetSpec(Object):
+    """How many instances, and what they are."""
+
+    replicas: Annotated[int, Field("How many instances there should be.", ge=0, bits=32)] = 1
+    selector: Annotated[LabelSelector, Field("Labels of the instances.", required=True)] = LabelSelector()
+    template: Annotated[VirtualMachineInstanceTemplate, Field("What the instances are.", required=True)] = VirtualMachineInstanceTemplate()
+    paused: Annotated[bool | None, Field("Whether nothing is created and deleted for now.")] = None
+
+
+class ReplicaSetStatus(Object):
+    """How many instances there are."""
+
+    replicas: Annotated[int | None, Field("How many instances there are.", bits=32)] = None
+    readyReplicas: Annotated[int | None, Field("How many of them are ready.", bits=32)] = None
+    labelSelector: Annotated[str | None, Field("The selector as a text, for autoscalers.")] = None
+    conditions: Annotated[list[Condition] | None, Field("ReplicaFailure, ReplicaPaused.", keys=("type",))] = None
+
+
+class VirtualMachineInstanceReplicaSet(Resource):
+    """Several equal instances; one that ends is replaced by a new one."""
+
+    spec: Annotated[ReplicaSetSpec, Field("How many instances, and what they are.", required=True)] = ReplicaSetSpec()
+    status: Annotated[ReplicaSetStatus | None, Field("How many instances there are.")] = None
+
+
+@rule("kubevirt/replica-set-selector")
+def selector_matches_template(replicas: VirtualMachineInstanceReplicaSet, settings: Settings) -> Iterator[Finding]:
+    """The selector is not empty, and it matches the labels of the template."""
+    spec, path = replicas.spec, ("spec", "selector")
+    labels = spec.template.metadata.labels if spec.template.metadata else None
+    yield from selectors.selector_findings(spec.selector, path, "kubevirt/replica-set-selector")
+    if selectors.is_empty(spec.selector):
+        yield Finding(path=path, message="Invalid value: selector must not be empty", rule="kubevirt/replica-set-selector")
+    elif not selectors.matches(spec.selector, labels or {}):
+        yield finding.invalid(
+            path, selectors.text(spec.selector), "does not match template.metadata.labels", "kubevirt/replica-set-selector"
+        )
+
+
+@transition("kubevirt/replica-set-change", Cel("spec.selector", "self == oldSelf", "field is immutable"))
+def selector_stays(old: VirtualMachineInstanceReplicaSet, new: VirtualMachineInstanceReplicaSet, settings: Settings) -> Iterator[Finding]:
+    """The selector does not change."""
+    if old.spec.selector != new.spec.selector:
+        message = "Invalid value: field is immutable"
+        yield Finding(path=("spec", "selector"), message=message, rule="kubevirt/replica-set-change")
+
+
+KINDS = (
+    Kind(
+        group=GROUP,
+        kind="VirtualMachineInstanceReplicaSet",
+        plural="virtualmachineinstancereplicasets",
+        singular="virtualmachineinstancereplicaset",
+        short_names=("vmirs", "vmirss"),
+        categories=("all",),
+        cls=VirtualMachineInstanceReplicaSet,
+        dialect="kubevirt",
+        versions=VERSIONS,
+        columns=(
+            Column("Desired", ".spec.replicas", "integer", text="How many instances there should be."),
+            Column("Current", ".status.replicas", "integer", text="How many instances there are."),
+            Column("Ready", ".status.readyReplicas", "integer", text="How many of them are ready."),
+            AGE,
+        ),
+        scale=Scale(),
+        rules=(selector_matches_template,),
+        transitions=(selector_stays,),
+    ),
+)
