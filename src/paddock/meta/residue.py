@@ -48,13 +48,24 @@ def _compare_objects(place: shape.ObjectShape, before: dict[str, Any], after: di
 
 
 def _compare_lists(place: shape.ListShape, before: list[Any], after: list[Any], path: Path) -> Iterator[tuple[Path, Any]]:
-    keys = place.field.keys
-    if keys:
-        images = {tuple(entry.get(key) for key in keys): entry for entry in after}
+    """Entries that have a name are compared with the entry of the same name, others with the one at the same place."""
+    names = [_name(place, entry) for entry in before]
+    if all(name is not None for name in names) and len(set(names)) == len(names):
+        images = {_name(place, entry): entry for entry in after}
+        for index, (name, entry) in enumerate(zip(names, before, strict=True)):
+            yield from _compare(place.item, entry, images.get(name), (*path, index))
+    elif isinstance(place.item, shape.ObjectShape):
         for index, entry in enumerate(before):
-            yield from _compare(place.item, entry, images.get(tuple(entry.get(key) for key in keys)), (*path, index))
-    elif isinstance(place.item, shape.ObjectShape) and len(before) == len(after):
-        for index, (entry, image) in enumerate(zip(before, after, strict=True)):
-            yield from _compare(place.item, entry, image, (*path, index))
+            yield from _compare(place.item, entry, after[index] if index < len(after) else None, (*path, index))
     else:
         yield path, before
+
+
+def _name(place: shape.ListShape, entry: Any) -> tuple[Any, ...] | None:
+    """What tells an entry from the others of its list."""
+    if not isinstance(entry, dict):
+        return None
+    if place.field.keys:
+        return tuple(entry.get(key) for key in place.field.keys)
+    name = entry.get("name") or (entry.get("metadata") or {}).get("name")
+    return None if name is None else (name,)

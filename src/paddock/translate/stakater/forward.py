@@ -1,0 +1,269 @@
+"""A Stakater machine to KubeVirt: Secrets, the machine with its DataVolumes, the Service. Every row of docs/spec/stakater.md 2.2."""
+
+import msgspec
+
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.core.service import Service, ServicePort, ServiceSpec
+from paddock.dialects.kubevirt.access import (
+    AccessCredential,
+    AgentKeyPropagation,
+    CredentialSource,
+    KeyPropagation,
+    SecretSource,
+    SSHPublicKey,
+)
+from paddock.dialects.kubevirt.datavolume import (
+    DataVolumeSource,
+    DataVolumeSpec,
+    HttpSource,
+    ObjectReference,
+    RegistrySource,
+    SourceReference,
+)
+from paddock.dialects.kubevirt.devices import Devices, Disk, DiskTarget
+from paddock.dialects.kubevirt.domain import CPU, DomainSpec, Memory
+from paddock.dialects.kubevirt.features import Features, FeatureState
+from paddock.dialects.kubevirt.firmware import BIOS, EFI, Bootloader, Firmware
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec, VirtualMachineInstanceTemplate
+from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, Network, PluginBinding, PodNetwork
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachineSpec
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
+from paddock.dialects.kubevirt.volumes import CloudInit, DataVolumeVolume, NameReference, Volume
+from paddock.dialects.stakater import effective, sshkeys
+from paddock.dialects.stakater.fields import AdditionalDisk, Parameters
+from paddock.dialects.stakater.fields import Network as StakaterNetwork
+from paddock.dialects.stakater.rules import DYNAMIC_CREDENTIALS, MACHINE_LABEL
+from paddock.dialects.stakater.virtualmachine import Spec, VirtualMachine
+from paddock.meta.objects import Resource, TemplateMeta
+from paddock.meta.rendering import Rendering
+from paddock.meta.storage import ResourceRequirements, StorageSpec
+from paddock.meta.translated import Ledger, Loss, Translated
+from paddock.meta.wire import to_data
+from paddock.meta.world import World, namespace_of
+from paddock.schema.field import Empty
+from paddock.translate.stakater import cloudinit, names
+
+_CROSSPLANE = tuple(name for name in Spec.__struct_fields__ if name != "parameters")
+
+
+def to_kubevirt(vm: VirtualMachine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    """Everything the machine becomes, in the order in which it is to be applied."""
+    parameters = vm.spec.parameters
+    document = cloudinit.render(parameters)
+    secrets = _secrets(vm, document, rendering)
+    machine = _machine(vm, document, rendering)
+    services = (_service(vm, rendering),) if parameters.service.enabled else ()
+    return Translated((*secrets, machine, *services), _losses(vm))
+
+
+def _losses(vm: VirtualMachine) -> tuple[Loss, ...]:
+    ledger = Ledger(f"VirtualMachine/{vm.metadata.name}")
+    kept = to_data(vm.spec)
+    for key in _CROSSPLANE:
+        if key in kept:
+            ledger.lose(("spec", key), kept[key], "it belongs to Crossplane, not to the machine", "it is left out")
+    given = vm.spec.parameters.cloudInit
+    if given.userData is not None:
+        path = ("spec", "parameters", "cloudInit")
+        why, instead = "userData replaces it", "the guest is told userData only"
+        if given.password is not None:
+            ledger.lose((*path, "password"), "(not shown)", why, instead)
+        if given.passwordExpire:
+            ledger.lose((*path, "passwordExpire"), True, why, instead)
+    return ledger.losses
+
+
+def _secrets(vm: VirtualMachine, document: str, rendering: Rendering) -> tuple[Secret, ...]:
+    name, made = vm.metadata.name, []
+    key = vm.spec.parameters.sshPublicKey.data
+    if key is not None:
+        lines = {f"key-{index}" if index else "key": line for index, line in enumerate(sshkeys.parse(key))}
+        made.append((names.ssh_key_secret(name), lines))
+    if cloudinit.needs_secret(vm.spec.parameters, document):
+        made.append((names.cloud_init_secret(name), {"userdata": document}))
+    return tuple(
+        Secret(apiVersion="v1", kind="Secret", metadata=names.meta(vm, secret, rendering.product), type="Opaque", stringData=content)
+        for secret, content in made
+    )
+
+
+def _machine(vm: VirtualMachine, document: str, rendering: Rendering) -> Machine:
+    parameters = vm.spec.parameters
+    meta = names.meta(vm, vm.metadata.name, rendering.product)
+    labels = dict(meta.labels or {}) | parameters.additionalLabels
+    if parameters.enableDynamicCredentials:
+        labels[DYNAMIC_CREDENTIALS] = "true"
+    template = VirtualMachineInstanceTemplate(
+        metadata=TemplateMeta(labels=names.labels(vm, rendering.product)), spec=_instance(vm, document, rendering)
+    )
+    return Machine(
+        apiVersion="kubevirt.io/v1",
+        kind="VirtualMachine",
+        metadata=msgspec.structs.replace(meta, labels=labels, annotations=parameters.additionalAnnotations or None),
+        spec=VirtualMachineSpec(
+            runStrategy=parameters.runStrategy,
+            dataVolumeTemplates=[_root_volume(vm, rendering), *(_disk_volume(vm, disk, rendering) for disk in parameters.additionalDisks)],
+            template=template,
+        ),
+    )
+
+
+def _root_volume(vm: VirtualMachine, rendering: Rendering) -> DataVolumeTemplate:
+    parameters = vm.spec.parameters
+    source = SourceReference(kind="DataSource", name=parameters.dataSource.name, namespace=parameters.dataSource.namespace)
+    storage = StorageSpec(
+        storageClassName=parameters.storage.storageClassName,
+        resources=ResourceRequirements(requests={"storage": parameters.storage.size}),
+    )
+    return DataVolumeTemplate(
+        metadata=TemplateMeta(name=names.data_volume(vm.metadata.name, names.ROOT_DISK), labels=names.labels(vm, rendering.product)),
+        spec=DataVolumeSpec(sourceRef=source, storage=storage),
+    )
+
+
+def _disk_volume(vm: VirtualMachine, disk: AdditionalDisk, rendering: Rendering) -> DataVolumeTemplate:
+    storage = StorageSpec(
+        storageClassName=effective.disk_class(disk, vm.spec.parameters.storage),
+        accessModes=disk.accessModes,
+        volumeMode=disk.volumeMode,
+        resources=ResourceRequirements(requests={"storage": disk.size}),
+    )
+    return DataVolumeTemplate(
+        metadata=TemplateMeta(name=names.data_volume(vm.metadata.name, disk.name), labels=names.labels(vm, rendering.product)),
+        spec=DataVolumeSpec(source=_source(disk, namespace_of(vm)), storage=storage),
+    )
+
+
+def _source(disk: AdditionalDisk, namespace: str) -> DataVolumeSource:
+    given = disk.source
+    if given is not None and given.pvc is not None:
+        # CDI refuses an empty namespace.
+        return DataVolumeSource(pvc=ObjectReference(namespace=given.pvc.namespace or namespace, name=given.pvc.name))
+    if given is not None and given.http is not None:
+        return DataVolumeSource(
+            http=HttpSource(
+                url=given.http.url,
+                secretRef=given.http.secretRef,
+                certConfigMap=given.http.certConfigMap,
+                checksum=given.http.checksum,
+            )
+        )
+    if given is not None and given.registry is not None:
+        registry = given.registry
+        return DataVolumeSource(
+            registry=RegistrySource(url=registry.url, secretRef=registry.secretRef, certConfigMap=registry.certConfigMap)
+        )
+    return DataVolumeSource(blank=Empty())
+
+
+def _instance(vm: VirtualMachine, document: str, rendering: Rendering) -> VirtualMachineInstanceSpec:
+    parameters, name = vm.spec.parameters, vm.metadata.name
+    disks = [
+        (names.ROOT_DISK, "virtio"),
+        *((disk.name, disk.bus) for disk in parameters.additionalDisks),
+        (names.CLOUD_INIT_DISK, "virtio"),
+    ]
+    volumes = [
+        Volume(name=disk, dataVolume=DataVolumeVolume(name=names.data_volume(name, disk)))
+        for disk, _ in disks
+        if disk != names.CLOUD_INIT_DISK
+    ]
+    networks = effective.networks(parameters.networks)
+    return VirtualMachineInstanceSpec(
+        terminationGracePeriodSeconds=parameters.terminationGracePeriodSeconds,
+        nodeSelector=parameters.nodeSelector or None,
+        accessCredentials=_credentials(vm),
+        domain=DomainSpec(
+            cpu=CPU(cores=parameters.cpu.cores, sockets=parameters.cpu.sockets, threads=parameters.cpu.threads),
+            memory=Memory(guest=parameters.memory.guest),
+            features=_features(parameters, rendering),
+            firmware=_firmware(parameters, rendering),
+            devices=Devices(
+                rng=Empty(),
+                disks=[Disk(name=disk, disk=DiskTarget(bus=bus)) for disk, bus in disks],
+                interfaces=[_interface(network) for network in networks] or None,
+                autoattachPodInterface=None if networks else False,
+            ),
+        ),
+        networks=[_network(network) for network in networks] or None,
+        volumes=[*volumes, _cloud_init_volume(vm, document)],
+    )
+
+
+def _features(parameters: Parameters, rendering: Rendering) -> Features:
+    secure = effective.secure_boot(parameters.firmware, rendering.architecture)
+    return Features(acpi=FeatureState(), smm=FeatureState(enabled=True) if secure else None)
+
+
+def _firmware(parameters: Parameters, rendering: Rendering) -> Firmware:
+    if not parameters.firmware.efi:
+        return Firmware(bootloader=Bootloader(bios=BIOS()))
+    # Always written, because KubeVirt takes a missing value for true.
+    secure = effective.secure_boot(parameters.firmware, rendering.architecture)
+    return Firmware(bootloader=Bootloader(efi=EFI(secureBoot=secure)))
+
+
+def _interface(network: StakaterNetwork) -> Interface:
+    binding = network.bindingName
+    return Interface(
+        name=network.name,
+        model=network.interfaceModel,
+        bridge=Empty() if binding == "bridge" else None,
+        masquerade=Empty() if binding == "masquerade" else None,
+        sriov=Empty() if binding == "sriov" else None,
+        binding=None if binding in effective.CORE_BINDINGS else PluginBinding(name=binding),
+    )
+
+
+def _network(network: StakaterNetwork) -> Network:
+    if effective.network_type(network) == "pod":
+        return Network(name=network.name, pod=PodNetwork())
+    name = network.multus.networkName if network.multus else None
+    return Network(name=network.name, multus=MultusNetwork(networkName=name or ""))
+
+
+def _cloud_init_volume(vm: VirtualMachine, document: str) -> Volume:
+    if cloudinit.needs_secret(vm.spec.parameters, document):
+        content = CloudInit(secretRef=NameReference(name=names.cloud_init_secret(vm.metadata.name)))
+    else:
+        content = CloudInit(userData=document)
+    # The guest finds the keys only on a disk of the kind that carries them.
+    if vm.spec.parameters.sshPublicKey.propagationMethod == "configDrive":
+        return Volume(name=names.CLOUD_INIT_DISK, cloudInitConfigDrive=content)
+    return Volume(name=names.CLOUD_INIT_DISK, cloudInitNoCloud=content)
+
+
+def _credentials(vm: VirtualMachine) -> list[AccessCredential] | None:
+    given = vm.spec.parameters.sshPublicKey
+    if given.data is None and given.secretName is None:
+        return None
+    secret = given.secretName or names.ssh_key_secret(vm.metadata.name)
+    key = SSHPublicKey(
+        source=CredentialSource(secret=SecretSource(secretName=secret)),
+        propagationMethod=_propagation(vm.spec.parameters),
+    )
+    return [AccessCredential(sshPublicKey=key)]
+
+
+def _propagation(parameters: Parameters) -> KeyPropagation:
+    match parameters.sshPublicKey.propagationMethod:
+        case "configDrive":
+            return KeyPropagation(configDrive=Empty())
+        case "qemuGuestAgent":
+            return KeyPropagation(qemuGuestAgent=AgentKeyPropagation(users=[parameters.cloudInit.user]))
+        case _:
+            return KeyPropagation(noCloud=Empty())
+
+
+def _service(vm: VirtualMachine, rendering: Rendering) -> Service:
+    given = vm.spec.parameters.service
+    return Service(
+        apiVersion="v1",
+        kind="Service",
+        metadata=names.meta(vm, names.service(vm.metadata.name), rendering.product),
+        spec=ServiceSpec(
+            type="LoadBalancer",
+            selector={MACHINE_LABEL: vm.metadata.name},
+            ports=[ServicePort(name="access", protocol="TCP", port=given.port, targetPort=given.targetPort)],
+        ),
+    )
