@@ -60,7 +60,7 @@ def addresses_make_sense(clone: "VMClone", settings: Settings) -> Iterator[Findi
     cards = clone.spec.customization.networks if clone.spec.customization is not None else None
     for index, card in enumerate(cards or ()):
         path = (*CUSTOMIZATION, "networks", index)
-        if card.subnetMask and _is_address(card.subnetMask) and not _is_mask(card.subnetMask):
+        if card.subnetMask and not _is_mask(card.subnetMask):
             yield finding.invalid((*path, "subnetMask"), card.subnetMask, "must be a net mask such as 255.255.255.0", ADDRESSES)
         if card.dhcp and card.ipAddress:
             yield finding.warning((*path, "ipAddress"), "has no effect with dhcp", ADDRESSES)
@@ -78,7 +78,11 @@ def _is_address(text: str) -> bool:
 
 
 def _is_mask(text: str) -> bool:
-    inverse = int(ipaddress.IPv4Address(text)) ^ 0xFFFFFFFF
+    """Whether a net mask has its ones before its zeros; what is no IPv4 address at all the schema has said."""
+    try:
+        inverse = int(ipaddress.IPv4Address(text)) ^ 0xFFFFFFFF
+    except ValueError:
+        return True
     return inverse & (inverse + 1) == 0
 
 
