@@ -20,7 +20,8 @@ class Refers(msgspec.Struct, frozen=True):
     """A field that names an object.
 
     `to` lists the kinds that will do, the first being the one that is meant. `kind_in` and `namespace_in` are members beside
-    the name that choose among them; a name may also be written `namespace/name` where `qualified`.
+    the name that choose among them; a name may also be written `namespace/name` where `qualified`. Names in `known` mean
+    something without an object.
     """
 
     path: str
@@ -28,6 +29,7 @@ class Refers(msgspec.Struct, frozen=True):
     namespace_in: str = ""
     kind_in: str = ""
     qualified: bool = False
+    known: tuple[str, ...] = ()
 
 
 class Provides(msgspec.Struct, frozen=True):
@@ -50,7 +52,7 @@ def references(group: str, kind: str, data: dict[str, Any]) -> Iterator[Referenc
     """Every object that an object names."""
     for row, parts in _compiled(group, kind):
         for path, owner, name in places(parts, data):
-            if not isinstance(name, str) or not name:
+            if not isinstance(name, str) or not name or name in row.known:
                 continue
             chosen = owner.get(row.kind_in) if row.kind_in else None
             to = tuple(each for each in row.to if each[1] == chosen) if chosen else row.to
@@ -167,6 +169,7 @@ REFERENCES: dict[KindId, tuple[Refers, ...]] = {
         *(Refers(f"{_DISK}.{kind}.certConfigMap", (CONFIG_MAP,)) for kind in ("http", "registry")),
     ),
     ("vitistack.io", "Machine"): (
+        Refers("spec.template", (("vitistack.io", "MachineTemplate"),), known=("small", "medium", "large")),
         Refers("spec.networks[].networkName", (("vitistack.io", "NetworkConfiguration"),)),
         Refers("spec.cloudInit.secretRef.name", (SECRET,)),
     ),

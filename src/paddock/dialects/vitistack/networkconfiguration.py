@@ -11,7 +11,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AGE, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Net = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -133,6 +133,17 @@ def _addresses(config: NetworkConfiguration) -> Iterator[tuple[Path, str | None]
             yield ("spec", "dhcp", "reservations", index, "ipAddress"), reservation.ipAddress
 
 
+@rule(
+    "vitistack/network-name",
+    Cel("", "self.metadata.name.size() <= 63", "must be no more than 63 characters", ".metadata.name"),
+)
+def name_is_a_label_value(config: NetworkConfiguration, settings: Settings) -> Iterator[Finding]:
+    """The name becomes a label value."""
+    name = config.metadata.name
+    if len(name) > 63:
+        yield finding.invalid(("metadata", "name"), name, "must be no more than 63 characters", "vitistack/network-name")
+
+
 @rule("vitistack/subnet")
 def addresses_are_inside(config: NetworkConfiguration, settings: Settings) -> Iterator[Finding]:
     """The gateway, the pool and reserved addresses lie inside the subnet."""
@@ -159,7 +170,7 @@ def pool_is_a_range(config: NetworkConfiguration, settings: Settings) -> Iterato
         yield finding.invalid(("spec", "dhcp", "poolEnd"), dhcp.poolEnd, why, "vitistack/pool")
 
 
-RULES = (addresses_are_inside, pool_is_a_range)
+RULES = (name_is_a_label_value, addresses_are_inside, pool_is_a_range)
 
 KINDS = (
     Kind(

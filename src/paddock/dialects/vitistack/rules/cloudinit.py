@@ -21,14 +21,14 @@ def documents_are_readable(machine: "Machine", settings: Settings) -> Iterator[F
     cloud_init = machine.spec.cloudInit
     if cloud_init is None:
         return
-    if cloud_init.userData is not None:
+    if cloud_init.userData:
         problem = cloudconfig.problem(cloud_init.userData)
         if problem:
             yield finding.secret_invalid(_USER_DATA, f"not valid cloud-config: {problem}", "vitistack/cloud-init")
         elif not cloudconfig.has_known_header(cloud_init.userData):
             text = "no header that cloud-init knows, such as #cloud-config or #!; the guest may ignore it"
             yield finding.warning(_USER_DATA, text, "vitistack/cloud-init")
-    if cloud_init.networkData is not None:
+    if cloud_init.networkData:
         problem = cloudconfig.network_problem(cloud_init.networkData)
         if problem:
             path = ("spec", "cloudInit", "networkData")
@@ -39,7 +39,7 @@ def documents_are_readable(machine: "Machine", settings: Settings) -> Iterator[F
 def one_source(machine: "Machine", settings: Settings) -> Iterator[Finding]:
     """With user data in the machine the Secret is not read (a warning)."""
     cloud_init = machine.spec.cloudInit
-    if cloud_init is not None and cloud_init.userData is not None and cloud_init.secretRef is not None:
+    if cloud_init is not None and cloud_init.userData and cloud_init.secretRef is not None:
         text = "secretRef is ignored because userData is set"
         yield finding.warning(("spec", "cloudInit", "secretRef"), text, "vitistack/cloud-init-source")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.base import names
+from paddock.base.nearest import nearest
 from paddock.dialects.vitistack import templates
 from paddock.dialects.vitistack.marks import MACHINE_TEMPLATE
 from paddock.schema import finding
@@ -32,14 +33,18 @@ def name_is_a_label(machine: "Machine", settings: Settings) -> Iterator[Finding]
 
 @rule("vitistack/template")
 def template_is_known(machine: "Machine", settings: Settings) -> Iterator[Finding]:
-    """A template that is not built in has to exist as a MachineTemplate; whether it does shows later (a warning)."""
-    name = machine.spec.template
+    """A template that is not built in has to exist as a MachineTemplate, which shows when the machine is made.
+
+    A note, and a warning where no MachineTemplate can have the name or a built-in one seems to be meant.
+    """
+    name, path = machine.spec.template, ("spec", "template")
     if not name or name in templates.BUILT_IN:
         return
     text = f'template "{name}" is not built in: use {templates.choices()}'
-    if name not in templates.RESERVED and names.is_label(name):
-        text += f', or see that a MachineTemplate "{name}" exists in the namespace'
-    yield finding.warning(("spec", "template"), text, "vitistack/template")
+    if name in templates.RESERVED or not names.is_label(name) or nearest(name, templates.BUILT_IN):
+        yield finding.warning(path, text, "vitistack/template")
+    else:
+        yield finding.note(path, f'{text}, or see that a MachineTemplate "{name}" exists in the namespace', "vitistack/template")
 
 
 @rule("vitistack/template-label")

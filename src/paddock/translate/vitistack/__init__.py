@@ -1,0 +1,6 @@
+"""Vitistack's machines to KubeVirt and back (docs/spec/vitistack.md section 2). Pure."""
+
+from paddock.translate.vitistack.forward import to_kubevirt
+from paddock.translate.vitistack.resolved import unmet
+
+__all__ = ["to_kubevirt", "unmet"]

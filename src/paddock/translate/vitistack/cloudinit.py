@@ -1,0 +1,99 @@
+"""Cloud-init: which documents a machine has, and what carries them to the guest."""
+
+import base64
+
+import msgspec
+
+from paddock.dialects.core.secret import Secret, decoded
+from paddock.dialects.kubevirt.volumes import CloudInit, NameReference
+from paddock.dialects.vitistack.fields import CloudInit as Source
+from paddock.meta.objects import ObjectMeta
+from paddock.translate.vitistack.resolved import USER_DATA_KEY, Resolved
+
+NETWORK_DATA_KEY = "networkdata"
+# KubeVirt's limit for a document that stands in the machine itself.
+INLINE_BYTES = 2048
+# An empty document confuses guests.
+NOTHING_TO_SAY = "#cloud-config"
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document: its text, or the Secret that has it under KubeVirt's key. `copied` ones come from another key."""
+
+    text: bytes = b""
+    secret: str = ""
+    copied: bool = False
+
+    @property
+    def fits_inline(self) -> bool:
+        """Whether it may stand in the machine."""
+        return not self.secret and not self.copied and len(self.text) <= INLINE_BYTES
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """The volume for the guest, and the Secret that the machine then needs."""
+
+    volume: CloudInit
+    secret: Secret | None
+
+
+def secret_name(machine_name: str) -> str:
+    """The machine's own Secret."""
+    return f"{machine_name}-cloudinit"
+
+
+def carry(resolved: Resolved) -> Carried | None:
+    """The documents of a machine in the volume and perhaps in a Secret; None when the machine says nothing."""
+    source = resolved.machine.spec.cloudInit
+    if source is None:
+        return None
+    user, network = _user_data(source, resolved.secret), _network_data(source, resolved.secret)
+    documents = [document for document in (user, network) if document is not None and not document.secret]
+    if all(document.fits_inline for document in documents):
+        return Carried(_volume(user, network, own_secret=""), None)
+    own = secret_name(resolved.name)
+    return Carried(_volume(user, network, own_secret=own), _own_secret(resolved.metadata(own), user, network))
+
+
+def _user_data(source: Source, secret: Secret | None) -> Document:
+    if source.userData:
+        return Document(source.userData.encode())
+    if source.secretRef is None:
+        return Document(NOTHING_TO_SAY.encode())
+    if source.secretRef.key == USER_DATA_KEY:
+        return Document(secret=source.secretRef.name)
+    return Document(decoded(secret).get(source.secretRef.key, b"") if secret else b"", copied=True)
+
+
+def _network_data(source: Source, secret: Secret | None) -> Document | None:
+    if source.networkData:
+        return Document(source.networkData.encode())
+    if secret is not None and NETWORK_DATA_KEY in decoded(secret):
+        return Document(secret=secret.metadata.name)
+    return None
+
+
+def _volume(user: Document, network: Document | None, *, own_secret: str) -> CloudInit:
+    def inline(document: Document | None) -> str | None:
+        return None if document is None or document.secret or own_secret else document.text.decode()
+
+    def reference(document: Document | None) -> NameReference | None:
+        name = document and (document.secret or own_secret)
+        return NameReference(name=name) if name else None
+
+    return CloudInit(
+        userData=inline(user),
+        secretRef=reference(user),
+        networkData=inline(network),
+        networkDataSecretRef=reference(network),
+    )
+
+
+def _own_secret(metadata: ObjectMeta, user: Document, network: Document | None) -> Secret | None:
+    documents = {USER_DATA_KEY: user, NETWORK_DATA_KEY: network}
+    data = {
+        key: base64.b64encode(document.text).decode()
+        for key, document in documents.items()
+        if document is not None and not document.secret and document.text
+    }
+    return Secret(apiVersion="v1", kind="Secret", metadata=metadata, data=data) if data else None

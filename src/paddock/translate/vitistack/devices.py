@@ -1,0 +1,157 @@
+"""Disks and network cards: the claims, the volumes, the cards, and what is booted first."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource, RegistrySource
+from paddock.dialects.kubevirt.devices import CDRomTarget, DiskTarget
+from paddock.dialects.kubevirt.devices import Disk as Device
+from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, PodNetwork
+from paddock.dialects.kubevirt.networks import Network as Attached
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
+from paddock.dialects.kubevirt.volumes import ClaimVolume, DataVolumeVolume, Volume
+from paddock.dialects.vitistack import boot, macs
+from paddock.dialects.vitistack.effective import EffectiveDisk
+from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ISO_DISK
+from paddock.meta.objects import TemplateMeta
+from paddock.meta.storage import PersistentVolumeClaimSpec, ResourceRequirements, StorageSpec
+from paddock.meta.translated import Ledger
+from paddock.meta.world import namespace_of
+from paddock.schema.field import Empty
+from paddock.translate.vitistack.resolved import Resolved
+
+POD_CARD = "default"
+
+
+def claim_name(machine_name: str, disk_name: str) -> str:
+    """The claim of a disk."""
+    return f"{machine_name}-{disk_name}"
+
+
+def iso_name(machine_name: str) -> str:
+    """The DataVolume of the installation image."""
+    return f"{machine_name}-iso"
+
+
+class BootOrder(msgspec.Struct, frozen=True):
+    """Ranks of the first disk, card and CD-ROM; None for what has none."""
+
+    disk: int | None = None
+    network: int | None = None
+    cdrom: int | None = None
+
+
+def boot_order(resolved: Resolved, ledger: Ledger) -> BootOrder:
+    """What is booted first: one rank per class that is there, so that no number is left out."""
+    machine = resolved.machine
+    there = {"disk": bool(resolved.effective.disks), "network": True, "cdrom": bool(boot.iso_url(machine))}
+    # An installation starts from the CD-ROM because the root disk is still blank, and later no more.
+    wanted = machine.spec.bootOrder or (["disk", "cdrom"] if there["cdrom"] else [])
+    for index, name in enumerate(machine.spec.bootOrder or ()):
+        if not there[name]:
+            ledger.lose(("spec", "bootOrder", index), name, f"the machine has no {name}", "the others are tried in their order")
+    return BootOrder(**{name: rank for rank, name in enumerate((name for name in wanted if there[name]), start=1)})
+
+
+def claims(resolved: Resolved) -> Iterator[tuple[EffectiveDisk, PersistentVolumeClaimSpec]]:
+    """What is asked for, disk by disk."""
+    for disk in resolved.effective.disks:
+        assert disk.size is not None
+        yield (
+            disk,
+            PersistentVolumeClaimSpec(
+                storageClassName=resolved.classes[disk.storageClass],
+                accessModes=[disk.accessMode],
+                volumeMode=disk.volumeMode,
+                resources=ResourceRequirements(requests={"storage": disk.size}),
+            ),
+        )
+
+
+def image_source(address: str) -> DataVolumeSource:
+    """Where an image comes from, by its address."""
+    if address.startswith(("http://", "https://")):
+        return DataVolumeSource(http=HttpSource(url=address))
+    return DataVolumeSource(registry=RegistrySource(url=address if "://" in address else f"docker://{address}"))
+
+
+def is_imported(resolved: Resolved, disk: EffectiveDisk) -> bool:
+    """Whether the disk starts with an image instead of blank."""
+    return disk == resolved.effective.root and bool(boot.root_image(resolved.machine))
+
+
+def claim(resolved: Resolved, disk: EffectiveDisk, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim:
+    """The claim of a blank disk."""
+    metadata = resolved.metadata(claim_name(resolved.name, disk.name))
+    return PersistentVolumeClaim(apiVersion="v1", kind="PersistentVolumeClaim", metadata=metadata, spec=spec)
+
+
+def imported(resolved: Resolved, spec: PersistentVolumeClaimSpec) -> DataVolumeSpec:
+    """What fills the root disk."""
+    return DataVolumeSpec(source=image_source(boot.root_image(resolved.machine)), pvc=spec)
+
+
+def disks(resolved: Resolved, order: BootOrder) -> tuple[list[Device], list[Volume]]:
+    """The disks of the machine and, name by name, their volumes."""
+    devices, volumes = [], []
+    for disk in resolved.effective.disks:
+        target = DiskTarget(bus="virtio", readonly=True if disk.accessMode == "ReadOnlyMany" else None)
+        rank = order.disk if disk == resolved.effective.root else None
+        devices.append(Device(name=disk.name, disk=target, bootOrder=rank))
+        name = claim_name(resolved.name, disk.name)
+        if is_imported(resolved, disk):
+            volumes.append(Volume(name=disk.name, dataVolume=DataVolumeVolume(name=name)))
+        else:
+            volumes.append(Volume(name=disk.name, persistentVolumeClaim=ClaimVolume(claimName=name)))
+    if boot.iso_url(resolved.machine):
+        devices.append(Device(name=ISO_DISK, cdrom=CDRomTarget(bus="sata"), bootOrder=order.cdrom))
+        volumes.append(Volume(name=ISO_DISK, dataVolume=DataVolumeVolume(name=iso_name(resolved.name))))
+    return devices, volumes
+
+
+def iso_template(resolved: Resolved) -> DataVolumeTemplate | None:
+    """The DataVolume of the installation image, which goes with the virtual machine."""
+    address = boot.iso_url(resolved.machine)
+    if not address:
+        return None
+    storage = StorageSpec(
+        accessModes=["ReadWriteOnce"],
+        volumeMode="Filesystem",
+        storageClassName=resolved.classes[DEFAULT_CLASS],
+        resources=ResourceRequirements(requests={"storage": boot.iso_size(resolved.machine)}),
+    )
+    metadata = TemplateMeta(name=iso_name(resolved.name), labels=resolved.labels)
+    return DataVolumeTemplate(metadata=metadata, spec=DataVolumeSpec(source=image_source(address), storage=storage))
+
+
+def identity(resolved: Resolved) -> str:
+    """What addresses are derived from: the machine's UID, or its name where nobody has given it one yet."""
+    metadata = resolved.machine.metadata
+    return metadata.uid or f"{namespace_of(resolved.machine)}/{metadata.name}"
+
+
+def cards(resolved: Resolved, order: BootOrder) -> tuple[list[Interface], list[Attached]]:
+    """The cards of the machine and the networks they are connected to."""
+    interfaces, networks = [], []
+    for index, network in enumerate(resolved.machine.spec.networks):
+        interface = Interface(
+            name=network.name,
+            model=network.model,
+            bridge=Empty(),
+            macAddress=_address(resolved, index, network.macAddress),
+            bootOrder=order.network if index == 0 else None,
+        )
+        interfaces.append(interface)
+        networks.append(Attached(name=network.name, multus=MultusNetwork(networkName=network.networkName)))
+    if not interfaces:
+        address = _address(resolved, 0, None)
+        interfaces = [Interface(name=POD_CARD, model="virtio", masquerade=Empty(), macAddress=address, bootOrder=order.network)]
+        networks = [Attached(name=POD_CARD, pod=PodNetwork())]
+    return interfaces, networks
+
+
+def _address(resolved: Resolved, index: int, given: str | None) -> str:
+    # Without a fixed address the guest would get another one on every start.
+    return macs.normal(given) if given else macs.derived(identity(resolved), resolved.rendering.mac_set, index)

@@ -1,0 +1,84 @@
+"""What keeps a machine from being translated: a reference that leads nowhere, or a size that nobody gives.
+
+Each error names its type as status, events and metrics do, the place in the machine, and the phase that the machine then has
+(docs/spec/vitistack.md section 4.6). `Transient` ones end without an edit, when the missing object is made.
+"""
+
+from typing import ClassVar
+
+from paddock.base.errors import PaddockError, Terminal, Transient
+from paddock.schema.finding import Path, format_path
+
+
+class Unmet(PaddockError):
+    """A machine that cannot be translated as things are."""
+
+    error_type: ClassVar[str]
+    phase: ClassVar[str] = "Pending"
+    # What a translation without the missing object has in its place; empty when nothing is lost by it.
+    instead = ""
+
+    def __init__(self, what: str, *, name: str, path: Path, why: str = "", fix: str = "") -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.name = name
+        self.path = path
+
+
+class TemplateNotFound(Unmet, Terminal):
+    """The template is not built in, and the namespace has none of this name."""
+
+    error_type = "TemplateNotFound"
+    phase = "Failed"
+
+    def __init__(self, name: str, choices: str) -> None:
+        super().__init__(f'template "{name}" not found', name=name, path=("spec", "template"), why=f"use {choices}")
+
+
+class NetworkConfigurationNotFound(Unmet, Transient):
+    """A network card names a NetworkConfiguration that the namespace does not have."""
+
+    error_type = "NetworkConfigurationNotFound"
+
+    def __init__(self, name: str, path: Path, namespace: str) -> None:
+        what = f'NetworkConfiguration "{name}" not found in namespace {namespace}'
+        super().__init__(what, name=name, path=path, fix=f"create it or correct {format_path(path)}")
+        self.instead = f"the card is attached to NetworkAttachmentDefinition {name}, which has to be there"
+
+
+class StorageClassNotFound(Unmet, Transient):
+    """A disk names a StorageClass that does not exist, or needs the default and there is none."""
+
+    error_type = "StorageClassNotFound"
+
+    def __init__(self, name: str, path: Path, *, is_default: bool) -> None:
+        if is_default:
+            what = "no default StorageClass"
+            fix = f'annotate a class with storageclass.kubernetes.io/is-default-class: "true" or name one in {format_path(path)}'
+        else:
+            what, fix = f'StorageClass "{name}" not found', f"create it or correct {format_path(path)}"
+        super().__init__(what, name=name, path=path, fix=fix)
+
+
+class SecretNotFound(Unmet, Transient):
+    """The Secret with the user data, or its key, is not there."""
+
+    error_type = "SecretNotFound"
+
+    def __init__(self, name: str, key: str, *, namespace: str, lacks_key: bool, instead: str) -> None:
+        if lacks_key:
+            what, fix = f'Secret "{name}" has no key "{key}"', "add the key or correct spec.cloudInit.secretRef.key"
+        else:
+            what, fix = f'Secret "{name}" not found in namespace {namespace}', "create it or correct spec.cloudInit.secretRef.name"
+        super().__init__(what, name=name, path=("spec", "cloudInit", "secretRef"), fix=fix)
+        self.key = key
+        self.instead = instead
+
+
+class IncompleteMachine(Unmet, Terminal):
+    """Neither the machine nor its template gives a size that is needed."""
+
+    error_type = "IncompleteMachine"
+    phase = "Failed"
+
+    def __init__(self, what: str, path: Path) -> None:
+        super().__init__(what, name="", path=path, why="neither the machine nor its template gives it", fix=f"set {format_path(path)}")

@@ -1,0 +1,105 @@
+"""From a Machine to the objects of KubeVirt (docs/spec/vitistack.md sections 2.2 and 2.3)."""
+
+from collections.abc import Iterator
+
+from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.devices import Devices, DiskTarget
+from paddock.dialects.kubevirt.devices import Disk as Device
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec, VirtualMachineInstanceTemplate
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMachineSpec
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.dialects.vitistack import boot
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.marks import CLOUD_INIT_DISK, REQUESTED_MACHINE_TYPE, ROOT_IMAGE
+from paddock.meta.objects import Resource, TemplateMeta
+from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Ledger, Translated
+from paddock.meta.world import World, namespace_of
+from paddock.translate.vitistack import attachments, cloudinit, devices, domain
+from paddock.translate.vitistack.devices import BootOrder
+from paddock.translate.vitistack.resolved import Resolved, resolve
+
+
+def to_kubevirt(source: Machine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    """The objects that a machine becomes, in the order in which they are applied.
+
+    Raises an `Unmet` when the machine cannot be translated: always without its template or a size, and in a complete world
+    for every other reference that leads nowhere. In an incomplete world such a reference is a loss.
+    """
+    resolved = resolve(source, world, rendering)
+    ledger = Ledger(f"Machine/{source.metadata.name}")
+    _judge_unmet(resolved, world, ledger)
+    _tell_ignored(source, resolved, ledger)
+    carried = cloudinit.carry(resolved)
+    own_secrets = (carried.secret,) if carried and carried.secret else ()
+    made = (*own_secrets, *_definitions(resolved, world), *_claims(resolved), _machine(resolved, carried, ledger))
+    return Translated(made, ledger.losses)
+
+
+def _judge_unmet(resolved: Resolved, world: World, ledger: Ledger) -> None:
+    for error in resolved.unmet:
+        if world.complete:
+            raise error
+        if error.instead:
+            ledger.lose(error.path, error.name, error.what, error.instead)
+
+
+def _tell_ignored(machine: Machine, resolved: Resolved, ledger: Ledger) -> None:
+    """What the machine says and nothing comes of."""
+    cloud_init = machine.spec.cloudInit
+    if cloud_init and cloud_init.secretRef and cloud_init.userData:
+        path = ("spec", "cloudInit", "secretRef")
+        ledger.lose(path, cloud_init.secretRef.name, "user data in the machine wins", "the Secret is not read")
+    if boot.root_image(machine) and resolved.effective.root is None:
+        path = ("metadata", "annotations", ROOT_IMAGE)
+        ledger.lose(path, boot.root_image(machine), "the machine has no disk", "the image is not used")
+
+
+def _definitions(resolved: Resolved, world: World) -> Iterator[NetworkAttachmentDefinition]:
+    """A definition for each network that is used; one that somebody else made under the name is used as it is."""
+    for network in {found.metadata.name: found for found in resolved.networks if found is not None}.values():
+        there = world.get(NetworkAttachmentDefinition, namespace_of(network), network.metadata.name)
+        if there is None or attachments.is_managed(there):
+            yield attachments.to_definition(network)
+
+
+def _claims(resolved: Resolved) -> Iterator[Resource]:
+    for disk, spec in devices.claims(resolved):
+        if devices.is_imported(resolved, disk):
+            metadata = resolved.metadata(devices.claim_name(resolved.name, disk.name))
+            filled = devices.imported(resolved, spec)
+            yield DataVolume(apiVersion="cdi.kubevirt.io/v1beta1", kind="DataVolume", metadata=metadata, spec=filled)
+        else:
+            yield devices.claim(resolved, disk, spec)
+
+
+def _machine(resolved: Resolved, carried: cloudinit.Carried | None, ledger: Ledger) -> VirtualMachine:
+    requested = domain.requested_type(resolved)
+    replaced = requested is not None and requested != domain.sent_type(resolved)
+    annotations = {REQUESTED_MACHINE_TYPE: requested} if replaced and requested else None
+    order = devices.boot_order(resolved, ledger)
+    metadata = resolved.metadata(resolved.name, annotations)
+    return VirtualMachine(apiVersion="kubevirt.io/v1", kind="VirtualMachine", metadata=metadata, spec=_spec(resolved, carried, order))
+
+
+def _spec(resolved: Resolved, carried: cloudinit.Carried | None, order: BootOrder) -> VirtualMachineSpec:
+    runs = not boot.is_stopped(resolved.machine)
+    by_strategy = resolved.rendering.power_field == "runStrategy"
+    template, iso = TemplateMeta(labels=resolved.carried_labels), devices.iso_template(resolved)
+    return VirtualMachineSpec(
+        running=None if by_strategy else runs,
+        runStrategy=("Always" if runs else "Halted") if by_strategy else None,
+        template=VirtualMachineInstanceTemplate(metadata=template, spec=_instance(resolved, carried, order)),
+        dataVolumeTemplates=[iso] if iso else None,
+    )
+
+
+def _instance(resolved: Resolved, carried: cloudinit.Carried | None, order: BootOrder) -> VirtualMachineInstanceSpec:
+    disks, volumes = devices.disks(resolved, order)
+    if carried:
+        disks.append(Device(name=CLOUD_INIT_DISK, disk=DiskTarget(bus="virtio")))
+        volumes.append(Volume(name=CLOUD_INIT_DISK, cloudInitNoCloud=carried.volume))
+    interfaces, networks = devices.cards(resolved, order)
+    attached = Devices(networkInterfaceMultiqueue=True, disks=disks or None, interfaces=interfaces)
+    return VirtualMachineInstanceSpec(domain=domain.build(resolved, attached), networks=networks, volumes=volumes or None)

@@ -1,0 +1,193 @@
+"""A machine with everything that it refers to: the start of each translation to KubeVirt.
+
+References are looked up in the world. In a complete world a missing object is an error; in an incomplete one the object may
+be somewhere else, so the translation goes on and says what it does instead.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from paddock.base import quantity
+from paddock.dialects.core.secret import Secret, decoded
+from paddock.dialects.core.storageclass import StorageClass, default_class
+from paddock.dialects.vitistack import boot, machinetemplate, templates
+from paddock.dialects.vitistack.effective import Effective, effective
+from paddock.dialects.vitistack.machine import Machine
+from paddock.dialects.vitistack.marks import CLUSTER_NAME, DEFAULT_CLASS, MACHINE, MACHINE_TEMPLATE, MANAGED_BY, OPERATOR
+from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
+from paddock.meta.objects import ObjectMeta, OwnerReference, Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.world import World, namespace_of
+from paddock.schema.finding import Path
+from paddock.translate.vitistack.errors import (
+    IncompleteMachine,
+    NetworkConfigurationNotFound,
+    SecretNotFound,
+    StorageClassNotFound,
+    TemplateNotFound,
+    Unmet,
+)
+
+USER_DATA_KEY = "userdata"
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """What the translation reads; `unmet` is what the world lacks, in the order in which it is looked for."""
+
+    machine: Machine
+    rendering: Rendering
+    effective: Effective
+    # by the name a machine gives; None: left to the cluster
+    classes: dict[str, str | None]
+    networks: tuple[NetworkConfiguration | None, ...]
+    secret: Secret | None
+    unmet: tuple[Unmet, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the machine and of its VirtualMachine."""
+        return self.machine.metadata.name
+
+    @property
+    def carried_labels(self) -> dict[str, str]:
+        """The labels by which users find what belongs to a machine, down to its pod."""
+        given = self.machine.metadata.labels or {}
+        labels = {MACHINE: self.name}
+        if CLUSTER_NAME in given:
+            labels[CLUSTER_NAME] = given[CLUSTER_NAME]
+        if self.machine.spec.template:
+            labels[MACHINE_TEMPLATE] = self.machine.spec.template
+        return labels
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of what belongs to the machine."""
+        return {MANAGED_BY: OPERATOR, **self.carried_labels}
+
+    def metadata(self, name: str, annotations: dict[str, str] | None = None) -> ObjectMeta:
+        """Metadata of an object that belongs to the machine."""
+        return ObjectMeta(
+            name=name,
+            namespace=self.machine.metadata.namespace,
+            labels=self.labels,
+            annotations=annotations or None,
+            ownerReferences=owned_by(self.machine),
+        )
+
+
+def owned_by(owner: Resource) -> list[OwnerReference] | None:
+    """The reference to an owner; None as long as it has no identity."""
+    if not owner.metadata.uid:
+        return None
+    return [
+        OwnerReference(
+            apiVersion=owner.apiVersion,
+            kind=owner.kind,
+            name=owner.metadata.name,
+            uid=owner.metadata.uid,
+            controller=True,
+            blockOwnerDeletion=True,
+        )
+    ]
+
+
+def resolve(machine: Machine, world: World, rendering: Rendering) -> Resolved:
+    """Look everything up. Raises `TemplateNotFound` and `IncompleteMachine`: without a size there is nothing to translate."""
+    spec, namespace = machine.spec, namespace_of(machine)
+    base = machinetemplate.find(spec.template, namespace, world) if spec.template else None
+    if spec.template and base is None:
+        raise TemplateNotFound(spec.template, templates.choices())
+    merged = effective(spec.resources, spec.disks, base)
+    _demand_sizes(machine, merged)
+    networks = tuple(world.get(NetworkConfiguration, namespace, network.networkName) for network in spec.networks)
+    classes, unmet_classes = _classes(machine, merged, world, rendering)
+    unmet = [*_unmet_networks(machine, networks), *unmet_classes, *_unmet_secret(machine, world)]
+    return Resolved(machine, rendering, merged, classes, networks, _secret(machine, world), tuple(unmet))
+
+
+def unmet(machine: Machine, world: World, rendering: Rendering) -> tuple[Unmet, ...]:
+    """Everything that keeps a machine from being translated when the world is all there is."""
+    try:
+        return resolve(machine, world, rendering).unmet
+    except Unmet as error:
+        return (error,)
+
+
+def _demand_sizes(machine: Machine, merged: Effective) -> None:
+    if merged.memory is None:
+        raise IncompleteMachine("the machine has no memory size", ("spec", "resources", "memory", "size"))
+    for index, disk in enumerate(machine.spec.disks):
+        size = next((each.size for each in merged.disks if each.name == disk.name), None)
+        if size is None or not quantity.is_quantity(size):
+            raise IncompleteMachine(f'disk "{disk.name}" has no size', ("spec", "disks", index, "size"))
+
+
+def _unmet_networks(machine: Machine, networks: tuple[NetworkConfiguration | None, ...]) -> Iterator[Unmet]:
+    for index, (network, found) in enumerate(zip(machine.spec.networks, networks, strict=True)):
+        if found is None:
+            path = ("spec", "networks", index, "networkName")
+            yield NetworkConfigurationNotFound(network.networkName, path, namespace_of(machine))
+
+
+def _classes(
+    machine: Machine, merged: Effective, world: World, rendering: Rendering
+) -> tuple[dict[str, str | None], list[StorageClassNotFound]]:
+    """The StorageClass of each name that the machine uses, and those that are not there."""
+    known = {each.metadata.name for each in world.all(StorageClass)}
+    found: dict[str, str | None] = {}
+    missing = []
+    wanted = [disk.storageClass for disk in merged.disks]
+    if boot.iso_url(machine):
+        wanted.append(DEFAULT_CLASS)
+    for name in dict.fromkeys(wanted):
+        found[name] = _default(world, rendering) if name == DEFAULT_CLASS else name
+        if found[name] is None or (found[name] not in known):
+            missing.append(StorageClassNotFound(found[name] or name, _where(machine, merged, name), is_default=found[name] is None))
+    return found, missing if world.complete else []
+
+
+def _default(world: World, rendering: Rendering) -> str | None:
+    """What `default` stands for: a class of that name, the installation's word, or the class that is marked as the default."""
+    classes = list(world.all(StorageClass))
+    if any(each.metadata.name == DEFAULT_CLASS for each in classes):
+        return DEFAULT_CLASS
+    marked = default_class(classes)
+    return rendering.default_storage_class or (marked.metadata.name if marked else None)
+
+
+def _where(machine: Machine, merged: Effective, name: str) -> Path:
+    """The place where a user can change a class: the disk's entry, or the list when the template gives it."""
+    disks = [disk.name for disk in merged.disks if disk.storageClass == name]
+    for index, disk in enumerate(machine.spec.disks):
+        if disk.name in disks:
+            return ("spec", "disks", index, "storageClass")
+    return ("spec", "disks")
+
+
+def _refers_to_secret(machine: Machine) -> bool:
+    cloud_init = machine.spec.cloudInit
+    return cloud_init is not None and cloud_init.secretRef is not None and not cloud_init.userData
+
+
+def _secret(machine: Machine, world: World) -> Secret | None:
+    """The Secret that the user data comes from; None when there is none, and when user data in the machine wins."""
+    cloud_init = machine.spec.cloudInit
+    if cloud_init is None or cloud_init.secretRef is None or not _refers_to_secret(machine):
+        return None
+    return world.get(Secret, namespace_of(machine), cloud_init.secretRef.name)
+
+
+def _unmet_secret(machine: Machine, world: World) -> Iterator[Unmet]:
+    cloud_init = machine.spec.cloudInit
+    if cloud_init is None or cloud_init.secretRef is None or not _refers_to_secret(machine):
+        return
+    reference, found = cloud_init.secretRef, _secret(machine, world)
+    if found is not None and reference.key in decoded(found):
+        return
+    instead = ""
+    if reference.key != USER_DATA_KEY:
+        instead = f"the disk refers to Secret {machine.metadata.name}-cloudinit, which has to be given the key {USER_DATA_KEY}"
+    elif found is not None:
+        instead = f"the disk refers to Secret {reference.name} as it is"
+    yield SecretNotFound(reference.name, reference.key, namespace=namespace_of(machine), lacks_key=found is not None, instead=instead)
