@@ -1,0 +1,47 @@
+"""Every way to break a field of every kind is reported at its place; rules look at the rest without stumbling."""
+
+import pytest
+
+from paddock.dialects import catalog
+from paddock.dialects.admission import admit
+from paddock.schema.check import check
+from paddock.schema.finding import Finding, Severity, format_path
+from paddock.schema.kind import Kind, Settings
+from tests import documents
+from tests.mutations import Mutation, mutations
+
+KINDS = catalog.every()
+
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}.{kind.group}".rstrip("."))
+
+
+def _reported(mutation: Mutation, findings: "tuple[Finding, ...] | list[Finding]") -> bool:
+    return any(found.path == mutation.path and found.severity is Severity.ERROR for found in findings)
+
+
+@each_kind
+def test_every_mutation_is_reported_at_its_path(kind: Kind) -> None:
+    missed, count = [], 0
+    for mutation in mutations(kind):
+        count += 1
+        checked = check(kind.cls, mutation.thing).findings
+        admitted = admit(mutation.thing, Settings()).findings if isinstance(mutation.thing, dict) else checked
+        for way, findings in (("check", checked), ("admit", admitted)):
+            if not _reported(mutation, findings):
+                missed.append(f"{way}: {format_path(mutation.path)}: {mutation.what}")
+    print(f"{kind.kind}: {count} mutations")
+    assert missed == []
+    assert count > 100
+
+
+@each_kind
+def test_a_document_with_every_field_passes_its_schema(kind: Kind) -> None:
+    """Otherwise a mutation could be reported for a mistake of the document that it was made from."""
+    for document in (documents.fullest(kind), documents.least(kind)):
+        errors = [found for found in check(kind.cls, document).findings if found.severity is Severity.ERROR]
+        assert errors == []
+
+
+@each_kind
+def test_rules_look_at_a_document_with_every_field(kind: Kind) -> None:
+    assert admit(documents.fullest(kind), Settings()).kind is kind
