@@ -1,0 +1,229 @@
+"""How two forms of an object differ in meaning: 1Gi is 1024Mi, a default that is left out is there, and entries of a list that
+have names are compared by name, wherever they stand.
+
+Both forms are plain data that passed their check, so that defaults are in them.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from paddock.base import quantity
+from paddock.schema import shape
+from paddock.schema.field import Field
+from paddock.schema.finding import Path
+
+ABSENT = shape.ABSENT
+HIDDEN = "(secret)"
+# Members of every object that say nothing about what it should be.
+_ENVELOPE = ("apiVersion", "kind", "metadata", "status")
+_METADATA = ("labels", "annotations")
+
+
+class How(StrEnum):
+    """What became of a value. `up` and `down` are changes of numbers and quantities."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    UP = "up"
+    DOWN = "down"
+    REORDERED = "reordered"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One place where two forms differ.
+
+    `path` leads to it in the new form, or in the old one where it was removed; `named` is the same path with the names of list
+    entries in place of their numbers. Secrets are not in the values.
+    """
+
+    how: How
+    path: Path
+    named: Path
+    before: Any
+    after: Any
+
+
+class Entry(str):
+    """The name of a list entry in a path that people read."""
+
+    __slots__ = ()
+
+
+def differences(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Difference]:
+    """The differences of two objects of one kind, in the order of the declaration. What the server sets does not count."""
+    for name, prop in place.properties.items():
+        if name not in _ENVELOPE:
+            yield from _compare(prop.shape, before.get(name, ABSENT), after.get(name, ABSENT), _At((name,), (name,)))
+    metadata = place.properties["metadata"].shape
+    assert isinstance(metadata, shape.ObjectShape)
+    for name in _METADATA:
+        old, new = (form.get("metadata", {}).get(name) or {} for form in (before, after))
+        path = ("metadata", name)
+        yield from _compare(metadata.properties[name].shape, old, new, _At(path, path))
+
+
+class _At:
+    """Where a comparison stands, in both ways of writing it."""
+
+    __slots__ = ("named", "path")
+
+    def __init__(self, path: Path, named: Path) -> None:
+        self.path = path
+        self.named = named
+
+    def member(self, name: str) -> "_At":
+        return _At((*self.path, name), (*self.named, name))
+
+    def entry(self, index: int, name: str | None = None) -> "_At":
+        return _At((*self.path, index), (*self.named, index if name is None else Entry(name)))
+
+
+def _compare(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[Difference]:
+    if before is after or before == after:
+        return
+    if before is ABSENT or before is None or after is ABSENT or after is None:
+        yield from _one_side(place, before, after, at)
+    elif isinstance(place, shape.ObjectShape):
+        yield from _objects(place, before, after, at)
+    elif isinstance(place, shape.MapShape):
+        for key in _union(before, after):
+            yield from _compare(place.value, before.get(key, ABSENT), after.get(key, ABSENT), at.member(key))
+    elif isinstance(place, shape.ListShape):
+        yield from _lists(place, before, after, at)
+    else:
+        how = _direction(place, before, after)
+        if how is not None:
+            yield _difference(place, how, at, before, after)
+
+
+def _one_side(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[Difference]:
+    """A value that only one form has. Objects and maps are told member by member, down to those that are empty."""
+    gone = after is ABSENT or after is None
+    there = before if gone else after
+    if there is ABSENT or there is None or (there == {} and isinstance(place, shape.MapShape)):
+        return
+    found = False
+    if there and isinstance(place, shape.ObjectShape | shape.MapShape):
+        inner = _compare(place, there, {}, at) if gone else _compare(place, {}, there, at)
+        for found_inside in inner:
+            found = True
+            yield found_inside
+    if not found:
+        yield _difference(place, How.REMOVED if gone else How.ADDED, at, before, after)
+
+
+def _objects(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any], at: _At) -> Iterator[Difference]:
+    for name, prop in place.properties.items():
+        default = prop.default
+        yield from _compare(prop.shape, before.get(name, default), after.get(name, default), at.member(name))
+    for name in _union(before, after):
+        # An open object keeps members that are not declared.
+        if name not in place.properties and before.get(name, ABSENT) != after.get(name, ABSENT):
+            yield from _compare(_ANYTHING, before.get(name, ABSENT), after.get(name, ABSENT), at.member(name))
+
+
+def _lists(place: shape.ListShape, before: list[Any], after: list[Any], at: _At) -> Iterator[Difference]:
+    old, new = _by_name(place, before), _by_name(place, after)
+    if old is None or new is None:
+        yield from _by_number(place, before, after, at)
+        return
+    for name, index in old.items():
+        if name not in new:
+            yield _difference(place.item, How.REMOVED, at.entry(index, name), before[index], ABSENT)
+    for name, index in new.items():
+        there = at.entry(index, name)
+        if name in old:
+            yield from _compare(place.item, before[old[name]], after[index], there)
+        else:
+            yield _difference(place.item, How.ADDED, there, ABSENT, after[index])
+    kept = [name for name in old if name in new]
+    now = [name for name in new if name in old]
+    if kept != now and not place.field.unique:
+        yield _difference(place, How.REORDERED, at, kept, now)
+
+
+def _by_number(place: shape.ListShape, before: list[Any], after: list[Any], at: _At) -> Iterator[Difference]:
+    if not isinstance(place.item, shape.ObjectShape):
+        yield _difference(place, How.CHANGED, at, before, after)
+        return
+    for index in range(max(len(before), len(after))):
+        if index >= len(after):
+            yield _difference(place.item, How.REMOVED, at.entry(index), before[index], ABSENT)
+        elif index >= len(before):
+            yield _difference(place.item, How.ADDED, at.entry(index), ABSENT, after[index])
+        else:
+            yield from _compare(place.item, before[index], after[index], at.entry(index))
+
+
+def _by_name(place: shape.ListShape, entries: list[Any]) -> dict[str, int] | None:
+    """The entries by what they are known by; None when they have no names of their own."""
+    found: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        name = _name_of(place, entry)
+        if not name or name in found:
+            return None
+        found[name] = index
+    return found
+
+
+def _name_of(place: shape.ListShape, entry: Any) -> str:
+    if place.field.unique:
+        return str(entry)
+    if not isinstance(entry, dict):
+        return ""
+    if place.field.keys:
+        return ",".join(str(entry.get(key, "")) for key in place.field.keys)
+    name = entry.get("name") or (entry.get("metadata") or {}).get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _direction(place: shape.Shape, before: Any, after: Any) -> How | None:
+    """How a scalar changed; None when both mean the same."""
+    if isinstance(place, shape.QuantityShape):
+        before, after = quantity.parse(before), quantity.parse(after)
+        if before == after:
+            return None
+    if type(before) in (int, float) and type(after) in (int, float):
+        return How.UP if after > before else How.DOWN
+    return How.CHANGED
+
+
+def _union(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return [*before, *(key for key in after if key not in before)]
+
+
+def _difference(place: shape.Shape, how: How, at: _At, before: Any, after: Any) -> Difference:
+    return Difference(how, at.path, at.named, _shown(place, before), _shown(place, after))
+
+
+def _shown(place: shape.Shape, value: Any) -> Any:
+    """A value without the secrets in it."""
+    if value is ABSENT or value is None:
+        return value
+    if place.field.secret:
+        return HIDDEN
+    if isinstance(place, shape.ListShape) and isinstance(value, list):
+        return [_shown(place.item, entry) for entry in value]
+    if isinstance(place, shape.MapShape) and isinstance(value, dict):
+        return {key: _shown(place.value, member) for key, member in value.items()}
+    if isinstance(place, shape.ObjectShape) and isinstance(value, dict):
+        return {key: _shown(place.properties[key].shape, each) if key in place.properties else each for key, each in value.items()}
+    return value
+
+
+_ANYTHING = shape.AnyShape(Field(), is_object=False)
+
+
+def format_named(path: Path) -> str:
+    """`spec.disks[data].size`: a path with the names of list entries."""
+    text = ""
+    for part in path:
+        if isinstance(part, int | Entry) or (text and ("." in part or "/" in part or not part)):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
