@@ -109,7 +109,8 @@ def _make_string(place: shape.Shape) -> Check:
         if raw == "" and field.empty_is_unset:
             return _DROP
         if field.enum and raw not in field.enum:
-            out.append(finding.unsupported(path_of(trail), raw, field.enum, ENUM, field.hints.get(raw, field.message)))
+            hint = field.hints.get(raw) or field.message.replace("{}", raw[:100])
+            out.append(finding.unsupported(path_of(trail), raw, field.enum, ENUM, hint))
         if field.max_length is not None and len(raw) > field.max_length:
             out.append(finding.too_long(path_of(trail), field.max_length, BOUNDS))
         if field.min_length is not None and len(raw) < field.min_length:

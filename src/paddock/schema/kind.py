@@ -68,6 +68,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gates: frozenset[str] = frozenset()
     # Directories of the host that a hostDisk may live in.
     host_disk_paths: tuple[str, ...] = ()
+    # KubeVirt: whether changes of a template reach a running machine where they can (vmRolloutStrategy LiveUpdate).
+    live_update: bool = True
     # The writer is one of Paddock's own controllers: what KubeVirt reserves for itself is theirs.
     trusted: bool = False
 

@@ -21,7 +21,7 @@ class CredentialSource(Object):
 class AgentKeyPropagation(Object):
     """The guest agent writes the keys, and again whenever they change."""
 
-    users: Annotated[list[str], Field("Users of the guest.", required=True, unique=True)] = []
+    users: Annotated[list[str], Field("Users of the guest.", zero=True, unique=True)] = []
 
 
 class KeyPropagation(Object):

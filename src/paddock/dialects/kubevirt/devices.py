@@ -11,7 +11,7 @@ CACHE_MODES = ("none", "writethrough", "writeback")
 IO_MODES = ("native", "threads", "io_uring")
 ERROR_POLICIES = ("stop", "ignore", "report", "enospace")
 
-_BUS = Field("Bus of the device; default: sata on amd64, virtio elsewhere.", enum=DISK_BUSES)
+_BUS = Field("Bus of the device; default: sata on amd64, virtio elsewhere.", enum=DISK_BUSES, empty_is_unset=True)
 _BOOT_ORDER = Field("Place in the order of boot devices, 1 first; unique over disks and cards.", ge=1, message="must have a boot order > 0")
 
 
@@ -36,7 +36,9 @@ class CDRomTarget(Object):
 
     bus: Annotated[str | None, _BUS] = None
     readonly: Annotated[bool | None, Field("The guest cannot write; default: true.")] = None
-    tray: Annotated[str | None, Field("Whether the tray starts open; default: closed.", enum=("open", "closed"))] = None
+    tray: Annotated[str | None, Field("Whether the tray starts open; default: closed.", enum=("open", "closed"), empty_is_unset=True)] = (
+        None
+    )
 
 
 class CustomBlockSize(Object):
@@ -62,12 +64,21 @@ class Disk(Object):
     lun: Annotated[LunTarget | None, Field("A passed-through SCSI device.")] = None
     cdrom: Annotated[CDRomTarget | None, Field("A CD-ROM drive.")] = None
     bootOrder: Annotated[int | None, _BOOT_ORDER] = None
-    serial: Annotated[str | None, Field("Serial number of the disk.")] = None
+    serial: Annotated[
+        str | None,
+        Field(
+            "Serial number of the disk.",
+            max_length=256,
+            pattern=r"^[A-Za-z0-9_.+-]*$",
+            message="must consist of letters, digits and the characters _.+-",
+        ),
+    ] = None
     dedicatedIOThread: Annotated[bool | None, Field("An I/O thread of its own; virtio only.")] = None
     cache: Annotated[
-        str | None, Field("How the host caches; default: none where the storage can, else writethrough.", enum=CACHE_MODES)
+        str | None,
+        Field("How the host caches; default: none where the storage can, else writethrough.", enum=CACHE_MODES, empty_is_unset=True),
     ] = None
-    io: Annotated[str | None, Field("How the host reads and writes.", enum=IO_MODES)] = None
+    io: Annotated[str | None, Field("How the host reads and writes.", enum=IO_MODES, empty_is_unset=True)] = None
     tag: Annotated[str | None, Field("Name of the device in the config drive's metadata.")] = None
     blockSize: Annotated[BlockSize | None, Field("Block sizes.")] = None
     shareable: Annotated[bool | None, Field("Several machines may write.")] = None
@@ -87,7 +98,7 @@ class Input(Object):
 
     name: Annotated[str, Field("Name of the device.", required=True)] = ""
     type: Annotated[str, Field("Type of the device.", required=True, enum=("tablet",))] = ""
-    bus: Annotated[str | None, Field("Bus of the device; default: usb.", enum=("virtio", "usb"))] = None
+    bus: Annotated[str | None, Field("Bus of the device; default: usb.", enum=("virtio", "usb"), empty_is_unset=True)] = None
 
 
 class WatchdogTimer(Object):

@@ -32,7 +32,7 @@ class KernelBootContainer(Object):
 
     image: Annotated[str, Field("The image.", zero=True)] = ""
     imagePullSecret: Annotated[str | None, Field("Secret with the credentials of the registry.")] = None
-    imagePullPolicy: Annotated[str | None, Field("When the image is pulled.", enum=PULL_POLICIES)] = None
+    imagePullPolicy: Annotated[str | None, Field("When the image is pulled.", enum=PULL_POLICIES, empty_is_unset=True)] = None
     kernelPath: Annotated[str | None, Field("Path of the kernel in the image.")] = None
     initrdPath: Annotated[str | None, Field("Path of the initial RAM disk in the image.")] = None
 
@@ -55,7 +55,15 @@ class Firmware(Object):
     """What the machine boots with, and its identity."""
 
     uuid: Annotated[str | None, Field("UUID the guest reads from SMBIOS; default: one that is made once and kept.")] = None
-    serial: Annotated[str | None, Field("Serial number the guest reads from SMBIOS.")] = None
+    serial: Annotated[
+        str | None,
+        Field(
+            "Serial number the guest reads from SMBIOS.",
+            max_length=256,
+            pattern=r"^[A-Za-z0-9_.+-]*$",
+            message="must consist of letters, digits and the characters _.+-",
+        ),
+    ] = None
     bootloader: Annotated[Bootloader | None, Field("The firmware.")] = None
     kernelBoot: Annotated[KernelBoot | None, Field("A kernel to boot directly.")] = None
     acpi: Annotated[ACPITables | None, Field("Additional ACPI tables.")] = None

@@ -5,6 +5,7 @@ from typing import Annotated
 from paddock.dialects.kubevirt.access import AccessCredential, Probe
 from paddock.dialects.kubevirt.domain import DomainSpec
 from paddock.dialects.kubevirt.networks import Network
+from paddock.dialects.kubevirt.rules import instance as rules
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.dialects.kubevirt.volumes import UtilityVolume, Volume
 from paddock.meta.objects import Resource, TemplateMeta
@@ -37,9 +38,15 @@ class VirtualMachineInstanceSpec(Object):
     networks: Annotated[
         list[Network] | None, Field("Networks.", max_items=256, keys=("name",), message="two networks must not have the same name")
     ] = None
-    hostname: Annotated[str | None, Field("Host name of the guest; default: the machine's name.", format="dns1123-label")] = None
-    subdomain: Annotated[str | None, Field("Domain of the guest within its namespace.", format="dns1123-subdomain")] = None
-    architecture: Annotated[str | None, Field("Architecture of the guest; default: the host's.", enum=ARCHITECTURES)] = None
+    hostname: Annotated[
+        str | None, Field("Host name of the guest; default: the machine's name.", format="dns1123-label", empty_is_unset=True)
+    ] = None
+    subdomain: Annotated[
+        str | None, Field("Domain of the guest within its namespace.", format="dns1123-subdomain", empty_is_unset=True)
+    ] = None
+    architecture: Annotated[
+        str | None, Field("Architecture of the guest; default: the host's.", enum=ARCHITECTURES, empty_is_unset=True)
+    ] = None
     terminationGracePeriodSeconds: Annotated[int | None, Field("Seconds for a clean shutdown before power is cut; default: 30.", ge=0)] = (
         None
     )
@@ -60,8 +67,12 @@ class VirtualMachineInstanceSpec(Object):
     ] = None
     priorityClassName: Annotated[str | None, Field("PriorityClass of the machine.")] = None
     schedulerName: Annotated[str | None, Field("Scheduler that chooses the node.")] = None
-    serviceAccountName: Annotated[str | None, Field("Service account of the machine's process.")] = None
-    dnsPolicy: Annotated[str | None, Field("Which DNS the guest is told; default: ClusterFirst.", enum=DNS_POLICIES)] = None
+    serviceAccountName: Annotated[
+        str | None, Field("Service account of the machine's process.", format="dns1123-subdomain", empty_is_unset=True)
+    ] = None
+    dnsPolicy: Annotated[
+        str | None, Field("Which DNS the guest is told; default: ClusterFirst.", enum=DNS_POLICIES, empty_is_unset=True)
+    ] = None
     dnsConfig: Annotated[DNSConfig | None, Field("Settings of DNS.")] = None
     resourceClaims: Annotated[
         list[ResourceClaim] | None, Field("Resource claims.", keys=("name",), not_honoured="resource claims (DRA) are refused")
@@ -107,5 +118,7 @@ KINDS = (
             Column("Live-Migratable", ".status.conditions[?(@.type=='LiveMigratable')].status", wide=True),
             Column("Paused", ".status.conditions[?(@.type=='Paused')].status", wide=True),
         ),
+        rules=rules.RULES,
+        transitions=rules.TRANSITIONS,
     ),
 )

@@ -19,7 +19,7 @@ class Port(Object):
     """A port that is forwarded to the guest."""
 
     port: Annotated[int, Field("The port.", required=True, ge=1, le=65535)] = 0
-    protocol: Annotated[str | None, Field("Its protocol; default: TCP.", enum=PROTOCOLS)] = None
+    protocol: Annotated[str | None, Field("Its protocol; default: TCP.", enum=PROTOCOLS, empty_is_unset=True)] = None
     name: Annotated[str | None, Field("A name for the port.")] = None
 
 
@@ -57,7 +57,7 @@ class Interface(Object):
     """A network card; exactly one of its bindings."""
 
     name: Annotated[str, _NAME] = ""
-    model: Annotated[str | None, Field("Model of the card; default: virtio.", enum=MODELS)] = None
+    model: Annotated[str | None, Field("Model of the card; default: virtio.", enum=MODELS, empty_is_unset=True)] = None
     masquerade: Annotated[Empty | None, Field("Behind the host's address; pod network only.")] = None
     bridge: Annotated[Empty | None, Field("On a bridge of the host.")] = None
     sriov: Annotated[Empty | None, Field("A virtual function of a card of the host.")] = None
@@ -68,12 +68,22 @@ class Interface(Object):
     macvtap: Annotated[Empty | None, Field("Macvtap; refused since v1.3.")] = None
     ports: Annotated[list[Port] | None, Field("Ports that are forwarded; none means all.")] = None
     portRanges: Annotated[list[PortRange] | None, Field("Ranges of ports that are forwarded; masquerade only.")] = None
-    macAddress: Annotated[str | None, Field("Hardware address; default: one that is made once and kept.", format="mac")] = None
+    macAddress: Annotated[
+        str | None, Field("Hardware address; default: one that is made once and kept.", format="mac", empty_is_unset=True)
+    ] = None
     bootOrder: Annotated[
         int | None,
         Field("Place in the order of boot devices, 1 first; unique over disks and cards.", ge=1, message="must have a boot order > 0"),
     ] = None
-    pciAddress: Annotated[str | None, Field("Where the device sits, such as 0000:81:01.0.")] = None
+    pciAddress: Annotated[
+        str | None,
+        Field(
+            "Where the device sits, such as 0000:81:01.0.",
+            pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$",
+            message="malformed PCI address, write it as 0000:81:01.0",
+            empty_is_unset=True,
+        ),
+    ] = None
     acpiIndex: Annotated[int | None, Field("Index by which the guest names the card, 1 to 16383.", ge=0, le=16383)] = None
     dhcpOptions: Annotated[DHCPOptions | None, Field("What the guest is told by DHCP besides its address.")] = None
     tag: Annotated[str | None, Field("Name of the card in the config drive's metadata.")] = None

@@ -5,6 +5,7 @@ from typing import Annotated
 from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
 from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.instance import GROUP, VERSIONS, VirtualMachineInstanceTemplate
+from paddock.dialects.kubevirt.rules import machine as rules
 from paddock.dialects.kubevirt.status import ChangedBlockTracking, MigratedVolume
 from paddock.dialects.kubevirt.volumes import ClaimVolume, DataVolumeVolume
 from paddock.meta.conditions import Condition
@@ -74,7 +75,7 @@ class VirtualMachineSpec(Object):
 
     runStrategy: Annotated[
         str | None,
-        Field("When the machine runs.", enum=RUN_STRATEGIES, hints={"": "Invalid RunStrategy ({})"}),
+        Field("When the machine runs.", enum=RUN_STRATEGIES, message="Invalid RunStrategy ({})"),
     ] = None
     running: Annotated[bool | None, Field("Whether the machine runs.", deprecated="use runStrategy")] = None
     template: Annotated[
@@ -229,5 +230,7 @@ KINDS = (
             Column("Status", ".status.printableStatus"),
             Column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
         ),
+        rules=rules.RULES,
+        transitions=rules.TRANSITIONS,
     ),
 )

@@ -70,7 +70,7 @@ class ContainerDisk(Object):
 
     image: Annotated[str, Field("The image.", required=True)] = ""
     imagePullSecret: Annotated[str | None, Field("Secret with the credentials of the registry.")] = None
-    imagePullPolicy: Annotated[str | None, Field("When the image is pulled.", enum=PULL_POLICIES)] = None
+    imagePullPolicy: Annotated[str | None, Field("When the image is pulled.", enum=PULL_POLICIES, empty_is_unset=True)] = None
     path: Annotated[str | None, Field("Path of the disk in the image; default: the only file under /disk.")] = None
 
 

@@ -1,0 +1,231 @@
+"""Rules of disks: V42 to V54, V57 and V60 (docs/spec/kubevirt.md section 2.11). The rest of V42 to V60 is in the declarations."""
+
+import re
+from collections.abc import Iterator
+
+from paddock.dialects.kubevirt.devices import CDRomTarget, Disk, DiskTarget, LunTarget
+from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.schema import finding
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Cel
+
+_DISKS = ("domain", "devices", "disks")
+TARGETS = ("disk", "lun", "cdrom")
+PCI_ADDRESS = r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
+_SMALLEST, _LARGEST = 512, 2 * 1024 * 1024
+
+
+def disks(place: Place) -> Iterator[tuple[Disk, Path]]:
+    """The disks with their places."""
+    for index, disk in enumerate(place.spec.domain.devices.disks or ()):
+        yield disk, place.at(*_DISKS, index)
+
+
+def targets(disk: Disk) -> Iterator[tuple[str, DiskTarget | LunTarget | CDRomTarget]]:
+    """What a disk is to the guest; more than one is an error of its own."""
+    for name in TARGETS:
+        target = getattr(disk, name)
+        if target is not None:
+            yield name, target
+
+
+def buses(place: Place, disk: Disk) -> Iterator[tuple[str, str]]:
+    """The bus of each target as it will be: the default, where none is given and no preference may give another one."""
+    for name, target in list(targets(disk)) or [("disk", DiskTarget())]:
+        if target.bus:
+            yield name, target.bus
+        elif not place.preferred:
+            yield name, "sata" if place.architecture == "amd64" else "virtio"
+
+
+@check("kubevirt/V42")
+def disks_have_volumes(place: Place) -> Iterator[Finding]:
+    """Every disk has a volume of its name; a CD-ROM drive may be empty."""
+    volumes = place.volumes()
+    for disk, path in disks(place):
+        if disk.name and disk.name not in volumes and disk.cdrom is None:
+            why = f"no volume of this name: '{disk.name}' not found in volumes"
+            yield finding.invalid((*path, "name"), disk.name, why, "kubevirt/V42")
+
+
+@check("kubevirt/V43")
+def volumes_have_disks(place: Place) -> Iterator[Finding]:
+    """Every volume of a running machine is used by a disk or a filesystem. A template gets the missing disks by itself."""
+    devices = place.spec.domain.devices
+    if not place.running:
+        return
+    used = {disk.name for disk in devices.disks or ()} | {filesystem.name for filesystem in devices.filesystems or ()}
+    for index, volume in enumerate(place.spec.volumes or ()):
+        if volume.name and volume.name not in used and volume.memoryDump is None:
+            why = f"'{volume.name}' not found: no disk or filesystem of this name"
+            found = finding.invalid(place.at("domain", "volumes", index, "name"), volume.name, why, "kubevirt/V43")
+            yield standing(found, place.at("volumes", index, "name"))
+
+
+@check(
+    "kubevirt/V45",
+    Cel(
+        "domain.devices.disks[]",
+        "(has(self.disk) ? 1 : 0) + (has(self.lun) ? 1 : 0) + (has(self.cdrom) ? 1 : 0) <= 1",
+        "can only have a single target type defined",
+    ),
+)
+def disks_are_one_thing(place: Place) -> Iterator[Finding]:
+    """A disk is a hard disk, a LUN or a CD-ROM."""
+    for disk, path in disks(place):
+        given = [name for name, _ in targets(disk)]
+        if len(given) > 1:
+            yield finding.invalid(path, given, "can only have a single target type defined", "kubevirt/V45")
+
+
+@check("kubevirt/V46")
+def luns_have_claims(place: Place) -> Iterator[Finding]:
+    """A LUN is backed by a claim."""
+    volumes = place.volumes()
+    for disk, path in disks(place):
+        volume = volumes.get(disk.name)
+        if disk.lun is not None and volume is not None and volume.persistentVolumeClaim is None and volume.dataVolume is None:
+            why = "Invalid value: a lun needs a volume of the type persistentVolumeClaim or dataVolume"
+            yield Finding(path=(*path, "lun"), message=why, rule="kubevirt/V46")
+
+
+@check("kubevirt/V47")
+def pci_addresses_fit(place: Place) -> Iterator[Finding]:
+    """A PCI address is well formed, and only a virtio disk has one."""
+    for index, (disk, path) in enumerate(disks(place)):
+        address = disk.disk.pciAddress if disk.disk is not None else None
+        if not address:
+            continue
+        at, field = (*path, "disk", "pciAddress"), place.at(*_DISKS, "disk", index, "pciAddress")
+        if disk.disk is not None and disk.disk.bus != "virtio" and not (place.preferred and disk.disk.bus is None):
+            yield standing(finding.invalid(field, address, "only a disk on the virtio bus has a PCI address", "kubevirt/V47"), at)
+        if re.match(PCI_ADDRESS, address) is None:
+            yield standing(finding.invalid(field, address, "malformed PCI address, write it as 0000:81:01.0", "kubevirt/V47"), at)
+
+
+@check("kubevirt/V49")
+def boot_orders_are_unique(place: Place) -> Iterator[Finding]:
+    """No two devices have the same place in the boot order."""
+    seen: dict[int, str] = {}
+    devices = place.spec.domain.devices
+    for kind in ("disks", "interfaces"):
+        for index, device in enumerate(getattr(devices, kind) or ()):
+            order = device.bootOrder
+            if order is None:
+                continue
+            if order in seen:
+                path = place.at("domain", "devices", kind, index, "bootOrder")
+                yield finding.duplicate(path, order, "kubevirt/V49", f"boot order already set for {seen[order]}")
+            else:
+                seen[order] = finding.format_path((kind, index))
+
+
+@check("kubevirt/V50")
+def ide_is_for_us_only(place: Place) -> Iterator[Finding]:
+    """KubeVirt has no IDE bus; Paddock's own engine has one on amd64."""
+    for disk, path in disks(place):
+        for name, target in targets(disk):
+            if target.bus != "ide":
+                continue
+            bus = (*path, name, "bus")
+            if place.settings.target == "cluster" or place.architecture != "amd64":
+                yield finding.invalid(bus, "ide", "IDE bus is not supported; use sata", "kubevirt/V50")
+            else:
+                text = "KubeVirt refuses this (IDE bus is not supported); use sata to run the machine anywhere"
+                yield finding.warning(bus, text, "kubevirt/V50")
+
+
+@check("kubevirt/V51")
+def virtio_drives_are_for_us_only(place: Place) -> Iterator[Finding]:
+    """Virtio has no CD-ROM drive; Paddock's own engine gives the guest a read-only disk."""
+    for disk, path in disks(place):
+        if disk.cdrom is None or disk.cdrom.bus != "virtio":
+            continue
+        path, why = (*path, "cdrom", "bus"), "Bus type virtio is invalid for CD-ROM device"
+        if place.settings.target == "cluster":
+            yield finding.invalid(path, "virtio", f"{why}; use sata or scsi", "kubevirt/V51")
+        else:
+            text = f"KubeVirt refuses this ({why}); the guest gets a read-only virtio disk"
+            yield finding.warning(path, text, "kubevirt/V51")
+
+
+@check("kubevirt/V52")
+def sata_disks_are_writable(place: Place) -> Iterator[Finding]:
+    """A hard disk on the SATA bus cannot be read-only."""
+    for disk, path in disks(place):
+        if disk.disk is not None and disk.disk.readonly and ("disk", "sata") in buses(place, disk):
+            why = "a hard disk on the sata bus cannot be read-only; use virtio or scsi, or a cdrom"
+            at = (*path, "disk", "bus") if disk.disk.bus else (*path, "disk", "readonly")
+            yield standing(finding.invalid((*path, "disk", "bus"), "sata", why, "kubevirt/V52"), at)
+
+
+@check("kubevirt/V54")
+def io_threads_need_virtio(place: Place) -> Iterator[Finding]:
+    """Only a disk on the virtio bus has an I/O thread of its own."""
+    for disk, path in disks(place):
+        for _, bus in buses(place, disk) if disk.dedicatedIOThread else ():
+            if bus != "virtio":
+                why = f"IOThreads are not supported for disks on a {bus} bus; use virtio"
+                yield standing(finding.invalid(path, True, why, "kubevirt/V54"), (*path, "dedicatedIOThread"))
+
+
+@check("kubevirt/V57")
+def io_uring_is_for_us_only(place: Place) -> Iterator[Finding]:
+    """KubeVirt knows no io_uring; Paddock's own engine uses it where the host has it."""
+    for disk, path in disks(place):
+        if disk.io != "io_uring":
+            continue
+        if place.settings.target == "cluster":
+            yield finding.unsupported((*path, "io"), "io_uring", ("native", "threads"), "kubevirt/V57")
+        else:
+            text = "KubeVirt refuses this (native and threads only); where the host has no io_uring, threads are used"
+            yield finding.warning((*path, "io"), text, "kubevirt/V57")
+
+
+@check("kubevirt/V60")
+def block_sizes_fit(place: Place) -> Iterator[Finding]:
+    """Block sizes are powers of two that the device can have."""
+    for disk, path in disks(place):
+        if disk.blockSize is not None:
+            yield from _block_size(place, disk, (*path, "blockSize"))
+
+
+def _block_size(place: Place, disk: Disk, path: Path) -> Iterator[Finding]:
+    block = disk.blockSize
+    if block is None or block.custom is None:
+        return
+    if block.matchVolume is not None and block.matchVolume.enabled is not False:
+        why = "Invalid value: matchVolume and custom are mutually exclusive"
+        yield Finding(path=path, message=why, rule="kubevirt/V60")
+        return
+    custom, path = block.custom, (*path, "custom")
+    for name, size in (("logical", custom.logical), ("physical", custom.physical)):
+        if size < _SMALLEST or size > _LARGEST:
+            yield finding.invalid((*path, name), size, f"must be between {_SMALLEST} and {_LARGEST}, inclusive", "kubevirt/V60")
+        elif size & (size - 1):
+            yield finding.invalid((*path, name), size, "must be a power of 2", "kubevirt/V60")
+    if custom.logical > custom.physical > 0:
+        why = f"must not be greater than physical ({custom.physical})"
+        yield finding.invalid((*path, "logical"), custom.logical, why, "kubevirt/V60")
+    elif custom.logical > _SMALLEST and any(bus == "sata" for _, bus in buses(place, disk)):
+        yield finding.invalid((*path, "logical"), custom.logical, "must be 512 for a disk on the sata bus", "kubevirt/V60")
+    granularity = custom.discardGranularity
+    if granularity is not None and custom.logical > 0 and granularity % custom.logical:
+        why = f"must be a multiple of logical ({custom.logical})"
+        yield finding.invalid((*path, "discardGranularity"), granularity, why, "kubevirt/V60")
+
+
+CHECKS = (
+    disks_have_volumes,
+    volumes_have_disks,
+    disks_are_one_thing,
+    luns_have_claims,
+    pci_addresses_fit,
+    boot_orders_are_unique,
+    ide_is_for_us_only,
+    virtio_drives_are_for_us_only,
+    sata_disks_are_writable,
+    io_threads_need_virtio,
+    io_uring_is_for_us_only,
+    block_sizes_fit,
+)

@@ -1,0 +1,110 @@
+"""Rules of the chipset and the firmware: V35 to V39 (docs/spec/kubevirt.md section 2.11)."""
+
+from collections.abc import Iterator
+
+from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.schema import finding
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Cel
+
+_MACHINES = {"amd64": ("q35", "pc-q35"), "arm64": ("virt",), "s390x": ("s390-ccw-virtio",)}
+
+
+@check("kubevirt/V35")
+def machine_type_fits(place: Place) -> Iterator[Finding]:
+    """The machine type is one of the architecture's."""
+    machine = place.spec.domain.machine
+    known = _MACHINES.get(place.architecture)
+    if machine is None or not machine.type or known is None or machine.type.startswith(known):
+        return
+    hint = "i440fx machines are not supported" if machine.type.startswith(("pc", "i440fx")) else ""
+    supported = [f"{name}*" for name in known]
+    yield finding.unsupported(place.at("domain", "machine", "type"), machine.type, supported, "kubevirt/V35", hint)
+
+
+@check(
+    "kubevirt/V36",
+    Cel("domain.firmware.bootloader", "!has(self.bios) || !has(self.efi)", "efi and bios are mutually exclusive"),
+)
+def one_firmware_boots(place: Place) -> Iterator[Finding]:
+    """A machine boots with EFI or with BIOS, not with both."""
+    firmware = place.spec.domain.firmware
+    bootloader = firmware.bootloader if firmware is not None else None
+    if bootloader is not None and bootloader.efi is not None and bootloader.bios is not None:
+        path = place.at("domain", "firmware", "bootloader")
+        yield Finding(path=path, message="Invalid value: efi and bios are mutually exclusive", rule="kubevirt/V36")
+
+
+@check("kubevirt/V37")
+def secure_boot_needs_smm(place: Place) -> Iterator[Finding]:
+    """Secure Boot, which is on unless switched off, needs SMM."""
+    domain = place.spec.domain
+    bootloader = domain.firmware.bootloader if domain.firmware is not None else None
+    efi = bootloader.efi if bootloader is not None else None
+    if efi is None or efi.secureBoot is False or place.preferred:
+        return
+    smm = domain.features.smm if domain.features is not None else None
+    if smm is None or smm.enabled is False:
+        why = "SecureBoot requires SMM: set features.smm.enabled to true, or firmware.bootloader.efi.secureBoot to false"
+        found = Finding(path=place.at("domain"), message=f"Invalid value: {why}", rule="kubevirt/V37")
+        yield standing(found, place.at("domain", "firmware", "bootloader", "efi"))
+
+
+@check("kubevirt/V38")
+def kernel_is_complete(place: Place) -> Iterator[Finding]:
+    """A kernel to boot comes from an image and has a path in it; arguments need a kernel."""
+    firmware = place.spec.domain.firmware
+    boot = firmware.kernelBoot if firmware is not None else None
+    path = place.at("domain", "firmware", "kernelBoot")
+    if boot is None:
+        return
+    if boot.container is None:
+        if boot.kernelArgs:
+            why = "kernel arguments need a kernel: give container"
+            yield finding.invalid((*path, "kernelArgs"), boot.kernelArgs, why, "kubevirt/V38")
+        return
+    container, path = boot.container, (*path, "container")
+    if not container.image:
+        yield finding.required((*path, "image"), "kubevirt/V38")
+    if not container.kernelPath and not container.initrdPath:
+        yield finding.required(path, "kubevirt/V38", "give at least one of kernelPath and initrdPath")
+    for name in ("kernelPath", "initrdPath"):
+        yield from file_in_image(getattr(container, name), (*path, name), "kubevirt/V38")
+
+
+def file_in_image(written: str | None, path: Path, rule: str) -> Iterator[Finding]:
+    """A path in a container image is absolute, without detours, and not the root."""
+    if not written:
+        return
+    parts = written.removesuffix("/").split("/")
+    if written == "/":
+        yield finding.invalid(path, written, "must not point to root", rule)
+    elif parts[0] or any(part in ("", ".", "..") for part in parts[1:]):
+        yield finding.invalid(path, written, "must be an absolute path to a file without relative components", rule)
+
+
+@check("kubevirt/V39")
+def acpi_tables_are_there(place: Place) -> Iterator[Finding]:
+    """ACPI tables come from volumes of the type secret."""
+    firmware = place.spec.domain.firmware
+    tables = firmware.acpi if firmware is not None else None
+    if tables is None:
+        return
+    path, volumes = place.at("domain", "firmware", "acpi"), place.volumes()
+    if not tables.slicNameRef and not tables.msdmNameRef:
+        yield Finding(path=path, message="Invalid value: give slicNameRef or msdmNameRef", rule="kubevirt/V39")
+    for name in ("slicNameRef", "msdmNameRef"):
+        volume = getattr(tables, name)
+        if volume and volume not in volumes:
+            yield finding.invalid((*path, name), volume, f"'{volume}' not found: no volume of this name", "kubevirt/V39")
+        elif volume and volumes[volume].secret is None:
+            yield finding.invalid((*path, name), volume, "the volume must be of the type secret", "kubevirt/V39")
+
+
+CHECKS = (
+    machine_type_fits,
+    one_firmware_boots,
+    secure_boot_needs_smm,
+    kernel_is_complete,
+    acpi_tables_are_there,
+)

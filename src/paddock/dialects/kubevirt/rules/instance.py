@@ -1,0 +1,67 @@
+"""All rules about the hardware of a machine, and the rules of a running instance."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paddock.dialects.kubevirt.rules import disks, firmware, memory, networks, processors, running, volumes
+from paddock.dialects.kubevirt.rules.place import Place, rules_of
+from paddock.meta.wire import to_data
+from paddock.schema import finding
+from paddock.schema.finding import Cause, Finding
+from paddock.schema.kind import Settings, transition
+
+if TYPE_CHECKING:
+    from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+
+CHECKS = (
+    *memory.CHECKS,
+    *processors.CHECKS,
+    *firmware.CHECKS,
+    *disks.CHECKS,
+    *volumes.CHECKS,
+    *networks.CHECKS,
+    *running.CHECKS,
+)
+
+
+def instance_findings(place: Place) -> Iterator[Finding]:
+    """Everything that is wrong with the hardware of a machine at some place of some kind."""
+    for look in CHECKS:
+        yield from look(place)
+
+
+def _place(instance: "VirtualMachineInstance", settings: Settings) -> Place:
+    return Place(
+        spec=instance.spec,
+        path=("spec",),
+        labels=instance.metadata.labels or {},
+        annotations=instance.metadata.annotations or {},
+        settings=settings,
+        running=True,
+        stored=instance.metadata.uid is not None,
+    )
+
+
+@transition("kubevirt/V104")
+def spec_stays(old: "VirtualMachineInstance", new: "VirtualMachineInstance", settings: Settings) -> Iterator[Finding]:
+    """The spec of a running machine is changed by controllers only."""
+    if not settings.trusted and to_data(old.spec) != to_data(new.spec):
+        why = "update of VMI object is restricted: change the VirtualMachine instead"
+        yield finding.forbidden(("spec",), why, "kubevirt/V104")
+
+
+@transition("kubevirt/V83-change")
+def reserved_labels_stay(old: "VirtualMachineInstance", new: "VirtualMachineInstance", settings: Settings) -> Iterator[Finding]:
+    """The labels by which KubeVirt knows its objects are changed by controllers only."""
+    if settings.trusted:
+        return
+    before, after = old.metadata.labels or {}, new.metadata.labels or {}
+    for label in running.RESERVED_LABELS:
+        if before.get(label) != after.get(label):
+            message = f'Unsupported value: "{label}": reserved kubevirt.io/ labels are changed by KubeVirt itself'
+            path = ("metadata", "labels")
+            yield Finding(path=path, message=message, rule="kubevirt/V83-change", cause=Cause.NOT_SUPPORTED, at=(*path, label))
+
+
+RULES = rules_of(CHECKS, _place, "spec")
+TRANSITIONS = (spec_stays, reserved_labels_stay)

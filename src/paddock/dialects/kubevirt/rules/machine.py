@@ -1,0 +1,103 @@
+"""All rules about a machine that may be stopped: V2, V3, V17, its templates and its hardware."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paddock.dialects.kubevirt.rules import instance, templates
+from paddock.dialects.kubevirt.rules.place import MachinePlace, Place, check, rules_of
+from paddock.meta.wire import to_data
+from paddock.schema import finding
+from paddock.schema.finding import Cause, Finding
+from paddock.schema.kind import Cel, Settings, rule, transition
+
+if TYPE_CHECKING:
+    from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+
+# Annotations about the network, which act on the running machine only.
+_NETWORK_ANNOTATIONS = ("k8s.v1.cni.cncf.io/networks", "ovn.kubernetes.io/logical_switch", "ovn.kubernetes.io/ip_address")
+
+
+@check(
+    "kubevirt/V2",
+    Cel("", "!has(self.running) || !has(self.runStrategy)", "running and runStrategy are mutually exclusive", ".running"),
+)
+def running_is_said_once(place: MachinePlace) -> Iterator[Finding]:
+    """`running` and `runStrategy` are mutually exclusive."""
+    if place.spec.running is not None and place.spec.runStrategy is not None:
+        message = "Forbidden: running is set too, choose one: running and runStrategy are mutually exclusive"
+        yield Finding(path=place.at("running"), message=message, rule="kubevirt/V2")
+
+
+@check(
+    "kubevirt/V3",
+    Cel("", "has(self.running) || has(self.runStrategy)", "RunStrategy must be specified", ".running", "FieldValueRequired"),
+)
+def running_is_said(place: MachinePlace) -> Iterator[Finding]:
+    """A machine says when it runs."""
+    if place.spec.running is None and place.spec.runStrategy is None:
+        why = "RunStrategy must be specified: give runStrategy, such as Always or Halted"
+        yield Finding(
+            path=place.at("running"),
+            message=f"Required value: {why}",
+            rule="kubevirt/V3",
+            cause=Cause.REQUIRED,
+            at=place.path,
+        )
+
+
+CHECKS = (running_is_said_once, running_is_said, *templates.CHECKS)
+
+
+def machine_findings(place: MachinePlace) -> Iterator[Finding]:
+    """Everything that is wrong with a machine at some place of some kind, its hardware included."""
+    for look in CHECKS:
+        yield from look(place)
+    yield from instance.instance_findings(place.hardware)
+
+
+def _place(machine: "VirtualMachine", settings: Settings) -> MachinePlace:
+    return MachinePlace(spec=machine.spec, path=("spec",), namespace=machine.metadata.namespace, settings=settings)
+
+
+def _hardware(machine: "VirtualMachine", settings: Settings) -> Place:
+    return _place(machine, settings).hardware
+
+
+@rule("kubevirt/long-name")
+def names_fit_into_labels(machine: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+    """A name that does not fit into a label is cut and hashed there (a warning)."""
+    if len(machine.metadata.name) > 63:
+        text = "longer than 63 characters: labels carry a hash of it, so selectors by name do not work"
+        yield finding.warning(("metadata", "name"), text, "kubevirt/long-name")
+
+
+@rule("kubevirt/annotation-place")
+def annotations_reach_the_guest(machine: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+    """Annotations about the network act on the template's metadata only (a warning)."""
+    template = machine.spec.template.metadata
+    given = (template.annotations if template is not None else None) or {}
+    for annotation in _NETWORK_ANNOTATIONS:
+        if annotation in (machine.metadata.annotations or {}) and annotation not in given:
+            text = "has no effect here; put it into spec.template.metadata.annotations"
+            yield finding.warning(("metadata", "annotations", annotation), text, "kubevirt/annotation-place")
+
+
+@transition("kubevirt/V17")
+def spec_stays_during_snapshots(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+    """While a snapshot or a restore of the machine is in progress, its spec stays."""
+    status = old.status
+    if status is None or settings.trusted or to_data(old.spec) == to_data(new.spec):
+        return
+    for what, name in (("snapshot", status.snapshotInProgress), ("restore", status.restoreInProgress)):
+        if name:
+            why = f"the spec cannot be changed until {what} {name} completes"
+            yield finding.forbidden(("spec",), why, "kubevirt/V17")
+
+
+RULES = (
+    *rules_of(CHECKS, _place, "spec"),
+    *rules_of(instance.CHECKS, _hardware, "spec.template.spec"),
+    names_fit_into_labels,
+    annotations_reach_the_guest,
+)
+TRANSITIONS = (spec_stays_during_snapshots,)

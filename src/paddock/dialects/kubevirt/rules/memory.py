@@ -1,0 +1,149 @@
+"""Rules of memory: V6 and V20 to V26 (docs/spec/kubevirt.md section 2.11)."""
+
+from collections.abc import Iterator
+
+from paddock.base import quantity
+from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+
+# Memory that is plugged into a running machine comes in blocks of this size.
+_BLOCK = quantity.parse("2Mi")
+_REQUEST = ("domain", "resources", "requests", "memory")
+_LIMIT = ("domain", "resources", "limits", "memory")
+
+
+@check("kubevirt/V6")
+def memory_can_grow(place: Place) -> Iterator[Finding]:
+    """Memory that shall grow while the machine runs is aligned, large enough, and on hardware that can do it."""
+    memory = place.spec.domain.memory
+    if memory is None or memory.maxGuest is None or not place.settings.live_update:
+        return
+    path = place.at("domain", "memory", "guest")
+    for why, at in _cannot_grow(place):
+        yield standing(finding.invalid(path, memory.guest, why, "kubevirt/V6"), place.at("domain", *at))
+
+
+def _cannot_grow(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
+    domain = place.spec.domain
+    memory, cpu = domain.memory, domain.cpu
+    assert memory is not None and memory.maxGuest is not None
+    most = quantity.parse(memory.maxGuest)
+    if memory.guest is None:
+        if not place.sized:
+            yield "must be given when maxGuest is", ("memory", "maxGuest")
+    elif (guest := quantity.parse(memory.guest)) > most:
+        yield f"is greater than maxGuest ({memory.maxGuest})", ("memory", "guest")
+    elif guest % _BLOCK:
+        yield "must be a multiple of 2Mi when maxGuest is given", ("memory", "guest")
+    elif guest < quantity.parse("1Gi"):
+        yield "must be at least 1Gi when maxGuest is given", ("memory", "guest")
+    if most % _BLOCK:
+        yield "maxGuest must be a multiple of 2Mi", ("memory", "maxGuest")
+    if place.architecture != "amd64":
+        yield "memory can grow on amd64 only; leave maxGuest out", ("memory", "maxGuest")
+    if cpu is not None and cpu.realtime is not None:
+        yield "memory cannot grow with cpu.realtime; leave maxGuest out", ("cpu", "realtime")
+    if cpu is not None and cpu.numa is not None and cpu.numa.guestMappingPassthrough is not None:
+        yield "memory cannot grow with cpu.numa.guestMappingPassthrough; leave maxGuest out", ("cpu", "numa", "guestMappingPassthrough")
+    if domain.launchSecurity is not None:
+        yield "memory cannot grow with launchSecurity; leave maxGuest out", ("launchSecurity",)
+
+
+@check("kubevirt/V20")
+def memory_is_not_negative(place: Place) -> Iterator[Finding]:
+    """Requests and limits of memory are not negative."""
+    for path, amount in ((_REQUEST, place.request("memory")), (_LIMIT, place.limit("memory"))):
+        if amount is not None and amount < 0:
+            yield finding.invalid(place.at(*path), place.written(path), "must be greater than or equal to 0", "kubevirt/V20")
+
+
+@check("kubevirt/V21")
+def memory_request_is_not_tiny(place: Place) -> Iterator[Finding]:
+    """A request of memory is at least 1M."""
+    request = place.request("memory")
+    if request is not None and 0 < request < quantity.parse("1M"):
+        yield finding.invalid(place.at(*_REQUEST), place.written(_REQUEST), "must be greater than or equal to 1M", "kubevirt/V21")
+
+
+@check("kubevirt/V22")
+def memory_request_fits_its_limit(place: Place) -> Iterator[Finding]:
+    """A request of memory does not exceed the limit."""
+    request, limit = place.request("memory"), place.limit("memory")
+    if request is not None and limit is not None and request > limit > 0:
+        why = f"is greater than limits.memory ({place.written(_LIMIT)})"
+        yield finding.invalid(place.at(*_REQUEST), place.written(_REQUEST), why, "kubevirt/V22")
+
+
+@check("kubevirt/V23")
+def memory_is_requested(place: Place) -> Iterator[Finding]:
+    """A machine says how much memory it has."""
+    memory = place.spec.domain.memory
+    given = memory is not None and (memory.guest is not None or memory.hugepages is not None)
+    if given or place.sized or place.request("memory") is not None or place.limit("memory") is not None:
+        return
+    why = "no memory requested: give memory.guest, memory.hugepages or resources.requests.memory"
+    at = place.at("domain", "memory") if memory is not None else place.at("domain")
+    yield standing(finding.required(place.at("domain", "memory"), "kubevirt/V23", why), at)
+
+
+@check("kubevirt/V24")
+def guest_fits_the_limit(place: Place) -> Iterator[Finding]:
+    """Without live updates, the guest's memory fits into the limit."""
+    memory, limit = place.spec.domain.memory, place.limit("memory")
+    if place.settings.live_update or memory is None or memory.guest is None or not limit:
+        return
+    if quantity.parse(memory.guest) > limit:
+        why = f"must be equal to or less than limits.memory ({place.written(_LIMIT)})"
+        yield finding.invalid(place.at("domain", "memory", "guest"), memory.guest, why, "kubevirt/V24")
+
+
+@check("kubevirt/V25")
+def page_size_is_a_quantity(place: Place) -> Iterator[Finding]:
+    """The size of huge pages is a quantity."""
+    memory = place.spec.domain.memory
+    size = memory.hugepages.pageSize if memory is not None and memory.hugepages is not None else None
+    if size is None and memory is not None and memory.hugepages is not None:
+        yield finding.required(place.at("domain", "memory", "hugepages", "pageSize"), "kubevirt/V25")
+    elif size is not None and _page(size) is None:
+        path = place.at("domain", "memory", "hugepages", "pageSize")
+        yield finding.invalid(path, size, "not a Kubernetes quantity such as 2Mi or 1Gi", "kubevirt/V25")
+
+
+@check("kubevirt/V26")
+def memory_fills_pages(place: Place) -> Iterator[Finding]:
+    """Memory in huge pages is a multiple of the page size."""
+    memory = place.spec.domain.memory
+    if memory is None or memory.hugepages is None or memory.hugepages.pageSize is None:
+        return
+    page = _page(memory.hugepages.pageSize)
+    request = place.request("memory")
+    if request is None and memory.guest is not None:
+        request = quantity.parse(memory.guest)
+    if page is None or request is None or request % page == 0:
+        return
+    written = place.written(_REQUEST)
+    at = place.at(*_REQUEST) if written is not None else place.at("domain", "memory", "guest")
+    why = "must be equal to or larger than" if request < page else "must be a multiple of"
+    text = f"{why} the page size ({memory.hugepages.pageSize})"
+    yield standing(finding.invalid(place.at(*_REQUEST), written or memory.guest, text, "kubevirt/V26"), at)
+
+
+def _page(text: str) -> int | None:
+    try:
+        size = quantity.parse(text)
+    except quantity.NotAQuantity:
+        return None
+    return size if size > 0 else None
+
+
+CHECKS = (
+    memory_can_grow,
+    memory_is_not_negative,
+    memory_request_is_not_tiny,
+    memory_request_fits_its_limit,
+    memory_is_requested,
+    guest_fits_the_limit,
+    page_size_is_a_quantity,
+    memory_fills_pages,
+)

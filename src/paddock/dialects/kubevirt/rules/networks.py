@@ -1,0 +1,244 @@
+"""Rules of networks and cards: V86, V87, V90 to V93 and V97 to V103 (docs/spec/kubevirt.md section 2.11)."""
+
+from collections.abc import Iterator
+
+from paddock.dialects.kubevirt.networks import DHCPOptions, Interface, Network
+from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.schema import finding
+from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.kind import Cel
+
+BINDINGS = ("masquerade", "bridge", "sriov", "passtBinding", "binding")
+_DISCONTINUED = ("slirp", "passt", "macvtap")
+_TYPES = ("pod", "multus", "resourceClaim")
+# The hardware address of the gateway under masquerade.
+_GATEWAY = "020000000000"
+_MOST_RANGES = 10
+
+
+def interfaces(place: Place) -> Iterator[tuple[Interface, Path]]:
+    """The cards with their places."""
+    for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
+        yield interface, place.at("domain", "devices", "interfaces", index)
+
+
+def _networks(place: Place) -> dict[str, Network]:
+    return {network.name: network for network in place.spec.networks or ()}
+
+
+@check("kubevirt/V86")
+def networks_have_cards(place: Place) -> Iterator[Finding]:
+    """Every network has a card of its name."""
+    cards = {interface.name for interface, _ in interfaces(place)}
+    for index, network in enumerate(place.spec.networks or ()):
+        if network.name and network.name not in cards:
+            why = f"'{network.name}' not found: no interface of this name"
+            yield finding.invalid(place.at("networks", index, "name"), network.name, why, "kubevirt/V86")
+
+
+@check("kubevirt/V87")
+def cards_have_networks(place: Place) -> Iterator[Finding]:
+    """Every card has a network of its name."""
+    networks = _networks(place)
+    for interface, path in interfaces(place):
+        if interface.name and interface.name not in networks:
+            why = f"'{interface.name}' not found: no network of this name"
+            yield finding.invalid((*path, "name"), interface.name, why, "kubevirt/V87")
+
+
+@check(
+    "kubevirt/V90",
+    Cel(
+        "domain.devices.interfaces[]",
+        f"[{', '.join(f'has(self.{name})' for name in BINDINGS)}].filter(given, given).size() <= 1",
+        "needs exactly one binding",
+    ),
+)
+def cards_have_one_binding(place: Place) -> Iterator[Finding]:
+    """A card has one binding. Without any it gets the default, bridge, as KubeVirt does it (a warning)."""
+    for interface, path in interfaces(place):
+        given = [name for name in BINDINGS if getattr(interface, name) is not None]
+        if len(given) > 1:
+            why = f"needs exactly one binding, got {len(given)}"
+            yield finding.invalid(path, given, why, "kubevirt/V90")
+        elif not given and not any(getattr(interface, name) is not None for name in _DISCONTINUED):
+            text = "needs exactly one binding, got 0: the default, bridge, is used; masquerade is what most machines want"
+            yield finding.warning(path, text, "kubevirt/V90")
+
+
+@check("kubevirt/V91")
+def masquerade_is_for_pods(place: Place) -> Iterator[Finding]:
+    """Masquerade and passt work on the pod network only."""
+    networks = _networks(place)
+    for interface, path in interfaces(place):
+        network = networks.get(interface.name)
+        if network is None or network.pod is not None:
+            continue
+        for name, title in (("masquerade", "Masquerade"), ("passtBinding", "Passt")):
+            if getattr(interface, name) is not None:
+                why = f"{title} interface only implemented with pod network"
+                found = finding.invalid((*path, "name"), interface.name, why, "kubevirt/V91")
+                yield standing(found, (*path, name))
+
+
+@check("kubevirt/V92")
+def the_gateways_address_is_taken(place: Place) -> Iterator[Finding]:
+    """Under masquerade, the gateway's hardware address is not the guest's."""
+    for interface, path in interfaces(place):
+        address = interface.macAddress
+        if interface.masquerade is not None and address and address.replace(":", "").replace("-", "") == _GATEWAY:
+            why = "reserved for the gateway; choose another one"
+            yield finding.invalid((*path, "macAddress"), address, why, "kubevirt/V92")
+
+
+@check("kubevirt/V93")
+def old_bindings_are_gone(place: Place) -> Iterator[Finding]:
+    """Bindings that KubeVirt has given up are refused."""
+    for interface, path in interfaces(place):
+        for name in _DISCONTINUED:
+            if getattr(interface, name) is not None:
+                message = f"Invalid value: {name} has been discontinued since v1.3; use masquerade, bridge or passtBinding"
+                yield Finding(path=(*path, name), message=message, rule="kubevirt/V93")
+
+
+@check("kubevirt/V97")
+def ports_have_names_of_their_own(place: Place) -> Iterator[Finding]:
+    """Names of ports are short and unique for their card."""
+    for interface, path in interfaces(place):
+        seen = set()
+        for index, port in enumerate(interface.ports or ()):
+            if not port.name:
+                continue
+            if port.name in seen:
+                yield finding.duplicate((*path, "ports", index, "name"), port.name, "kubevirt/V97")
+            elif not _is_port_name(port.name):
+                why = "must be at most 15 lower-case letters, digits and single '-', with at least one letter"
+                yield finding.invalid((*path, "ports", index, "name"), port.name, why, "kubevirt/V97")
+            seen.add(port.name)
+
+
+def _is_port_name(text: str) -> bool:
+    plain = text.replace("-", "")
+    if not text.isascii() or len(text) > 15 or text[0] == "-" or text[-1] == "-" or "--" in text:
+        return False
+    return plain.isalnum() and plain == plain.lower() and not plain.isdigit()
+
+
+@check("kubevirt/V98")
+def port_ranges_make_sense(place: Place) -> Iterator[Finding]:
+    """Ranges of ports are few, in order, on masquerade, and not beside single ports."""
+    for interface, path in interfaces(place):
+        ranges = interface.portRanges or []
+        if not ranges:
+            continue
+        at = (*path, "portRanges")
+        if interface.ports:
+            why = "ports and portRanges are mutually exclusive"
+            yield standing(finding.invalid((*path, "name"), interface.name, why, "kubevirt/V98"), at)
+        if interface.masquerade is None:
+            why = "portRanges are possible on a masquerade interface only"
+            yield standing(finding.invalid((*path, "name"), interface.name, why, "kubevirt/V98"), at)
+        if len(ranges) > _MOST_RANGES:
+            yield finding.too_many(at, len(ranges), _MOST_RANGES, "kubevirt/V98")
+        for index, each in enumerate(ranges):
+            if each.start > each.end > 0:
+                yield finding.invalid((*at, index, "end"), each.end, f"must not be less than start ({each.start})", "kubevirt/V98")
+
+
+@check("kubevirt/V99")
+def private_dhcp_options_are_private(place: Place) -> Iterator[Finding]:
+    """DHCP options for private use have numbers from 224 to 254, each once."""
+    for interface, path in interfaces(place):
+        if interface.dhcpOptions is not None:
+            yield from _private_options(place, interface.dhcpOptions, (*path, "dhcpOptions", "privateOptions"))
+
+
+def _private_options(place: Place, options: DHCPOptions, path: Path) -> Iterator[Finding]:
+    seen = set()
+    for index, private in enumerate(options.privateOptions or ()):
+        number, at = private.option, (*path, index, "option")
+        if not 224 <= number <= 254:
+            why = f"the DHCP option {number} is not for private use; use 224 to 254"
+            yield standing(finding.invalid(place.path, number, why, "kubevirt/V99"), at)
+        elif number in seen:
+            yield standing(finding.duplicate(place.path, number, "kubevirt/V99", "DHCP option given twice"), at)
+        seen.add(number)
+
+
+@check("kubevirt/V100")
+def one_pod_network(place: Place) -> Iterator[Finding]:
+    """There is at most one pod network."""
+    pods = [index for index, network in enumerate(place.spec.networks or ()) if network.pod is not None]
+    if len(pods) > 1:
+        why = "more than one interface is connected to a pod network; at most one pod network is possible"
+        name = (place.spec.networks or [])[pods[1]].name
+        found = finding.duplicate(place.at("interfaces"), name, "kubevirt/V100", why)
+        yield standing(found, place.at("networks", pods[1]))
+
+
+@check("kubevirt/V101")
+def one_default_network(place: Place) -> Iterator[Finding]:
+    """There is one default network: the pod network, or one of multus."""
+    networks = list(enumerate(place.spec.networks or ()))
+    defaults = [index for index, network in networks if network.multus is not None and network.multus.default]
+    if len(defaults) > 1:
+        message = f"Invalid value: Multus has at most one default network, got {len(defaults)}"
+        found = Finding(path=place.at("networks"), message=message, rule="kubevirt/V101")
+        yield standing(found, place.at("networks", defaults[1]))
+    if defaults and any(network.pod is not None for _, network in networks):
+        message = "Invalid value: a pod network cannot stand beside a default network of multus"
+        found = Finding(path=place.at("networks"), message=message, rule="kubevirt/V101")
+        yield standing(found, place.at("networks", defaults[0]))
+
+
+@check(
+    "kubevirt/V102",
+    Cel(
+        "networks[]",
+        f"[{', '.join(f'has(self.{name})' for name in _TYPES)}].filter(given, given).size() == 1",
+        "must have exactly one network type",
+    ),
+)
+def networks_have_one_type(place: Place) -> Iterator[Finding]:
+    """A network has exactly one type, and a network of multus has a name."""
+    for index, network in enumerate(place.spec.networks or ()):
+        given, path = [name for name in _TYPES if getattr(network, name) is not None], place.at("networks", index)
+        if len(given) != 1:
+            message = f"must have exactly one network type, {' or '.join(_TYPES)}, got {len(given)}"
+            cause = Cause.INVALID if given else Cause.REQUIRED
+            word = "Invalid" if given else "Required"
+            yield Finding(path=path, message=f"{word} value: {message}", rule="kubevirt/V102", cause=cause)
+        if network.multus is not None and not network.multus.networkName:
+            found = finding.required(path, "kubevirt/V102", "a multus network must have a networkName")
+            yield standing(found, (*path, "multus"))
+
+
+@check("kubevirt/V103")
+def absent_cards_can_be_unplugged(place: Place) -> Iterator[Finding]:
+    """Only a card on a bridge that is not the default network can be unplugged."""
+    networks = _networks(place)
+    for interface, path in interfaces(place):
+        if interface.state != "absent":
+            continue
+        network = networks.get(interface.name)
+        if interface.bridge is None:
+            yield finding.invalid((*path, "state"), "absent", "is supported only for the bridge binding", "kubevirt/V103")
+        if network is not None and (network.pod is not None or (network.multus is not None and network.multus.default)):
+            yield finding.invalid((*path, "state"), "absent", "is not supported on the default network", "kubevirt/V103")
+
+
+CHECKS = (
+    networks_have_cards,
+    cards_have_networks,
+    cards_have_one_binding,
+    masquerade_is_for_pods,
+    the_gateways_address_is_taken,
+    old_bindings_are_gone,
+    ports_have_names_of_their_own,
+    port_ranges_make_sense,
+    private_dhcp_options_are_private,
+    one_pod_network,
+    one_default_network,
+    networks_have_one_type,
+    absent_cards_can_be_unplugged,
+)

@@ -1,0 +1,136 @@
+"""Where the hardware of a machine stands in an object, and how its rules become rules of a kind.
+
+A machine's template, a running instance, a pool and a replica set all hold a `VirtualMachineInstanceSpec`, at different
+places. A `Place` says where; every check looks at a place only and knows nothing of kinds.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from paddock.base import quantity
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Cel, Rule, Settings
+
+if TYPE_CHECKING:
+    from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+    from paddock.dialects.kubevirt.virtualmachine import VirtualMachineSpec
+
+P = TypeVar("P")
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """The hardware of one machine, and what its surroundings say of it."""
+
+    spec: "VirtualMachineInstanceSpec"
+    # of the spec, and of the metadata that the running machine gets
+    path: Path
+    metadata: Path = ("metadata",)
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    settings: Settings = Settings()
+    # an instancetype says how large the machine is, a preference fills what is open
+    sized: bool = False
+    preferred: bool = False
+    # a running machine itself, not a template of one
+    running: bool = False
+    # the object is stored already
+    stored: bool = False
+
+    def at(self, *parts: str | int) -> Path:
+        """A place below the spec."""
+        return (*self.path, *parts)
+
+    @property
+    def architecture(self) -> str:
+        """The architecture of the guest."""
+        return self.spec.architecture or self.settings.architecture
+
+    def request(self, resource: str) -> int | None:
+        """What the machine asks for at least, in billionths."""
+        return self._amount("requests", resource)
+
+    def limit(self, resource: str) -> int | None:
+        """What the machine may have at most, in billionths."""
+        return self._amount("limits", resource)
+
+    def written(self, path: Path) -> int | str | None:
+        """An amount as the document has it. The path ends with `requests` or `limits`, and the resource."""
+        resources = self.spec.domain.resources
+        amounts: dict[str, int | str] | None = getattr(resources, str(path[-2])) if resources else None
+        return (amounts or {}).get(str(path[-1]))
+
+    def _amount(self, kind: str, resource: str) -> int | None:
+        amount = self.written((kind, resource))
+        return None if amount is None else quantity.parse(amount)
+
+    def volumes(self) -> dict[str, Volume]:
+        """The volumes by name."""
+        return {volume.name: volume for volume in self.spec.volumes or ()}
+
+
+class MachinePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine that may be stopped: what is around its hardware."""
+
+    spec: "VirtualMachineSpec"
+    path: Path
+    namespace: str | None = None
+    settings: Settings = Settings()
+
+    def at(self, *parts: str | int) -> Path:
+        """A place below the spec."""
+        return (*self.path, *parts)
+
+    @property
+    def hardware(self) -> Place:
+        """The hardware of the machine."""
+        template = self.spec.template
+        metadata = template.metadata
+        return Place(
+            spec=template.spec,
+            path=self.at("template", "spec"),
+            metadata=self.at("template", "metadata"),
+            labels=(metadata.labels if metadata is not None else None) or {},
+            annotations=(metadata.annotations if metadata is not None else None) or {},
+            settings=self.settings,
+            sized=self.spec.instancetype is not None,
+            preferred=self.spec.preference is not None,
+        )
+
+
+class Check(msgspec.Struct, Generic[P], frozen=True):
+    """A rule about something that stands at some place of some kind. The places of its CEL forms are relative to that."""
+
+    id: str
+    text: str
+    look: Callable[[P], Iterator[Finding]]
+    cel: tuple[Cel, ...] = ()
+
+    def __call__(self, place: P) -> Iterator[Finding]:
+        return self.look(place)
+
+
+def check(id: str, *cel: Cel) -> Callable[[Callable[[P], Iterator[Finding]]], Check[P]]:
+    """Make a function a `Check`; its docstring is the text of the rule."""
+    return lambda look: Check(id, " ".join((look.__doc__ or "").split()), look, cel)
+
+
+def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, Settings], P], at: str) -> tuple[Rule, ...]:
+    """The checks as rules of a kind. `place_of` finds the place in an object of the kind, `at` is it in the schema."""
+    return tuple(Rule(each.id, each.text, _on(each.look, place_of), placed(each.cel, at)) for each in checks)
+
+
+def _on(look: Callable[[P], Iterator[Finding]], place_of: Callable[[Any, Settings], P]) -> Callable[[Any, Settings], Iterator[Finding]]:
+    return lambda value, settings: look(place_of(value, settings))
+
+
+def placed(cel: tuple[Cel, ...], at: str) -> tuple[Cel, ...]:
+    """CEL forms at their place in the schema of a kind."""
+    return tuple(msgspec.structs.replace(each, at=f"{at}.{each.at}" if each.at else at) for each in cel)
+
+
+def standing(found: Finding, at: Path) -> Finding:
+    """A finding whose field is called otherwise than the document has it, with the place in the document."""
+    return msgspec.structs.replace(found, at=at)

@@ -1,0 +1,158 @@
+"""Rules of processors: V5 and V27 to V34 (docs/spec/kubevirt.md section 2.11)."""
+
+from collections.abc import Iterator
+
+from paddock.base import quantity
+from paddock.dialects.kubevirt.domain import CPU
+from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.schema import finding
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Cel
+
+_REQUEST = ("domain", "resources", "requests", "cpu")
+_LIMIT = ("domain", "resources", "limits", "cpu")
+
+
+def _cpu(place: Place) -> CPU:
+    return place.spec.domain.cpu or CPU()
+
+
+def _pinned(place: Place) -> bool:
+    return bool(_cpu(place).dedicatedCpuPlacement)
+
+
+def _topology(cpu: CPU) -> int:
+    """The number of vCPUs, or 0 when nothing is said of them."""
+    if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
+        return 0
+    return (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1)
+
+
+@check("kubevirt/V5")
+def sockets_fit_their_maximum(place: Place) -> Iterator[Finding]:
+    """There are not more sockets than the machine may ever have."""
+    cpu = _cpu(place)
+    if cpu.sockets is not None and cpu.maxSockets and cpu.sockets > cpu.maxSockets:
+        why = f"is greater than the maximum sockets allowed ({cpu.maxSockets})"
+        yield finding.invalid(place.at("domain", "cpu", "sockets"), cpu.sockets, why, "kubevirt/V5")
+
+
+@check("kubevirt/vcpus")
+def vcpus_are_limited(place: Place) -> Iterator[Finding]:
+    """The product of sockets, cores and threads stays within the limit of the installation."""
+    cpu, most = _cpu(place), place.settings.max_vcpus
+    count = _topology(cpu)
+    if count > most and min(cpu.sockets or 1, cpu.cores or 1, cpu.threads or 1) > 0:
+        yield finding.invalid(place.at("domain", "cpu"), count, f"{count} vCPUs exceed the limit of {most}", "kubevirt/vcpus")
+
+
+@check("kubevirt/V27")
+def cpu_amounts_make_sense(place: Place) -> Iterator[Finding]:
+    """Requests and limits of CPU are not negative, and the request fits the limit."""
+    request, limit = place.request("cpu"), place.limit("cpu")
+    for path, amount in ((_REQUEST, request), (_LIMIT, limit)):
+        if amount is not None and amount < 0:
+            yield finding.invalid(place.at(*path), place.written(path), "must be greater than or equal to 0", "kubevirt/V27")
+    if request is not None and limit is not None and request > limit > 0:
+        why = f"is greater than limits.cpu ({place.written(_LIMIT)})"
+        yield finding.invalid(place.at(*_REQUEST), place.written(_REQUEST), why, "kubevirt/V27")
+
+
+@check("kubevirt/V28")
+def pinned_cpus_are_whole(place: Place) -> Iterator[Finding]:
+    """A pinned machine asks for whole processors."""
+    if not _pinned(place):
+        return
+    for path, amount in ((_REQUEST, place.request("cpu")), (_LIMIT, place.limit("cpu"))):
+        if amount is not None and amount > 0 and amount % quantity.UNIT:
+            why = "must be a whole number when dedicatedCpuPlacement is true"
+            yield finding.invalid(place.at(*path), place.written(path), why, "kubevirt/V28")
+
+
+@check("kubevirt/V29")
+def pinned_memory_is_fixed(place: Place) -> Iterator[Finding]:
+    """A pinned machine asks for exactly the memory it may have."""
+    request, limit = place.request("memory"), place.limit("memory")
+    if _pinned(place) and request and limit and request != limit:
+        path = place.at("domain", "resources", "requests", "memory")
+        why = "must be equal to limits.memory when dedicatedCpuPlacement is true"
+        yield finding.invalid(path, place.written(("domain", "resources", "requests", "memory")), why, "kubevirt/V29")
+
+
+@check("kubevirt/V30")
+def pinned_cpus_are_counted_once(place: Place) -> Iterator[Finding]:
+    """A pinned machine says once how many processors it has."""
+    if not _pinned(place):
+        return
+    cpu, path = _cpu(place), place.at("domain", "cpu", "dedicatedCpuPlacement")
+    request, limit, count = place.request("cpu") or 0, place.limit("cpu") or 0, _topology(cpu)
+    if not (request or limit or count or place.sized):
+        yield finding.invalid(path, True, "give cpu.cores, or cpu in resources.requests or resources.limits", "kubevirt/V30")
+    if request and limit and request != limit:
+        yield finding.invalid(path, True, "requests.cpu and limits.cpu must be equal", "kubevirt/V30")
+    if (request or limit) and count and count * quantity.UNIT not in (request, limit):
+        why = "cpu in resources must not be given together with cpu.cores, cpu.sockets or cpu.threads, unless they agree"
+        yield finding.invalid(path, True, why, "kubevirt/V30")
+    if cpu.threads is not None and cpu.threads > 2:
+        why = f"not more than two threads per core are possible, got {cpu.threads}"
+        yield standing(finding.invalid(path, True, why, "kubevirt/V30"), place.at("domain", "cpu", "threads"))
+
+
+@check(
+    "kubevirt/V31",
+    Cel(
+        "domain.cpu",
+        "!has(self.isolateEmulatorThread) || !self.isolateEmulatorThread || "
+        "(has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",
+        "isolateEmulatorThread needs dedicatedCpuPlacement",
+        ".isolateEmulatorThread",
+    ),
+)
+def isolation_needs_pinning(place: Place) -> Iterator[Finding]:
+    """The emulator's threads can be set apart only on a pinned machine."""
+    if _cpu(place).isolateEmulatorThread and not _pinned(place) and not place.sized:
+        path = place.at("domain", "cpu", "isolateEmulatorThread")
+        yield finding.invalid(path, True, "isolateEmulatorThread needs dedicatedCpuPlacement", "kubevirt/V31")
+
+
+def _numa(place: Place) -> Path:
+    return place.at("domain", "cpu", "numa", "guestMappingPassthrough")
+
+
+@check("kubevirt/V32")
+def numa_needs_pinning_and_pages(place: Place) -> Iterator[Finding]:
+    """The host's NUMA topology needs a pinned machine and huge pages."""
+    cpu, memory = _cpu(place), place.spec.domain.memory
+    if cpu.numa is None or cpu.numa.guestMappingPassthrough is None or place.sized:
+        return
+    if not _pinned(place):
+        yield finding.invalid(_numa(place), {}, "needs cpu.dedicatedCpuPlacement", "kubevirt/V32")
+    if memory is None or memory.hugepages is None:
+        yield finding.invalid(_numa(place), {}, "needs memory.hugepages", "kubevirt/V32")
+
+
+@check("kubevirt/V34")
+def realtime_needs_pinning_and_numa(place: Place) -> Iterator[Finding]:
+    """Real-time work needs a pinned machine with the host's NUMA topology."""
+    cpu = _cpu(place)
+    if cpu.realtime is None or place.sized:
+        return
+    at = place.at("domain", "cpu", "realtime")
+    if not _pinned(place):
+        path = place.at("domain", "cpu", "dedicatedCpuPlacement")
+        yield standing(finding.required(path, "kubevirt/V34", "must be true when cpu.realtime is used"), at)
+    if cpu.numa is None or cpu.numa.guestMappingPassthrough is None:
+        yield standing(finding.required(_numa(place), "kubevirt/V34", "must be given when cpu.realtime is used"), at)
+
+
+CHECKS = (
+    sockets_fit_their_maximum,
+    vcpus_are_limited,
+    cpu_amounts_make_sense,
+    pinned_cpus_are_whole,
+    pinned_memory_is_fixed,
+    pinned_cpus_are_counted_once,
+    isolation_needs_pinning,
+    numa_needs_pinning_and_pages,
+    realtime_needs_pinning_and_numa,
+)

@@ -1,0 +1,252 @@
+"""Rules of how a machine runs and of its smaller devices: V41, V73 to V75 and V78 to V85 (docs/spec/kubevirt.md section 2.11)."""
+
+import ipaddress
+from collections.abc import Iterator
+
+from paddock.base import names
+from paddock.dialects.kubevirt.access import Probe
+from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.meta.pods import DNSConfig
+from paddock.schema import finding
+from paddock.schema.finding import Cause, Finding, Path
+
+# Labels by which KubeVirt itself knows its objects.
+RESERVED_LABELS = (
+    "kubevirt.io/created-by",
+    "kubevirt.io/nodeName",
+    "kubevirt.io/migrationJobUID",
+    "kubevirt.io/migrationTargetNodeName",
+    "kubevirt.io/schedulable",
+    "kubevirt.io/install-strategy",
+)
+_SIDECARS = "hooks.kubevirt.io/hookSidecars"
+_IGNITION = "kubevirt.io/ignitiondata"
+_VIDEO = {"amd64": ("vga", "cirrus", "virtio", "ramfb", "bochs"), "arm64": ("virtio",), "s390x": ("virtio",)}
+_WATCHDOG = {"amd64": "i6300esb", "s390x": "diag288"}
+_HANDLERS = ("exec", "guestAgentPing", "httpGet", "tcpSocket")
+
+
+@check("kubevirt/V41")
+def paused_machines_are_not_probed(place: Place) -> Iterator[Finding]:
+    """A machine that starts paused cannot show that it is alive."""
+    spec = place.spec
+    if spec.startStrategy == "Paused" and spec.livenessProbe is not None:
+        why = "a machine that starts paused fails its livenessProbe; give one of the two"
+        yield finding.invalid(place.at("startStrategy"), "Paused", why, "kubevirt/V41")
+
+
+@check("kubevirt/V73")
+def io_threads_are_counted(place: Place) -> Iterator[Finding]:
+    """The policy supplementalPool needs a positive number of threads."""
+    domain = place.spec.domain
+    count = domain.ioThreads.supplementalPoolThreadCount if domain.ioThreads is not None else None
+    if domain.ioThreadsPolicy == "supplementalPool" and (count is None or count < 1):
+        why = "ioThreads.supplementalPoolThreadCount must be positive for the policy supplementalPool"
+        at = ("ioThreadsPolicy",) if count is None else ("ioThreads", "supplementalPoolThreadCount")
+        found = finding.invalid(place.at("domain", "ioThreads", "count"), count, why, "kubevirt/V73")
+        yield standing(found, place.at("domain", *at))
+
+
+def _probes(place: Place) -> Iterator[tuple[Probe, Path]]:
+    for name in ("readinessProbe", "livenessProbe"):
+        probe = getattr(place.spec, name)
+        if probe is not None:
+            yield probe, place.at(name)
+
+
+@check("kubevirt/V74")
+def probes_do_one_thing(place: Place) -> Iterator[Finding]:
+    """A probe has exactly one way to look."""
+    for probe, path in _probes(place):
+        given = [name for name in _HANDLERS if getattr(probe, name) is not None]
+        if not given:
+            yield finding.required(path, "kubevirt/V74", f"give one of {', '.join(_HANDLERS)}")
+        elif len(given) > 1:
+            yield finding.invalid(path, given, "must have exactly one probe type set", "kubevirt/V74")
+
+
+@check("kubevirt/V75")
+def probes_need_the_pod_network(place: Place) -> Iterator[Finding]:
+    """A probe from outside needs the pod network, which is there unless other networks are named."""
+    spec = place.spec
+    default = not spec.networks and not spec.domain.devices.interfaces and spec.domain.devices.autoattachPodInterface is not False
+    if default or any(network.pod is not None for network in spec.networks or ()):
+        return
+    for probe, path in _probes(place):
+        for name in ("httpGet", "tcpSocket"):
+            if getattr(probe, name) is not None:
+                message = f"Invalid value: {name} is only allowed if the Pod Network is attached"
+                yield standing(Finding(path=path, message=message, rule="kubevirt/V75"), (*path, name))
+
+
+@check("kubevirt/V78")
+def sound_is_known(place: Place) -> Iterator[Finding]:
+    """A sound card has a name and a known model."""
+    sound = place.spec.domain.devices.sound
+    if sound is None:
+        return
+    path, at = place.at("domain", "devices", "Sound"), place.at("domain", "devices", "sound")
+    if sound.model not in (None, "", "ich9", "ac97"):
+        found = finding.unsupported(path, sound.model, ("ich9", "ac97"), "kubevirt/V78")
+        yield standing(found, (*at, "model"))
+    if not sound.name:
+        yield standing(finding.required(path, "kubevirt/V78", "a sound card needs a name"), at)
+
+
+@check("kubevirt/V79")
+def video_is_known(place: Place) -> Iterator[Finding]:
+    """A graphics card is one of the architecture's, and there is one only with graphics."""
+    devices = place.spec.domain.devices
+    if devices.video is None:
+        return
+    path, at = place.at("video"), place.at("domain", "devices", "video")
+    if devices.autoattachGraphicsDevice is False:
+        message = "Invalid value: a video device is not allowed when autoattachGraphicsDevice is false"
+        yield standing(Finding(path=path, message=message, rule="kubevirt/V79"), at)
+    known = _VIDEO.get(place.architecture)
+    if devices.video.type and known is not None and devices.video.type not in known:
+        found = finding.unsupported(path, devices.video.type, known, "kubevirt/V79")
+        yield standing(found, (*at, "type"))
+
+
+@check("kubevirt/V80")
+def watchdog_fits(place: Place) -> Iterator[Finding]:
+    """A watchdog is the one of the architecture."""
+    watchdog, known = place.spec.domain.devices.watchdog, _WATCHDOG.get(place.architecture)
+    if watchdog is None:
+        return
+    path = place.at("domain", "devices", "watchdog")
+    if known is None:
+        message = f"Invalid value: there is no watchdog for {place.architecture}"
+        yield Finding(path=path, message=message, rule="kubevirt/V80")
+        return
+    given = [name for name in ("i6300esb", "diag288") if getattr(watchdog, name) is not None]
+    if given != [known]:
+        why = f"must be {known} and nothing else on {place.architecture}"
+        yield finding.invalid(path, given, why, "kubevirt/V80")
+
+
+@check("kubevirt/V81")
+def gates_are_open(place: Place) -> Iterator[Finding]:
+    """What a feature gate guards needs the gate."""
+    for gate, path in _guarded(place):
+        if gate not in place.settings.gates:
+            what = "sidecar" if gate == "Sidecar" else gate
+            message = f"Invalid value: {what} feature gate is not enabled"
+            field = (*place.metadata, "annotations") if path[-1] in (_SIDECARS, _IGNITION) else path
+            yield standing(Finding(path=field, message=message, rule="kubevirt/V81"), path)
+
+
+def _guarded(place: Place) -> Iterator[tuple[str, Path]]:
+    domain = place.spec.domain
+    devices = domain.devices
+    if domain.rebootPolicy is not None:
+        yield "RebootPolicy", place.at("domain", "rebootPolicy")
+    if domain.memory is not None and domain.memory.reservedOverhead is not None:
+        yield "ReservedOverheadMemlock", place.at("domain", "memory", "reservedOverhead")
+    if devices.autoattachVSOCK:
+        yield "VSOCK", place.at("domain", "devices", "autoattachVSOCK")
+    if devices.hostDevices:
+        yield "HostDevices", place.at("domain", "devices", "hostDevices")
+    if devices.downwardMetrics is not None:
+        yield "DownwardMetrics", place.at("domain", "devices", "downwardMetrics")
+    for index, volume in enumerate(place.spec.volumes or ()):
+        if volume.downwardMetrics is not None:
+            yield "DownwardMetrics", place.at("volumes", index)
+    for gate, annotation in (("Sidecar", _SIDECARS), ("ExperimentalIgnitionSupport", _IGNITION)):
+        if place.annotations.get(annotation):
+            yield gate, (*place.metadata, "annotations", annotation)
+    yield from _claimed(place)
+
+
+def _claimed(place: Place) -> Iterator[tuple[str, Path]]:
+    """Devices by resource claims."""
+    devices = place.spec.domain.devices
+    for kind, gate in (("gpus", "GPUsWithDRA"), ("hostDevices", "HostDevicesWithDRA")):
+        for index, device in enumerate(getattr(devices, kind) or ()):
+            if device.claimName or device.requestName:
+                yield gate, place.at("domain", "devices", kind, index, "claimName")
+    for index, network in enumerate(place.spec.networks or ()):
+        if network.resourceClaim is not None:
+            yield "NetworkDevicesWithDRA", place.at("networks", index, "resourceClaim")
+
+
+@check("kubevirt/V82")
+def dns_makes_sense(place: Place) -> Iterator[Finding]:
+    """DNS settings are complete, and not more than a resolver can hold."""
+    config = place.spec.dnsConfig
+    if place.spec.dnsPolicy == "None" and config is None:
+        yield finding.required(place.at("dnsPolicy"), "kubevirt/V82", "dnsConfig must be given when dnsPolicy is None")
+    elif place.spec.dnsPolicy == "None" and config is not None and not config.nameservers:
+        found = finding.required(("nameservers",), "kubevirt/V82", "give at least one when dnsPolicy is None")
+        yield standing(found, place.at("dnsConfig"))
+    if config is not None:
+        yield from _dns_config(config, place.at("dnsConfig"))
+
+
+def _dns_config(config: DNSConfig, at: Path) -> Iterator[Finding]:
+    servers, searches = config.nameservers or [], config.searches or []
+    if len(servers) > 3:
+        yield standing(finding.too_many(("nameservers",), len(servers), 3, "kubevirt/V82"), (*at, "nameservers"))
+    for index, server in enumerate(servers):
+        if not _is_address(server):
+            found = finding.invalid(("nameservers",), server, "must be an IP address", "kubevirt/V82")
+            yield standing(found, (*at, "nameservers", index))
+    if len(searches) > 6:
+        yield standing(finding.too_many(("searchDomains",), len(searches), 6, "kubevirt/V82"), (*at, "searches"))
+    if len(" ".join(searches)) > 256:
+        yield standing(finding.too_long(("searchDomains",), 256, "kubevirt/V82"), (*at, "searches"))
+    for index, search in enumerate(searches):
+        if not names.is_subdomain(search.removesuffix(".")):
+            found = finding.invalid(("searchDomains",), search, "must be a DNS-1123 subdomain", "kubevirt/V82")
+            yield standing(found, (*at, "searches", index))
+    for index, option in enumerate(config.options or ()):
+        if not option.name:
+            yield standing(finding.required(("options",), "kubevirt/V82", "an option needs a name"), (*at, "options", index))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+@check("kubevirt/V83")
+def labels_are_not_reserved(place: Place) -> Iterator[Finding]:
+    """The labels by which KubeVirt knows its objects are its own. What a stored object may change is a rule about changes."""
+    if place.settings.trusted or place.stored:
+        return
+    path = (*place.metadata, "labels")
+    for label in RESERVED_LABELS:
+        if label in place.labels:
+            message = f'Unsupported value: "{label}": reserved kubevirt.io/ labels are set by KubeVirt itself'
+            found = Finding(path=path, message=message, rule="kubevirt/V83", cause=Cause.NOT_SUPPORTED)
+            yield standing(found, (*path, label))
+
+
+@check("kubevirt/V85")
+def one_service_account(place: Place) -> Iterator[Finding]:
+    """The service account of the process is that of the volume with its token."""
+    account = place.spec.serviceAccountName
+    for volume in place.spec.volumes or ():
+        other = volume.serviceAccount.serviceAccountName if volume.serviceAccount is not None else ""
+        if account and other and account != other:
+            why = f"differs from the serviceAccount volume {volume.name} ({other})"
+            yield finding.invalid(place.at("serviceAccountName"), account, why, "kubevirt/V85")
+
+
+CHECKS = (
+    paused_machines_are_not_probed,
+    io_threads_are_counted,
+    probes_do_one_thing,
+    probes_need_the_pod_network,
+    sound_is_known,
+    video_is_known,
+    watchdog_fits,
+    gates_are_open,
+    dns_makes_sense,
+    labels_are_not_reserved,
+    one_service_account,
+)

@@ -1,0 +1,233 @@
+"""Rules of volumes and of what is in them: V61 to V72 (docs/spec/kubevirt.md section 2.11)."""
+
+import base64
+import binascii
+import posixpath
+from collections.abc import Iterator
+
+from paddock.dialects.kubevirt.access import AccessCredential, SSHPublicKey, UserPassword
+from paddock.dialects.kubevirt.rules.firmware import file_in_image
+from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.dialects.kubevirt.volumes import SOURCES, CloudInit, HostDisk, Volume
+from paddock.schema import finding
+from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Cel
+
+_CLOUD_INIT = ("cloudInitNoCloud", "cloudInitConfigDrive")
+_INLINE_BYTES = 2048
+_NAMED = {"configMap": "name", "secret": "secretName", "serviceAccount": "serviceAccountName"}
+_SINGLE = ("serviceAccount", "downwardMetrics", "memoryDump")
+
+
+def volumes(place: Place) -> Iterator[tuple[Volume, Path]]:
+    """The volumes with their places."""
+    for index, volume in enumerate(place.spec.volumes or ()):
+        yield volume, place.at("volumes", index)
+
+
+@check("kubevirt/V61")
+def container_paths_are_files(place: Place) -> Iterator[Finding]:
+    """The path of a disk in a container image is absolute and not the root."""
+    for volume, path in volumes(place):
+        if volume.containerDisk is not None:
+            path = (*path, "containerDisk")
+            for found in file_in_image(volume.containerDisk.path, path, "kubevirt/V61"):
+                yield standing(found, (*path, "path"))
+
+
+@check(
+    "kubevirt/V63",
+    Cel(
+        "volumes[]",
+        f"[{', '.join(f'has(self.{name})' for name in SOURCES)}].filter(given, given).size() == 1",
+        "must have exactly one source type set",
+    ),
+)
+def volumes_have_one_source(place: Place) -> Iterator[Finding]:
+    """A volume has exactly one source."""
+    for volume, path in volumes(place):
+        given = [name for name in SOURCES if getattr(volume, name) is not None]
+        if len(given) != 1:
+            yield finding.invalid(path, given, "must have exactly one source type set", "kubevirt/V63")
+
+
+@check("kubevirt/V64")
+def data_volumes_are_named(place: Place) -> Iterator[Finding]:
+    """A volume of the type dataVolume names the DataVolume."""
+    for volume, path in volumes(place):
+        if volume.dataVolume is not None and not volume.dataVolume.name:
+            found = finding.required((*path, "name"), "kubevirt/V64", "dataVolume.name must be set")
+            yield standing(found, (*path, "dataVolume"))
+
+
+def cloud_init(place: Place) -> Iterator[tuple[CloudInit, Path]]:
+    """The cloud-init disks with their places."""
+    for volume, path in volumes(place):
+        for name in _CLOUD_INIT:
+            source = getattr(volume, name)
+            if source is not None:
+                yield source, (*path, name)
+
+
+@check("kubevirt/V65")
+def cloud_init_is_base64(place: Place) -> Iterator[Finding]:
+    """Encoded user data and network data can be decoded."""
+    for source, path in cloud_init(place):
+        for name in ("userDataBase64", "networkDataBase64"):
+            text = getattr(source, name)
+            if text and _decoded(text) is None:
+                yield finding.secret_invalid((*path, name), "not valid base64", "kubevirt/V65")
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        # Line breaks are no part of the alphabet, and everybody's tools write them.
+        return base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _sources(source: CloudInit, kind: str) -> list[str]:
+    """Which forms of the user data, or of the network data, are given."""
+    names = {"userData": "secretRef", "networkData": "networkDataSecretRef"}
+    reference = getattr(source, names[kind])
+    given = [name for name in (kind, f"{kind}Base64") if getattr(source, name)]
+    return [*given, names[kind]] if reference is not None and reference.name else given
+
+
+@check("kubevirt/V66")
+def cloud_init_has_one_source(place: Place) -> Iterator[Finding]:
+    """User data and network data come from one source each, and at least one of them is there."""
+    for source, path in cloud_init(place):
+        user, network = _sources(source, "userData"), _sources(source, "networkData")
+        for given in (user, network):
+            if len(given) > 1:
+                message = f"Invalid value: give only one of {', '.join(given)}"
+                yield Finding(path=path, message=message, rule="kubevirt/V66")
+        if not user and not network:
+            why = "Invalid value: give at least one of userData, userDataBase64, secretRef, networkData, networkDataBase64 and "
+            yield Finding(path=path, message=f"{why}networkDataSecretRef", rule="kubevirt/V66")
+
+
+@check("kubevirt/V67")
+def cloud_init_is_short(place: Place) -> Iterator[Finding]:
+    """Inline data is short; longer data belongs into a Secret."""
+    for source, path in cloud_init(place):
+        for kind, secret in (("userData", "secretRef"), ("networkData", "networkDataSecretRef")):
+            for name in (kind, f"{kind}Base64"):
+                text = getattr(source, name)
+                data = (_decoded(text) if name != kind else text.encode()) if text else None
+                if data is not None and len(data) > _INLINE_BYTES:
+                    message = f"Invalid value: {kind} exceeds {_INLINE_BYTES} byte limit; put it into a Secret and name it in {secret}"
+                    yield standing(Finding(path=path, message=message, rule="kubevirt/V67"), (*path, name))
+
+
+@check("kubevirt/V68")
+def host_disks_are_allowed(place: Place) -> Iterator[Finding]:
+    """Files of the host are used only where the operator allows it."""
+    for volume, path in volumes(place):
+        if volume.hostDisk is not None:
+            yield from _host_disk(place, volume.hostDisk, path)
+
+
+def _host_disk(place: Place, disk: HostDisk, path: Path) -> Iterator[Finding]:
+    at, allowed = (*path, "hostDisk"), place.settings.host_disk_paths
+    if place.settings.target == "cluster":
+        if "HostDisk" not in place.settings.gates:
+            yield standing(finding.forbidden(path, "the HostDisk feature gate is not enabled", "kubevirt/V68"), at)
+    elif not allowed:
+        why = "HostDisk is not enabled: no directory of the host is allowed for disks"
+        yield standing(finding.forbidden(path, why, "kubevirt/V68"), at)
+    elif disk.path and not any(_is_below(disk.path, directory) for directory in allowed):
+        why = f"{disk.path} is in none of the directories allowed for disks of the host: {', '.join(allowed)}"
+        yield standing(finding.forbidden(path, why, "kubevirt/V68"), (*at, "path"))
+    if not disk.path:
+        yield finding.required((*at, "path"), "kubevirt/V68")
+    if disk.type == "Disk" and disk.capacity is not None:
+        why = "a capacity is for a file that may be created: type DiskOrCreate"
+        yield finding.invalid((*at, "capacity"), disk.capacity, why, "kubevirt/V68")
+
+
+def _is_below(path: str, directory: str) -> bool:
+    """Whether a file is in a directory, by its name alone: what links do is for whoever opens it."""
+    clean = posixpath.normpath(path)
+    return clean.startswith(posixpath.normpath(directory).rstrip("/") + "/") and ".." not in path.split("/")
+
+
+@check("kubevirt/V69")
+def named_volumes_have_names(place: Place) -> Iterator[Finding]:
+    """Volumes made of another object name it."""
+    for volume, path in volumes(place):
+        for kind, member in _NAMED.items():
+            source = getattr(volume, kind)
+            if source is not None and not getattr(source, member):
+                yield finding.required((*path, kind, member), "kubevirt/V69")
+
+
+@check("kubevirt/V70")
+def some_volumes_come_once(place: Place) -> Iterator[Finding]:
+    """There is at most one volume with the service account, the metrics, the memory dump."""
+    for kind in _SINGLE:
+        given = [path for volume, path in volumes(place) if getattr(volume, kind) is not None]
+        if len(given) > 1:
+            message = f"Invalid value: must have max one {kind} volume set, got {len(given)}"
+            yield standing(Finding(path=place.at("volumes"), message=message, rule="kubevirt/V70"), given[1])
+
+
+def credentials(place: Place) -> Iterator[tuple[AccessCredential, Path]]:
+    """The access credentials with their places."""
+    for index, credential in enumerate(place.spec.accessCredentials or ()):
+        yield credential, place.at("accessCredentials", index)
+
+
+@check("kubevirt/V71")
+def credentials_are_one_thing(place: Place) -> Iterator[Finding]:
+    """Credentials have one type, one source and one way to the guest."""
+    for credential, path in credentials(place):
+        given = [name for name in ("sshPublicKey", "userPassword") if getattr(credential, name) is not None]
+        if len(given) != 1:
+            yield finding.invalid(path, given, "must have exactly one access credential type set", "kubevirt/V71")
+        for name in given:
+            yield from _credential(getattr(credential, name), (*path, name))
+
+
+def _credential(credential: SSHPublicKey | UserPassword, path: Path) -> Iterator[Finding]:
+    if credential.source.secret is None:
+        message = "Invalid value: must have exactly one source set"
+        yield Finding(path=(*path, "source"), message=message, rule="kubevirt/V71")
+    method = credential.propagationMethod
+    ways = [name for name in method.__struct_fields__ if getattr(method, name) is not None]
+    if len(ways) != 1:
+        why = "must have exactly one propagationMethod set"
+        yield finding.invalid((*path, "propagationMethod"), ways, why, "kubevirt/V71")
+
+
+@check("kubevirt/V72")
+def keys_reach_the_guest(place: Place) -> Iterator[Finding]:
+    """The way that keys take to the guest exists."""
+    given = {name for volume, _ in volumes(place) for name in _CLOUD_INIT if getattr(volume, name) is not None}
+    for credential, path in credentials(place):
+        if credential.sshPublicKey is None:
+            continue
+        method, path = credential.sshPublicKey.propagationMethod, (*path, "sshPublicKey", "propagationMethod")
+        for name, volume in (("noCloud", _CLOUD_INIT[0]), ("configDrive", _CLOUD_INIT[1])):
+            if getattr(method, name) is not None and volume not in given:
+                why = f"Invalid value: {name} needs a volume of the type {volume}"
+                yield standing(Finding(path=path, message=why, rule="kubevirt/V72"), (*path, name))
+        if method.qemuGuestAgent is not None and not method.qemuGuestAgent.users:
+            yield finding.required((*path, "qemuGuestAgent", "users"), "kubevirt/V72", "name at least one user of the guest")
+
+
+CHECKS = (
+    container_paths_are_files,
+    volumes_have_one_source,
+    data_volumes_are_named,
+    cloud_init_is_base64,
+    cloud_init_has_one_source,
+    cloud_init_is_short,
+    host_disks_are_allowed,
+    named_volumes_have_names,
+    some_volumes_come_once,
+    credentials_are_one_thing,
+    keys_reach_the_guest,
+)
