@@ -107,12 +107,14 @@ def _literal(value: Any) -> str:
 
 def _branch(value: Any) -> str:
     # The longest choice says the most.
-    return max((_text(choice) for choice in value[1]), key=len)
+    choices: list[str] = [_text(choice) for choice in value[1]]
+    return max(choices, key=len)
 
 
 def _repeat(value: Any) -> str:
     least, most, part = value
-    return _text(part) * min(most, max(least, 1))
+    count: int = min(most, max(least, 1))
+    return _text(part) * count
 
 
 def _set(value: Any) -> str:
@@ -120,10 +122,10 @@ def _set(value: Any) -> str:
         refused = compiled("[" + "".join(_source(item) for item in value[1:]) + "]")
         return next(char for char in "abcxyz0-./_ " if refused.match(char) is None)
     # A letter, where the set has one.
-    letters = [char for kind, item in value if kind is op.RANGE for char in (chr(item[0]),)]
+    letters: list[str] = [chr(item[0]) for kind, item in value if kind is op.RANGE]
     letters += [chr(item) for kind, item in value if kind is op.LITERAL]
     letters += [_category(item) for kind, item in value if kind is op.CATEGORY]
-    return min(map(str, letters), key=lambda char: (not char.islower(), not char.isalnum(), char))
+    return min(letters, key=lambda char: (not char.islower(), not char.isalnum(), char))
 
 
 def _source(item: tuple[Any, Any]) -> str:
