@@ -1,6 +1,9 @@
 """A document: plain data, and the place where each value of it stands."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+import msgspec
 
 from paddock.schema.finding import Finding, Path
 
@@ -73,14 +76,22 @@ class Document:
             place = found[1]
         return None if place.members is not None else place.word
 
-    def item(self, path: Path, data: Any) -> "Document":
-        """A part of this document as a document of its own: an object in a list of objects."""
-        place = self._place
-        for part in path:
-            found = _step(place, part)
-            if found is not None:
-                place = found[1]
-        return Document(self.source, data, place, self._base, ())
+    def items(self, name: str) -> "Iterator[Document]":
+        """The objects of a list of this document, each as a document of its own with its problems.
+
+        What is wrong outside of all objects goes with the first.
+        """
+        own: dict[int, list[Problem]] = {}
+        for problem in self.problems:
+            path = problem.finding.path
+            inside = path[:1] == (name,) and len(path) > 1 and isinstance(path[1], int)
+            moved = msgspec.structs.replace(problem.finding, path=path[2:]) if inside else problem.finding
+            own.setdefault(path[1] if inside else 0, []).append(problem._replace(finding=moved))  # type: ignore[arg-type]
+        list_of = _step(self._place, name)
+        for index, member in enumerate(self.data[name]):
+            found = _step(list_of[1], index) if list_of else None
+            data = member if isinstance(member, dict) else {}
+            yield Document(self.source, data, found[1] if found else self._place, self._base, tuple(own.get(index, ())))
 
     def _position(self, mark: Any) -> Position:
         column = mark.column + (self._base.column if mark.line == 0 else 1)

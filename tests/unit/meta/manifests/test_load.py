@@ -163,12 +163,14 @@ def test_written_words() -> None:
     assert [document.written(path) for path in (("v",), ("m",), ("l", 0), ("l",), ("x",))] == ["1.10", "0777", "~", None, None]
 
 
-def test_an_item_keeps_its_places() -> None:
-    document = one("kind: List\nitems:\n- kind: A\n  x: 1\n")
-    item = document.item(("items", 0), document.data["items"][0])
-    assert item.data == {"kind": "A", "x": 1}
-    assert item.position(("x",)) == (4, 6)
-    assert item.start == (3, 3)
+def test_objects_of_a_list_keep_their_places_and_problems() -> None:
+    document = one("kind: List\nitems:\n- kind: A\n  x: 1\n- kind: B\n  z: 1\n  z: 2\n- 5\n")
+    first, second, third = document.items("items")
+    assert [first.data, second.data, third.data] == [{"kind": "A", "x": 1}, {"kind": "B", "z": 2}, {}]
+    assert first.position(("x",)) == (4, 6)
+    assert second.start == (5, 3)
+    assert [(problem.position, problem.finding.path) for problem in second.problems] == [((7, 3), ("z",))]
+    assert not first.problems and not third.problems
 
 
 @pytest.mark.parametrize(
