@@ -70,7 +70,7 @@ def structured(value: Any, output: str) -> str:
     return write.to_json(value) if output == "json" else write.to_yaml([value])
 
 
-def refuse(console: Console, findings: Sequence[Located]) -> None:
-    """Tell on standard error why an object cannot be used."""
+def tell(console: Console, findings: Sequence[Located]) -> None:
+    """Findings on standard error, where standard output is for something else."""
     for found in findings:
         console.say(line(found))

@@ -33,6 +33,10 @@ class World:
         found = self._found.get((cls, namespace, name))
         return found if isinstance(found, cls) else None
 
+    def everything(self) -> Iterator[Resource]:
+        """Every object, in the order they were handed over."""
+        yield from self._found.values()
+
     def all(self, cls: type[T]) -> Iterator[T]:
         """Every object of a class, in the order they were handed over."""
         for resource in self._found.values():

@@ -1,0 +1,42 @@
+"""All objects of the inputs at once, for commands that look at objects together: typed, and as the world of a translation."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from paddock.cli import report
+from paddock.cli.console import Console
+from paddock.cli.inventory import foreign
+from paddock.cli.objects import Located, Reader, Subject, located
+from paddock.meta.objects import Resource
+from paddock.meta.world import World
+from paddock.schema.finding import Severity
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """The objects of the inputs. `refused` counts those that have errors; they are among the subjects, not in the world."""
+
+    subjects: tuple[Subject, ...]
+    world: World
+    refused: int
+
+
+def gather(reader: Reader, names: Sequence[str], console: Console) -> Gathered:
+    """Read everything; errors are told on standard error."""
+    subjects = tuple(reader.subjects(names))
+    refused = 0
+    for subject in subjects:
+        wrong = errors_of(subject)
+        if wrong:
+            refused += 1
+            report.tell(console, wrong)
+    world = World(subject.admission.value for subject in subjects if isinstance(subject.admission.value, Resource))
+    return Gathered(subjects, world, refused)
+
+
+def errors_of(subject: Subject) -> list[Located]:
+    """What speaks against using an object."""
+    findings = subject.admission.findings
+    if subject.admission.kind is None:
+        findings = foreign(subject.document.data, findings)
+    return [found for found in located(subject, findings) if found.finding.severity is Severity.ERROR]

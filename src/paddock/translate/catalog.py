@@ -1,0 +1,54 @@
+"""Which translator takes which kind. Modules are named here and loaded when first needed, because a command that translates one
+dialect must not pay for the others.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from paddock.meta.objects import Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Translated
+from paddock.meta.world import World
+
+Translate = Callable[[Any, World, Rendering], Translated[tuple[Resource, ...]]]
+
+HUB = "kubevirt"
+DIALECTS = ("kubermatic", "stakater", "virtrigaud", "vitistack")
+
+# (group, kind) -> the dialect whose translator makes KubeVirt objects of it
+_TAKEN_BY: dict[tuple[str, str], str] = {
+    ("infrastructure.stakater.com", "VirtualMachine"): "stakater",
+    ("infra.virtrigaud.io", "VirtualMachine"): "virtrigaud",
+    ("vitistack.io", "Machine"): "vitistack",
+}
+# Kinds that only say something about machines: they are read while a machine is translated, and become nothing by themselves.
+_READ: dict[str, str] = {"infra.virtrigaud.io": "virtrigaud", "vitistack.io": "vitistack"}
+
+
+def taken_by(group: str, kind: str) -> str | None:
+    """The dialect whose translator takes objects of a kind."""
+    return _TAKEN_BY.get((group, kind))
+
+
+def is_read(group: str, kind: str) -> bool:
+    """Whether objects of a kind are read for the machines that refer to them."""
+    return group in _READ and (group, kind) not in _TAKEN_BY
+
+
+@cache
+def _module(dialect: str) -> Any:
+    return import_module(f"paddock.translate.{dialect}")
+
+
+def to_kubevirt(dialect: str) -> Translate:
+    """The translator of a dialect's objects."""
+    translate: Translate = _module(dialect).to_kubevirt
+    return translate
+
+
+def from_kubevirt(dialect: str) -> Translate:
+    """The translator of KubeVirt's machines to a dialect."""
+    translate: Translate = _module(dialect).from_kubevirt
+    return translate
