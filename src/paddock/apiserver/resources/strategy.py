@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from paddock.base import names
 from paddock.schema.finding import Finding
 
 Data = dict[str, Any]
@@ -41,6 +42,10 @@ class Strategy:
         """Fields that the server keeps, or sets, on an update."""
         return new
 
+    def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
+        """What a status write changes besides the status; `kept` is the old object with the new status."""
+        return kept
+
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """Rules that the schema cannot say."""
         yield from ()
@@ -49,8 +54,25 @@ class Strategy:
         """What the client should know besides."""
         yield from ()
 
+    def holds_deletion(self, old: Data) -> bool:
+        """Whether something besides finalizers keeps a deleted object (a Namespace that is not empty)."""
+        return False
+
+    def mark_deleted(self, new: Data) -> Data:
+        """What a deletion that has to wait changes besides the metadata."""
+        return new
+
     def before_delete(self, old: Data, context: Context) -> None:
         """Raise a `Failure` when the object may not be deleted."""
+
+    def wrong_name(self, name: str) -> str:
+        """What is wrong with a name; empty when nothing is."""
+        if names.is_subdomain(name):
+            return ""
+        return (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+            "and must start and end with an alphanumeric character"
+        )
 
     def counts_generation(self) -> bool:
         """Whether metadata.generation counts changes of the spec."""

@@ -1,0 +1,261 @@
+"""One HTTP/1.1 connection: an `asyncio.Protocol` around httptools.
+
+Requests of a connection are answered one after the other. What protects the server from a client stands here: the time and size
+that a request head and body may take, the number of requests waiting in a pipeline, and the time an idle connection is kept.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httptools
+import msgspec
+
+from paddock.apiserver.edge import websocket
+from paddock.apiserver.edge.http import Answer, Handler, Peer, Request, Response, Stream, Upgrade
+from paddock.apiserver.edge.writing import Writing, head_of
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one client may take."""
+
+    head_bytes: int = 64 * 1024
+    headers: int = 100
+    body_bytes: int = 3 * 1024 * 1024
+    # a head or a body that takes longer is a slow-loris
+    receive_seconds: float = 30.0
+    idle_seconds: float = 180.0
+    pipelined: int = 16
+
+
+_TOO_LARGE = (
+    b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Request entity too large: limit is %d",'
+    b'"reason":"RequestEntityTooLarge","code":413}'
+)
+
+
+class _Refused(Exception):
+    """The request is refused before anybody looks at it, and the connection ends."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+
+class Connection(asyncio.Protocol):
+    """Reads requests, has them handled, writes answers."""
+
+    def __init__(self, handler: Handler, limits: Limits, opened: "set[Connection]", peer_of: Callable[[asyncio.Transport], Peer]) -> None:
+        self._handler = handler
+        self._limits = limits
+        self._opened = opened
+        self._peer_of = peer_of
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._waiting: list[tuple[Request, bool]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._stopping = False
+        self._socket: websocket.Session | None = None
+        self._refused: _Refused | None = None
+        self._start_request()
+
+    # --- what asyncio calls -----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=256 * 1024)
+        self._writing = Writing(transport)
+        self._peer = self._peer_of(transport)
+        self._opened.add(self)
+        self._arm(self._limits.idle_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        if self._socket is not None:
+            self._socket.data_received(data)
+            return
+        if self._refused is not None:
+            return
+        self._received += len(data)
+        try:
+            if self._in_head and self._received > self._limits.head_bytes:
+                raise _Refused(Response(431, b"request header fields too large\n"))
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._after_head = bytes(data[upgrade.args[0] :]) if upgrade.args else b""
+        except _Refused as refused:
+            self._refuse(refused)
+        except httptools.HttpParserError as error:
+            self._refuse(_reason(error))
+
+    def eof_received(self) -> bool:
+        if self._socket is not None:
+            self._socket.eof_received()
+        # A client that has sent all it wants still gets its answers.
+        return self._task is not None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._opened.discard(self)
+        self._disarm()
+        self._writing.lose()
+        if self._socket is not None:
+            self._socket.connection_lost()
+        if self._task is not None:
+            self._task.cancel()
+
+    def pause_writing(self) -> None:
+        self._writing.pause()
+
+    def resume_writing(self) -> None:
+        self._writing.resume()
+
+    # --- what httptools calls ---------------------------------------------------------------------------------------------
+
+    def _start_request(self) -> None:
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._size = 0
+        self._received = 0
+        self._count = 0
+        self._in_head = True
+        self._after_head = b""
+
+    def on_message_begin(self) -> None:
+        self._start_request()
+        self._arm(self._limits.receive_seconds)
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count += 1
+        if self._count > self._limits.headers:
+            raise _Refused(Response(431, b"too many header fields\n"))
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        if key in self._headers:
+            if key in ("content-length", "host", "transfer-encoding", "authorization"):
+                # Two answers to one question are how requests are smuggled past a proxy.
+                raise _Refused(Response(400, f"repeated header {key}\n".encode()))
+            text = f"{self._headers[key]}, {text}"
+        self._headers[key] = text
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        if "transfer-encoding" in self._headers and "content-length" in self._headers:
+            raise _Refused(Response(400, b"both content-length and transfer-encoding\n"))
+        length = self._headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._limits.body_bytes:
+            raise self._too_large()
+        if self._headers.get("expect", "").lower() == "100-continue" and self._task is None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        if self._size > self._limits.body_bytes:
+            raise self._too_large()
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        self._disarm()
+        if len(self._waiting) >= self._limits.pipelined:
+            raise _Refused(Response(429, b"too many requests in one pipeline\n"))
+        method = self._parser.get_method().decode()
+        target = self._target.decode("latin-1")
+        if not target.startswith("/"):
+            raise _Refused(Response(400, b"the request target must be a path\n"))
+        request = Request(method, target, self._headers, b"".join(self._body), self._peer)
+        self._waiting.append((request, self._parser.should_keep_alive()))
+        if self._task is None:
+            self._task = self._loop.create_task(self._answer_all())
+
+    def _too_large(self) -> _Refused:
+        body = _TOO_LARGE % self._limits.body_bytes
+        return _Refused(Response(413, body, (("content-type", "application/json"),)))
+
+    # --- answering --------------------------------------------------------------------------------------------------------
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._waiting and not self._transport.is_closing():
+                request, keep = self._waiting.pop(0)
+                answer = await self._handler(request)
+                keep = keep and not self._stopping
+                await self._answer(request, answer, keep=keep)
+                if not keep:
+                    self._transport.close()
+                    return
+            if self._refused is not None:
+                self._end_with(self._refused.response)
+            elif not self._transport.is_closing():
+                self._arm(self._limits.idle_seconds)
+        finally:
+            self._task = None
+
+    async def _answer(self, request: Request, answer: Answer, *, keep: bool) -> None:
+        if isinstance(answer, Response):
+            await self._writing.respond(answer, keep=keep, with_body=request.method != "HEAD")
+        elif isinstance(answer, Stream):
+            await self._writing.stream(answer, keep=keep)
+        else:
+            await self._upgrade(request, answer)
+
+    async def _upgrade(self, request: Request, answer: Upgrade) -> None:
+        self._socket = websocket.Session(self._transport, self._writing)
+        if self._socket.accept(request, answer.subprotocol):
+            if self._after_head:
+                self._socket.data_received(self._after_head)
+            try:
+                await answer.run(self._socket)
+            finally:
+                self._socket.close()
+        self._transport.close()
+
+    def _refuse(self, refused: _Refused) -> None:
+        self._refused = refused
+        self._disarm()
+        if self._task is None:
+            self._end_with(refused.response)
+
+    def _end_with(self, response: Response) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(head_of(response, len(response.body), keep=False) + response.body)
+            self._transport.close()
+
+    # --- time -------------------------------------------------------------------------------------------------------------
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._timer = self._loop.call_later(seconds, self._expire)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        if self._task is None:
+            if self._received and not self._stopping:
+                self._end_with(Response(408, b"the request took too long to arrive\n"))
+            self._transport.close()
+
+    def stop(self) -> None:
+        """Finish what is being answered, then close."""
+        self._stopping = True
+        if self._task is None:
+            self._transport.close()
+        else:
+            self._writing.stop()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._transport.abort()
+
+
+def _reason(error: httptools.HttpParserError) -> _Refused:
+    """What a parser's error is: our own refusal raised inside a callback, or a request that is no HTTP."""
+    cause = error.__context__
+    if isinstance(cause, _Refused):
+        return cause
+    return _Refused(Response(400, b"malformed HTTP request\n"))

@@ -1,0 +1,61 @@
+"""Listening: sockets, TLS, and the end of it."""
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+
+from paddock.apiserver.edge.connection import Connection, Limits
+from paddock.apiserver.edge.http import Handler, Peer
+
+
+class Server:
+    """Serves a handler on any number of addresses."""
+
+    def __init__(self, handler: Handler, *, tls: ssl.SSLContext | None, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+        self._handler = handler
+        self._tls = tls
+        self._limits = limits
+        self._opened: set[Connection] = set()
+        self._servers: list[asyncio.Server] = []
+
+    async def listen(self, host: str, port: int) -> int:
+        """Serve on an address too; returns the port, which is chosen when 0 is given."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(self._connect, host, port, ssl=self._tls, backlog=1024, reuse_address=True)
+        self._servers.append(server)
+        found: int = server.sockets[0].getsockname()[1]
+        return found
+
+    async def close(self, seconds: float) -> None:
+        """Take no more connections, finish what is being answered within a time, then cut off the rest."""
+        for server in self._servers:
+            server.close()
+        for connection in tuple(self._opened):
+            connection.stop()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while self._opened and loop.time() < end:
+            await asyncio.sleep(0.02)
+        for connection in tuple(self._opened):
+            connection.abort()
+        for server in self._servers:
+            await server.wait_closed()
+
+    def _connect(self) -> Connection:
+        return Connection(self._handler, self._limits, self._opened, peer_of)
+
+
+def peer_of(transport: asyncio.BaseTransport) -> Peer:
+    """Who is connected; the certificate only where the chain was verified."""
+    address = transport.get_extra_info("peername")
+    text = address[0] if isinstance(address, tuple) else str(address or "local")
+    certificate = transport.get_extra_info("peercert")
+    if not certificate:
+        return Peer(text)
+    subject = [pair for part in certificate.get("subject", ()) for pair in part]
+    encoded = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    return Peer(text, _first(subject, "commonName"), tuple(value for key, value in subject if key == "organizationName"), encoded or b"")
+
+
+def _first(subject: Iterable[tuple[str, str]], key: str) -> str:
+    return next((value for name, value in subject if name == key), "")

@@ -1,0 +1,151 @@
+"""WebSockets: framing by wsproto on a connection that asked for it. Pings keep idle sessions alive through load balancers."""
+
+import asyncio
+from collections import deque
+
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, TextMessage
+from wsproto.events import Request as Opening
+from wsproto.utilities import ProtocolError
+
+from paddock.apiserver.edge.http import Request
+from paddock.apiserver.edge.writing import Writing
+
+PING_SECONDS = 15.0
+# Messages are joined from frames; one that is larger ends the session.
+LARGEST_MESSAGE = 16 * 1024 * 1024
+# What may wait to be received before reading pauses.
+_UNREAD_BYTES = 1024 * 1024
+
+
+class Session:
+    """One WebSocket of a client."""
+
+    def __init__(self, transport: asyncio.Transport, writing: Writing) -> None:
+        self._transport = transport
+        self._writing = writing
+        self._protocol = WSConnection(ConnectionType.SERVER)
+        self._messages: deque[bytes | str] = deque()
+        self._unread = 0
+        self._parts: list[bytes | str] = []
+        self._part_size = 0
+        self._arrived = asyncio.Event()
+        self._closed = False
+        self._pinger: asyncio.TimerHandle | None = None
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were sent and not yet taken."""
+        return self._writing.backlog
+
+    def accept(self, request: Request, subprotocol: str) -> bool:
+        """Answer the opening handshake; False when it is none."""
+        lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
+        try:
+            self._protocol.receive_data(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+            opening = [event for event in self._protocol.events() if isinstance(event, Opening)]
+        except ProtocolError:
+            opening = []
+        if not opening:
+            self._writing.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            return False
+        self._send(AcceptConnection(subprotocol=subprotocol or None))
+        self._ping_later()
+        return True
+
+    async def receive(self) -> bytes | str | None:
+        """The next message, or None at the end."""
+        while not self._messages:
+            if self._closed:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        message = self._messages.popleft()
+        self._unread -= len(message)
+        if self._unread <= _UNREAD_BYTES // 2 and not self._transport.is_closing():
+            self._transport.resume_reading()
+        return message
+
+    def send(self, message: bytes | str) -> None:
+        """Send a message."""
+        if not self._closed:
+            self._send(BytesMessage(data=message) if isinstance(message, bytes) else TextMessage(data=message))
+
+    async def drained(self) -> None:
+        """Wait until the other end has taken most of it."""
+        await self._writing.drained()
+
+    def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close with a code; twice is once."""
+        if not self._closed:
+            self._send(CloseConnection(code=code, reason=reason or None))
+            self._end()
+
+    # --- what the connection tells ----------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of frames."""
+        if self._closed:
+            return
+        try:
+            self._protocol.receive_data(data)
+            for event in self._protocol.events():
+                self._take(event)
+        except ProtocolError as error:
+            self.close(1002, str(error)[:100])
+
+    def eof_received(self) -> None:
+        """The other end will send no more."""
+        self._end()
+
+    def connection_lost(self) -> None:
+        """The connection is gone."""
+        self._end()
+
+    def _take(self, event: object) -> None:
+        if isinstance(event, TextMessage | BytesMessage):
+            self._take_part(event)
+        elif isinstance(event, Ping):
+            self._send(event.response())
+        elif isinstance(event, CloseConnection):
+            self._send(event.response())
+            self._end()
+
+    def _take_part(self, event: TextMessage | BytesMessage) -> None:
+        data = bytes(event.data) if isinstance(event, BytesMessage) else str(event.data)
+        self._part_size += len(data)
+        if self._part_size > LARGEST_MESSAGE:
+            self.close(1009, "message too large")
+            return
+        self._parts.append(data)
+        if not event.message_finished:
+            return
+        whole = (
+            "".join(map(str, self._parts)) if isinstance(data, str) else b"".join(each for each in self._parts if isinstance(each, bytes))
+        )
+        self._parts, self._part_size = [], 0
+        self._messages.append(whole)
+        self._unread += len(whole)
+        if self._unread > _UNREAD_BYTES:
+            self._transport.pause_reading()
+        self._arrived.set()
+
+    def _send(self, event: object) -> None:
+        try:
+            self._writing.write(self._protocol.send(event))  # type: ignore[arg-type]  # a closed union of wsproto's
+        except ProtocolError:
+            self._end()
+
+    def _ping_later(self) -> None:
+        self._pinger = asyncio.get_running_loop().call_later(PING_SECONDS, self._ping)
+
+    def _ping(self) -> None:
+        if not self._closed:
+            self._send(Ping(payload=b"keep alive"))
+            self._ping_later()
+
+    def _end(self) -> None:
+        self._closed = True
+        self._arrived.set()
+        if self._pinger is not None:
+            self._pinger.cancel()

@@ -1,0 +1,128 @@
+"""Writing answers: heads, bodies, chunks, and knowing how much the other end has not taken yet."""
+
+import asyncio
+from http import HTTPStatus
+
+from paddock.apiserver.edge.http import Response, Stream
+
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_LAST_CHUNK = b"0\r\n\r\n"
+
+
+def head_of(answer: Response | Stream, length: int | None, *, keep: bool) -> bytes:
+    """Status line and headers; without a length the body is chunked."""
+    parts = [_STATUS_LINES.get(answer.status) or f"HTTP/1.1 {answer.status} Status\r\n".encode()]
+    parts.extend(f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in answer.headers)
+    if length is None:
+        parts.append(b"transfer-encoding: chunked\r\n")
+    elif answer.status not in (204, 304):
+        parts.append(b"content-length: %d\r\n" % length)
+    if not keep:
+        parts.append(b"connection: close\r\n")
+    parts.append(b"\r\n")
+    return b"".join(parts)
+
+
+class Writing:
+    """The outgoing half of a connection."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._room = asyncio.Event()
+        self._room.set()
+        self._gone = asyncio.Event()
+
+    # --- what the connection tells ----------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """The transport holds enough."""
+        self._room.clear()
+
+    def resume(self) -> None:
+        """The transport has room again."""
+        self._room.set()
+
+    def lose(self) -> None:
+        """The connection is gone."""
+        self._gone.set()
+        self._room.set()
+
+    def stop(self) -> None:
+        """Streams end as soon as they can."""
+        self._gone.set()
+
+    # --- answers ----------------------------------------------------------------------------------------------------------
+
+    async def respond(self, response: Response, *, keep: bool, with_body: bool) -> None:
+        """Write a complete answer."""
+        head = head_of(response, len(response.body), keep=keep)
+        if not with_body or not response.body:
+            self._transport.write(head)
+        elif len(response.body) < 64 * 1024:
+            self._transport.write(head + response.body)
+        else:
+            # A large body is not copied to save one write.
+            self._transport.write(head)
+            self._transport.write(response.body)
+            await self._room.wait()
+
+    async def stream(self, answer: Stream, *, keep: bool) -> None:
+        """Write the head at once, then whatever the stream writes."""
+        self._transport.write(head_of(answer, None, keep=keep))
+        run = asyncio.ensure_future(answer.run(Chunks(self)))
+        try:
+            await run
+        finally:
+            run.cancel()
+        if not self._transport.is_closing():
+            self._transport.write(_LAST_CHUNK)
+
+    # --- for streams and sockets ------------------------------------------------------------------------------------------
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that are written and not yet taken."""
+        return self._transport.get_write_buffer_size()
+
+    @property
+    def closed(self) -> bool:
+        """Whether writing has an end."""
+        return self._gone.is_set() or self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def drained(self) -> None:
+        """Wait until the transport has room, or is gone."""
+        await self._room.wait()
+
+    async def gone(self) -> None:
+        """Wait for the end."""
+        await self._gone.wait()
+
+
+class Chunks:
+    """A `Sink` that frames what is written as chunks."""
+
+    def __init__(self, writing: Writing) -> None:
+        self._writing = writing
+
+    @property
+    def backlog(self) -> int:
+        return self._writing.backlog
+
+    @property
+    def closed(self) -> bool:
+        return self._writing.closed
+
+    def write(self, data: bytes) -> None:
+        if data:
+            self._writing.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    async def drained(self) -> None:
+        await self._writing.drained()
+
+    async def gone(self) -> None:
+        await self._writing.gone()

@@ -1,0 +1,69 @@
+"""What a DELETE makes of an object (docs/spec/kube-api.md section 5.1). Pure."""
+
+import copy
+from typing import Protocol
+
+from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.resources.resource import Resource
+from paddock.meta import failure
+from paddock.schema import finding
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+PROPAGATIONS = ("Orphan", "Background", "Foreground")
+_ABOUT = failure.About(group="meta.k8s.io", kind="DeleteOptions")
+
+
+class Asked(Protocol):
+    """The part of the options that matters here."""
+
+    @property
+    def propagation(self) -> str: ...
+    @property
+    def uid(self) -> str | None: ...
+    @property
+    def revision(self) -> str | None: ...
+
+
+def check_preconditions(resource: Resource, old: Data, asked: Asked) -> None:
+    """Refuse when the object is not the one the client means."""
+    meta = old["metadata"]
+    about = resource.about(meta.get("name", ""))
+    if asked.propagation and asked.propagation not in PROPAGATIONS:
+        wrong = finding.unsupported(("propagationPolicy",), asked.propagation, PROPAGATIONS, "delete/propagation")
+        raise failure.invalid(_ABOUT, [wrong])
+    if asked.uid is not None and asked.uid != meta.get("uid"):
+        why = f"the UID in the precondition ({asked.uid}) does not match the UID in record ({meta.get('uid')})"
+        raise failure.conflict(about, f"{why}. The object might have been deleted and then recreated")
+    if asked.revision is not None and asked.revision != meta.get("resourceVersion"):
+        why = f"the ResourceVersion in the precondition ({asked.revision}) does not match the ResourceVersion in record"
+        raise failure.conflict(about, f"{why} ({meta.get('resourceVersion')}). The object might have been modified")
+
+
+def marked(resource: Resource, old: Data, asked: Asked, *, now: str) -> Data:
+    """The object as it is after the request, if anything still holds it: marked, with the finalizers of the policy."""
+    new = copy.deepcopy(old)
+    meta = new["metadata"]
+    finalizers = [each for each in meta.get("finalizers") or [] if each not in (ORPHAN, FOREGROUND)]
+    policy = asked.propagation or _standing_policy(meta.get("finalizers") or [])
+    if policy == "Orphan":
+        finalizers.append(ORPHAN)
+    elif policy == "Foreground":
+        finalizers.append(FOREGROUND)
+    if finalizers != (meta.get("finalizers") or []):
+        meta["finalizers"] = finalizers
+    if not finalizers:
+        meta.pop("finalizers", None)
+    held = finalizers or resource.strategy.holds_deletion(new)
+    if held and not meta.get("deletionTimestamp"):
+        meta["deletionTimestamp"] = now
+        meta["deletionGracePeriodSeconds"] = 0
+        if resource.strategy.counts_generation():
+            meta["generation"] = meta.get("generation", 0) + 1
+    return resource.strategy.mark_deleted(new)
+
+
+def _standing_policy(finalizers: list[str]) -> str:
+    """Without a wish the policy stays what an earlier deletion made it."""
+    if ORPHAN in finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in finalizers else "Background"

@@ -1,0 +1,110 @@
+"""Objects as bytes: how they are stored, and how each served version is made of that.
+
+An object is encoded once, `apiVersion` and `kind` first, so that another version of it (where the versions differ in name only)
+is another beginning of the same bytes.
+"""
+
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.apiserver.resources.resource import Resource
+
+Data = dict[str, Any]
+_FIRST = ("apiVersion", "kind", "metadata")
+
+
+def encode(data: Data) -> bytes:
+    """An object as JSON, its envelope first."""
+    ordered = {key: data[key] for key in _FIRST if key in data}
+    ordered.update(data)
+    return orjson.dumps(ordered)
+
+
+def decode(value: bytes) -> Data:
+    """Bytes that this server has encoded."""
+    data: Data = orjson.loads(value)
+    return data
+
+
+def stamp(data: Data, revision: int) -> bytes:
+    """Encode an object as the write of a revision."""
+    data["metadata"]["resourceVersion"] = str(revision)
+    return encode(data)
+
+
+def head(api_version: str, kind: str) -> bytes:
+    """How the bytes of an object of this version and kind begin."""
+    return b'{"apiVersion":' + orjson.dumps(api_version) + b',"kind":' + orjson.dumps(kind)
+
+
+class Encoder:
+    """Makes the bytes of one served version from the stored ones."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self._stored_head = head(resource.stored_version, resource.kind)
+        self._head = head(resource.api_version, resource.kind)
+        self._same = self._stored_head == self._head and resource.from_stored is None
+
+    def serve(self, value: bytes) -> bytes:
+        """The bytes a client of this version gets."""
+        if self._same:
+            return value
+        if self.resource.from_stored is None and value.startswith(self._stored_head):
+            return self._head + value[len(self._stored_head) :]
+        return encode(self.read(value))
+
+    def read(self, value: bytes) -> Data:
+        """The object in this version."""
+        data = decode(value)
+        if self.resource.from_stored is not None:
+            data = self.resource.from_stored(data)
+        data["apiVersion"] = self.resource.api_version
+        data["kind"] = self.resource.kind
+        return data
+
+    def store(self, data: Data) -> Data:
+        """An object of this version in the form that is stored. The object given may be changed."""
+        if self.resource.to_stored is not None:
+            data = self.resource.to_stored(data)
+        data["apiVersion"] = self.resource.stored_version
+        return data
+
+
+class OwnerRef(msgspec.Struct, frozen=True):
+    """An owner, as far as the collector needs it."""
+
+    uid: str = ""
+    kind: str = ""
+    name: str = ""
+    apiVersion: str = ""
+    controller: bool | None = None
+    blockOwnerDeletion: bool | None = None
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """The metadata that selectors and housekeeping look at, decoded without the rest of the object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+    ownerReferences: tuple[OwnerRef, ...] = ()
+    deletionTimestamp: str | None = None
+    creationTimestamp: str | None = None
+    generation: int = 0
+
+
+class _Wrapped(msgspec.Struct, frozen=True):
+    metadata: Envelope = Envelope()
+
+
+_envelopes = msgspec.json.Decoder(_Wrapped)
+
+
+def envelope(value: bytes) -> Envelope:
+    """The metadata of stored bytes."""
+    return _envelopes.decode(value).metadata

@@ -1,0 +1,262 @@
+"""Watches: cursors over the committed changes of a collection (docs/spec/kube-api.md section 3).
+
+Every commit becomes events once. An event is encoded once per shape (the version and form that clients asked for), however many
+watch it, and a watcher gets all it has missed in one write. Watchers are served in slices, so that the writer who caused the
+events is answered before the last of a thousand watchers.
+
+A watcher that does not read is not sent more than its connection holds; it keeps its place, and when that place is forgotten,
+or nothing moved for too long, its stream ends. The client then resumes from the last revision it saw, so nothing is lost.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+from paddock.apiserver.edge.http import Sink
+from paddock.apiserver.objects.encoding import Envelope, decode, envelope, stamp
+from paddock.apiserver.objects.reading import Fields, Query
+from paddock.store.contract import Change, Record, Store
+
+ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
+# What a connection may hold before its watcher has to wait.
+BACKLOG_BYTES = 256 * 1024
+SLICE = 50
+STALLED_SECONDS = 60.0
+BOOKMARK_SECONDS = 45.0
+
+
+class Shape(Protocol):
+    """How the objects of a watch are written."""
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for watchers whose frames are the same bytes."""
+
+    def frame(self, event: str, value: bytes) -> bytes:
+        """One line of the stream, from stored bytes."""
+
+    def bookmark(self, revision: int, *, initial: bool) -> bytes:
+        """A line that says only how far the stream is complete."""
+
+
+class Event:
+    """A change with everything that watchers ask of it, each worked out once."""
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self._frames: dict[Hashable, bytes] = {}
+        self._labels: tuple[dict[str, str], dict[str, str]] | None = None
+
+    def frame(self, shape: Shape, event: str, *, former: bool) -> bytes:
+        """The line for an event of this type; with `former`, of the object as it was before, at the revision of the change."""
+        place = (shape.identity, event, former)
+        made = self._frames.get(place)
+        if made is None:
+            made = self._frames[place] = shape.frame(event, self._former() if former else self.change.value)
+        return made
+
+    def labels(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The labels before and after."""
+        if self._labels is None:
+            previous = self.change.previous
+            before: Envelope = envelope(previous.value) if previous is not None else Envelope()
+            self._labels = (before.labels, envelope(self.change.value).labels)
+        return self._labels
+
+    def _former(self) -> bytes:
+        previous = self.change.previous
+        return self.change.value if previous is None else stamp(decode(previous.value), self.change.revision)
+
+
+class Watcher:
+    """One open watch. `cursor` is the revision up to which everything was sent."""
+
+    def __init__(self, collection: str, query: Query, shape: Shape, sink: Sink, *, cursor: int, bookmarks: bool) -> None:
+        self.collection = collection
+        self.query = query
+        self.shape = shape
+        self.sink = sink
+        self.cursor = cursor
+        self.bookmarks = bookmarks
+        self.last_bookmark = 0.0
+        self.waiting = False
+        self.ended = asyncio.Event()
+        self.failure: bytes = b""
+
+    def line(self, event: Event) -> bytes | None:
+        """What this watcher sees of an event, if anything."""
+        change, query = event.change, self.query
+        if query.namespace and change.key.namespace != query.namespace:
+            return None
+        if not query.labels.requirements and not query.fields.conditions:
+            kind = DELETED if change.deleted else ADDED if change.previous is None else MODIFIED
+            return event.frame(self.shape, kind, former=False)
+        before, after = self._selects(event)
+        if after:
+            return event.frame(self.shape, MODIFIED if before else ADDED, former=False)
+        if before:
+            return event.frame(self.shape, DELETED, former=not change.deleted)
+        return None
+
+    def _selects(self, event: Event) -> tuple[bool, bool]:
+        """Whether the object was selected before the change, and is after it."""
+        change = event.change
+        before, after = change.previous is not None, not change.deleted
+        if self.query.labels.requirements:
+            labels = event.labels()
+            before = before and self.query.labels.matches(labels[0])
+            after = after and self.query.labels.matches(labels[1])
+        if self.query.fields.conditions:
+            before = before and change.previous is not None and self.query.fields.matches(Fields(change.previous).value)
+            after = after and self.query.fields.matches(Fields(Record(change.key, change.revision, change.value)).value)
+        return before, after
+
+    def end(self, failure: bytes = b"") -> None:
+        """Close the stream, after a last line if one is given."""
+        if not self.ended.is_set():
+            self.failure = failure
+            self.ended.set()
+
+
+class Following:
+    """All watches, and the events they may still have to see."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._events: dict[str, list[Event]] = {}
+        self._watchers: dict[str, set[Watcher]] = {}
+        self._dirty: set[str] = set()
+        self._pump: asyncio.Task[None] | None = None
+        self._helpers: set[asyncio.Task[None]] = set()
+        for change in store.history(store.compacted):
+            self._events.setdefault(change.key.collection, []).append(Event(change))
+        store.follow(self._committed)
+
+    @property
+    def count(self) -> int:
+        """How many watches are open."""
+        return sum(len(watchers) for watchers in self._watchers.values())
+
+    def add(self, watcher: Watcher) -> None:
+        """Serve a watcher from its cursor on; raises `Compacted` when that is forgotten."""
+        self._store.history(watcher.cursor)
+        watcher.last_bookmark = self._clock()
+        self._watchers.setdefault(watcher.collection, set()).add(watcher)
+        self._wake(watcher.collection)
+
+    def remove(self, watcher: Watcher) -> None:
+        """Serve a watcher no longer."""
+        self._watchers.get(watcher.collection, set()).discard(watcher)
+
+    def end_collection(self, collection: str) -> None:
+        """Close all watches of a collection: what it is has changed."""
+        for watcher in self._watchers.get(collection, set()):
+            watcher.end()
+
+    def end_all(self) -> None:
+        """Close all watches: the server stops."""
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.end()
+
+    def trim(self) -> None:
+        """Forget the events that the store has forgotten."""
+        for collection, events in self._events.items():
+            if events and events[0].change.revision <= self._store.compacted:
+                del events[: bisect_right(events, self._store.compacted, key=_revision)]
+            for watcher in self._watchers.get(collection, set()):
+                if watcher.waiting and watcher.cursor < self._store.compacted:
+                    watcher.end()
+
+    def tell_time(self) -> None:
+        """Send bookmarks that are due; call this every few seconds."""
+        now = self._clock()
+        for collection, watchers in self._watchers.items():
+            for watcher in watchers:
+                if watcher.bookmarks and not watcher.waiting and now - watcher.last_bookmark >= BOOKMARK_SECONDS:
+                    self._deliver(watcher, self._events.get(collection, []))
+                    watcher.last_bookmark = now
+                    watcher.cursor = self._store.revision
+                    watcher.sink.write(watcher.shape.bookmark(self._store.revision, initial=False))
+
+    async def close(self) -> None:
+        """End all watches and stop serving."""
+        self.end_all()
+        self._dirty.clear()
+        for task in (self._pump, *self._helpers):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    def _committed(self, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            self._events.setdefault(change.key.collection, []).append(Event(change))
+            if self._watchers.get(change.key.collection):
+                self._wake(change.key.collection)
+
+    def _wake(self, collection: str) -> None:
+        self._dirty.add(collection)
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        try:
+            # The writer's own answer goes out first.
+            await asyncio.sleep(0)
+            while self._dirty:
+                collection = self._dirty.pop()
+                for count, watcher in enumerate(tuple(self._watchers.get(collection, ())), 1):
+                    if not watcher.waiting:
+                        self._deliver(watcher, self._events.get(collection, []))
+                    if count % SLICE == 0:
+                        await asyncio.sleep(0)
+        finally:
+            self._pump = None
+            if self._dirty:
+                self._wake(next(iter(self._dirty)))
+
+    def _deliver(self, watcher: Watcher, events: list[Event]) -> None:
+        if watcher.sink.closed or watcher.ended.is_set():
+            return
+        if not events or events[-1].change.revision <= watcher.cursor:
+            return
+        start = bisect_right(events, watcher.cursor, key=_revision)
+        lines, size = [], watcher.sink.backlog
+        for event in events[start:]:
+            if size > BACKLOG_BYTES:
+                self._wait_for(watcher)
+                break
+            line = watcher.line(event)
+            if line is not None:
+                lines.append(line)
+                size += len(line)
+            watcher.cursor = event.change.revision
+        if lines:
+            watcher.sink.write(b"".join(lines))
+
+    def _wait_for(self, watcher: Watcher) -> None:
+        watcher.waiting = True
+        task = asyncio.create_task(self._until_drained(watcher))
+        self._helpers.add(task)
+        task.add_done_callback(self._helpers.discard)
+
+    async def _until_drained(self, watcher: Watcher) -> None:
+        try:
+            async with asyncio.timeout(STALLED_SECONDS):
+                await watcher.sink.drained()
+        except TimeoutError:
+            watcher.end()
+        else:
+            watcher.waiting = False
+            self._wake(watcher.collection)
+
+
+def _revision(event: Event) -> int:
+    return event.change.revision
+
+
+def line(event: str, value: bytes) -> bytes:
+    """One line of a stream."""
+    return b'{"type":"' + event.encode() + b'","object":' + value + b"}\n"

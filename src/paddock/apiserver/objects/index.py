@@ -1,0 +1,121 @@
+"""What is known of every committed object besides its bytes: labels, owners, identity. Follows the store.
+
+The index answers label selectors without looking at objects, and tells housekeeping who depends on whom.
+"""
+
+from collections.abc import Iterable
+
+from paddock.apiserver.objects.encoding import Envelope, envelope
+from paddock.meta.matching import LabelQuery
+from paddock.store.contract import Change, Key, Store
+
+
+class _Collection:
+    """The envelopes of one collection and who has which label."""
+
+    def __init__(self) -> None:
+        self.envelopes: dict[Key, Envelope] = {}
+        self.labelled: dict[tuple[str, str], set[Key]] = {}
+
+    def put(self, key: Key, found: Envelope) -> None:
+        before = self.envelopes.get(key)
+        if before is None or before.labels != found.labels:
+            self._unlabel(key, before)
+            for label in found.labels.items():
+                self.labelled.setdefault(label, set()).add(key)
+        self.envelopes[key] = found
+
+    def remove(self, key: Key) -> None:
+        self._unlabel(key, self.envelopes.pop(key, None))
+
+    def _unlabel(self, key: Key, before: Envelope | None) -> None:
+        for label in before.labels.items() if before is not None else ():
+            holders = self.labelled[label]
+            holders.discard(key)
+            if not holders:
+                del self.labelled[label]
+
+
+class Index:
+    """Labels, owners and identity of all committed objects."""
+
+    def __init__(self, store: Store) -> None:
+        self._collections: dict[str, _Collection] = {}
+        self._dependents: dict[str, set[Key]] = {}
+        self._by_uid: dict[str, Key] = {}
+        for name in store.collections():
+            for record in store.scan(name):
+                self._put(record.key, record.value)
+        store.follow(self._changed)
+
+    def envelope(self, key: Key) -> Envelope | None:
+        """The metadata of a committed object."""
+        found = self._collections.get(key.collection)
+        return None if found is None else found.envelopes.get(key)
+
+    def dependents(self, uid: str) -> tuple[Key, ...]:
+        """The objects that name an owner of this UID, in order."""
+        return tuple(sorted(self._dependents.get(uid, ())))
+
+    def owners(self) -> tuple[str, ...]:
+        """The UIDs that some object names as its owner."""
+        return tuple(self._dependents)
+
+    def by_uid(self, uid: str) -> Key | None:
+        """Where the object of a UID is."""
+        return self._by_uid.get(uid)
+
+    def count(self, collection: str) -> int:
+        """How many objects a collection has."""
+        found = self._collections.get(collection)
+        return 0 if found is None else len(found.envelopes)
+
+    def candidates(self, collection: str, query: LabelQuery) -> Iterable[Key] | None:
+        """The keys that fulfil the selector, in order; None when the index is no help and every object must be looked at."""
+        found = self._collections.get(collection)
+        if found is None:
+            return ()
+        best: set[Key] | None = None
+        for key, values in query.equalities:
+            holders = set().union(*(found.labelled.get((key, value), ()) for value in values))
+            best = holders if best is None else best & holders
+        if best is None:
+            return None
+        return sorted(key for key in best if query.matches(found.envelopes[key].labels))
+
+    def _changed(self, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            if change.deleted:
+                self._remove(change.key)
+            else:
+                self._put(change.key, change.value)
+
+    def _put(self, key: Key, value: bytes) -> None:
+        collection = self._collections.setdefault(key.collection, _Collection())
+        found = envelope(value)
+        before = collection.envelopes.get(key)
+        collection.put(key, found)
+        if before is None or before.uid != found.uid:
+            if before is not None:
+                self._by_uid.pop(before.uid, None)
+            self._by_uid[found.uid] = key
+        if before is None or before.ownerReferences != found.ownerReferences:
+            self._disown(key, before)
+            for owner in found.ownerReferences:
+                self._dependents.setdefault(owner.uid, set()).add(key)
+
+    def _remove(self, key: Key) -> None:
+        collection = self._collections[key.collection]
+        before = collection.envelopes.get(key)
+        collection.remove(key)
+        if before is not None:
+            self._by_uid.pop(before.uid, None)
+        self._disown(key, before)
+
+    def _disown(self, key: Key, before: Envelope | None) -> None:
+        for owner in before.ownerReferences if before is not None else ():
+            dependents = self._dependents.get(owner.uid)
+            if dependents is not None:
+                dependents.discard(key)
+                if not dependents:
+                    del self._dependents[owner.uid]

@@ -1,0 +1,202 @@
+"""The rules of metadata that hold for every object (docs/spec/kube-api.md section 2.3)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.resources.resource import Resource
+from paddock.base import names
+from paddock.meta import failure
+from paddock.schema import finding
+from paddock.schema.finding import Finding, Path
+
+RULE = "object/metadata"
+_ANNOTATION_BYTES = 256 * 1024
+# Names of generated objects: no vowels, so that no words appear, and no characters that look alike.
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_GENERATED_PREFIX = 58
+_UNDOTTED_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+_MAPS = ("labels", "annotations")
+_SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields")
+_KEPT_ON_UPDATE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName")
+_TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink", "creationTimestamp", "deletionTimestamp")
+_KNOWN = frozenset((*_TEXTS, *_MAPS, "ownerReferences", "finalizers", "managedFields", "generation", "deletionGracePeriodSeconds"))
+
+
+def coerce(data: Data) -> list[Finding]:
+    """Make `metadata` what every object's is, in place; returns the findings of unknown members. Wrong types are a bad request."""
+    metadata = data.setdefault("metadata", {})
+    if metadata is None:
+        metadata = data["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise _mismatch("metadata", "an object")
+    unknown = [
+        Finding(path=("metadata", key), message=f'unknown field "metadata.{key}"', rule=RULE) for key in metadata if key not in _KNOWN
+    ]
+    for key in list(metadata):
+        value = metadata[key]
+        if key not in _KNOWN or value is None:
+            del metadata[key]
+        elif key in _TEXTS and not isinstance(value, str):
+            raise _mismatch(f"metadata.{key}", "a string")
+        elif key in _MAPS and not _is_text_map(value):
+            raise _mismatch(f"metadata.{key}", "a map of strings")
+        elif key in ("finalizers",) and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            raise _mismatch(f"metadata.{key}", "a list of strings")
+        elif key in ("ownerReferences", "managedFields") and not (
+            isinstance(value, list) and all(isinstance(each, dict) for each in value)
+        ):
+            raise _mismatch(f"metadata.{key}", "a list of objects")
+        elif value in ({}, [], "") and key != "managedFields":
+            del metadata[key]
+    return unknown
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+def _mismatch(field: str, wanted: str) -> failure.Failure:
+    return failure.bad_request(f"json: cannot unmarshal into Go struct field ObjectMeta.{field}: must be {wanted}")
+
+
+def prepare_create(resource: Resource, data: Data, namespace: str, *, uid: str, now: str, suffix: str) -> None:
+    """Set what the server sets, in place. `suffix` completes a generateName; see `generated_suffix`."""
+    metadata = data["metadata"]
+    if metadata.get("resourceVersion"):
+        raise failure.bad_request("resourceVersion should not be set on objects to be created")
+    metadata.pop("resourceVersion", None)
+    _place(resource, metadata, namespace)
+    for key in _SERVER_SET:
+        metadata.pop(key, None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][:_GENERATED_PREFIX] + suffix
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = now
+    if resource.strategy.counts_generation():
+        metadata["generation"] = 1
+
+
+def generated_suffix(random: bytes) -> str:
+    """Five characters made of five random bytes."""
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in random[:5])
+
+
+def _place(resource: Resource, metadata: Data, namespace: str) -> None:
+    """The namespace is the URL's."""
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    if metadata.get("namespace") not in (None, namespace):
+        raise failure.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    metadata["namespace"] = namespace
+
+
+def prepare_update(resource: Resource, new: Data, old: Data, namespace: str, name: str) -> None:
+    """Keep what a client cannot change, in place; check what it believes about the object."""
+    metadata, before = new["metadata"], old["metadata"]
+    _place(resource, metadata, namespace)
+    if metadata.setdefault("name", name) != name:
+        raise failure.bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    about = resource.about(name)
+    if metadata.get("uid") not in (None, before.get("uid")):
+        why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {before.get('uid')}"
+        raise failure.conflict(about, why)
+    revision = metadata.get("resourceVersion")
+    if revision in (None, "", "0"):
+        if not resource.unconditional_update and revision != before.get("resourceVersion"):
+            path = ("metadata", "resourceVersion")
+            raise failure.invalid(resource.about_kind(name), [finding.invalid(path, 0, "must be specified for an update", RULE)])
+    elif revision != before.get("resourceVersion"):
+        raise failure.modified(about)
+    for key in _KEPT_ON_UPDATE:
+        if key in before:
+            metadata[key] = before[key]
+        else:
+            metadata.pop(key, None)
+    metadata.pop("selfLink", None)
+    # The object compares equal to the stored one when nothing else is new.
+    metadata["resourceVersion"] = before.get("resourceVersion", "")
+
+
+def check(resource: Resource, new: Data, old: Data | None) -> Iterator[Finding]:
+    """Everything wrong with the metadata of an object."""
+    metadata = new["metadata"]
+    yield from _check_name(resource, metadata)
+    for key, value in (metadata.get("labels") or {}).items():
+        if not names.is_qualified(key):
+            yield finding.invalid(("metadata", "labels"), key, "name part must consist of alphanumeric characters, '-', '_' or '.'", RULE)
+        if not names.is_label_value(value):
+            yield finding.invalid(
+                ("metadata", "labels"), value, "a valid label must be an empty string or consist of alphanumeric characters", RULE
+            )
+    annotations = metadata.get("annotations") or {}
+    for key in annotations:
+        if not names.is_qualified(key.lower()):
+            yield finding.invalid(
+                ("metadata", "annotations"), key, "name part must consist of alphanumeric characters, '-', '_' or '.'", RULE
+            )
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
+        yield finding.too_long(("metadata", "annotations"), _ANNOTATION_BYTES, RULE, "bytes")
+    yield from _check_owners(metadata)
+    yield from _check_finalizers(resource, metadata, old)
+
+
+def _check_name(resource: Resource, metadata: Data) -> Iterator[Finding]:
+    name = metadata.get("name", "")
+    if not name:
+        yield finding.required(("metadata", "name"), RULE, "name or generateName is required")
+        return
+    wrong = resource.strategy.wrong_name(name)
+    if wrong:
+        yield finding.invalid(("metadata", "name"), name, wrong, RULE)
+
+
+def _check_owners(metadata: Data) -> Iterator[Finding]:
+    controllers = 0
+    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
+        path: Path = ("metadata", "ownerReferences", index)
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not isinstance(owner.get(key), str) or not owner[key]:
+                yield finding.invalid((*path, key), owner.get(key, ""), f"{key} must not be empty", RULE)
+        if owner.get("kind") == "Event":
+            yield finding.invalid(path, owner.get("kind"), "is disallowed from being an owner", RULE)
+        controllers += owner.get("controller") is True
+    if controllers > 1:
+        text = "Only one reference can have Controller set to true"
+        yield finding.invalid(("metadata", "ownerReferences"), controllers, text, RULE)
+
+
+def _check_finalizers(resource: Resource, metadata: Data, old: Data | None) -> Iterator[Finding]:
+    finalizers = metadata.get("finalizers") or []
+    for index, each in enumerate(finalizers):
+        path: Path = ("metadata", "finalizers", index)
+        if not names.is_qualified(each):
+            yield finding.invalid(path, each, "name part must consist of alphanumeric characters, '-', '_' or '.'", RULE)
+        elif "/" not in each and each not in _UNDOTTED_FINALIZERS:
+            if resource.strategic:
+                yield finding.invalid(path, each, "name is neither a standard finalizer name nor is it fully qualified", RULE)
+            else:
+                text = f'{finding.format_path(path)}: "{each}": prefer a domain-qualified finalizer name including a path (/)'
+                yield finding.warning(path, f"{text} to avoid accidental conflicts with other finalizer writers", RULE)
+    if old is not None and old["metadata"].get("deletionTimestamp"):
+        added = [each for each in finalizers if each not in (old["metadata"].get("finalizers") or [])]
+        if added:
+            shown = ", ".join(f'"{each}"' for each in added)
+            text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+            yield finding.forbidden(("metadata", "finalizers"), text, RULE)
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        yield finding.invalid(("metadata", "finalizers"), finalizers, "orphan and foregroundDeletion cannot both be set", RULE)
+
+
+def drop_repeated_owners(data: Data) -> Iterator[str]:
+    """Owner references with one UID are one; the client is told."""
+    owners = data["metadata"].get("ownerReferences") or []
+    kept: dict[Any, Data] = {}
+    for index, owner in enumerate(owners):
+        if owner in kept.values():
+            yield f".metadata.ownerReferences contains duplicate entries, kept once; duplicate UID(s): {owner.get('uid')}"
+            continue
+        kept[index] = owner
+    if len(kept) != len(owners):
+        data["metadata"]["ownerReferences"] = list(kept.values())

@@ -1,0 +1,211 @@
+"""Reading objects: one by name, lists by selector, pages of a list, the state of an earlier revision (docs/spec/kube-api.md 2.9)."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from paddock.apiserver.objects.encoding import Data, decode, envelope
+from paddock.apiserver.objects.index import Index
+from paddock.apiserver.resources.resource import Resource
+from paddock.base.errors import PaddockError
+from paddock.meta import failure, fieldpath
+from paddock.meta.matching import FieldQuery, LabelQuery
+from paddock.schema import finding
+from paddock.store.contract import Compacted, Key, Record, Store
+
+Match = Literal["", "NotOlderThan", "Exact"]
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list asks for."""
+
+    namespace: str = ""
+    labels: LabelQuery = LabelQuery()
+    fields: FieldQuery = FieldQuery()
+    limit: int = 0
+    token: str = ""
+    revision: str = ""
+    match: str = ""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A list, or a part of one. `token` continues it; `remaining` is known only without selectors."""
+
+    records: tuple[Record, ...]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+
+
+class FutureRevision(PaddockError):
+    """A revision was asked for that does not exist yet; whoever can wait may wait for it."""
+
+    def __init__(self, asked: int, current: int) -> None:
+        super().__init__(f"revision {asked} does not exist yet", why=f"the newest is {current}")
+        self.asked = asked
+        self.current = current
+
+
+class Reader:
+    """Reads the committed objects."""
+
+    def __init__(self, store: Store, index: Index) -> None:
+        self.store = store
+        self.index = index
+
+    def key(self, resource: Resource, namespace: str, name: str) -> Key:
+        """Where an object is stored."""
+        return Key(resource.collection, namespace if resource.namespaced else "", name)
+
+    def get(self, resource: Resource, namespace: str, name: str, revision: str = "") -> Record:
+        """The committed object; raises a `Failure` when it is absent."""
+        self._not_before(revision, self.store.revision)
+        record = self.store.get(self.key(resource, namespace, name))
+        if record is None:
+            raise failure.not_found(resource.about(name))
+        return record
+
+    def list(self, resource: Resource, query: Query) -> Page:
+        """A list or a page of one; raises `Failure`, or `FutureRevision`."""
+        if query.token:
+            return self._continue(resource, query)
+        revision = self._list_revision(query)
+        if revision is None:
+            return self._page(resource, query, self._latest(resource, query), self.store.revision)
+        try:
+            records = self._narrow(query, self.store.snapshot(resource.collection, revision))
+        except Compacted:
+            raise failure.expired(f"The resourceVersion for the provided list is too old: {revision} ({self.store.compacted})") from None
+        return self._page(resource, query, records, revision)
+
+    def _list_revision(self, query: Query) -> int | None:
+        """The exact revision that is asked for, or None for the newest state."""
+        if query.match and query.revision == "":
+            raise _bad_match("resourceVersionMatch is forbidden unless resourceVersion is provided")
+        if query.match not in ("", "Exact", "NotOlderThan"):
+            known = ("Exact", "NotOlderThan")
+            raise failure.invalid(_OPTIONS, [finding.unsupported(("resourceVersionMatch",), query.match, known, "list/match")])
+        if query.match == "Exact" and query.revision == "0":
+            raise _bad_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+        self._not_before(query.revision, self.store.revision)
+        exact = query.match == "Exact" or (query.match == "" and query.limit and query.revision not in ("", "0"))
+        return int(query.revision) if exact else None
+
+    def _not_before(self, revision: str, current: int) -> None:
+        if revision in ("", "0"):
+            return
+        if not revision.isdecimal():
+            raise failure.bad_request(f'resourceVersion: Invalid value: "{revision}": must be a whole number')
+        if int(revision) > current:
+            raise FutureRevision(int(revision), current)
+
+    def _latest(self, resource: Resource, query: Query) -> Iterable[Record]:
+        name = query.fields.exact("metadata.name")
+        if name is not None and (query.namespace or not resource.namespaced):
+            record = self.store.get(self.key(resource, query.namespace, name))
+            return self._narrow(query, () if record is None else (record,))
+        keys = self.index.candidates(resource.collection, query.labels) if query.labels.requirements else None
+        if keys is None:
+            return self._narrow(query, self.store.scan(resource.collection))
+        found = (self.store.get(key) for key in keys)
+        return self._narrow(query, (record for record in found if record is not None))
+
+    def _narrow(self, query: Query, records: Iterable[Record]) -> Iterator[Record]:
+        """The records that the query asks for."""
+        if not query.namespace and not query.labels.requirements and not query.fields.conditions:
+            yield from records
+            return
+        for record in records:
+            if query.namespace and record.key.namespace != query.namespace:
+                continue
+            if query.labels.requirements and not query.labels.matches(envelope(record.value).labels):
+                continue
+            if query.fields.conditions and not query.fields.matches(Fields(record).value):
+                continue
+            yield record
+
+    def _page(self, resource: Resource, query: Query, records: Iterable[Record], revision: int, after: Key | None = None) -> Page:
+        rest = iter(records) if after is None else (record for record in records if record.key > after)
+        if not query.limit:
+            return Page(tuple(rest), revision)
+        page = [record for _, record in zip(range(query.limit), rest, strict=False)]
+        following = sum(1 for _ in rest)
+        if not following:
+            return Page(tuple(page), revision)
+        selecting = query.labels.requirements or query.fields.conditions
+        return Page(tuple(page), revision, _token(revision, page[-1].key), None if selecting else following)
+
+    def _continue(self, resource: Resource, query: Query) -> Page:
+        if query.match:
+            raise _bad_match("resourceVersionMatch is forbidden when continue is provided")
+        if query.revision not in ("", "0"):
+            raise failure.bad_request("specifying resource version is not allowed when using continue")
+        revision, after = _read_token(query.token, resource.collection)
+        if revision < 0:
+            return self._page(resource, query, self._latest(resource, query), self.store.revision, after)
+        try:
+            records = self._at(resource, query, revision)
+        except Compacted:
+            raise self._too_old(after) from None
+        return self._page(resource, query, records, revision, after)
+
+    def _at(self, resource: Resource, query: Query, revision: int) -> Iterable[Record]:
+        """The collection at a revision; the newest state is as good when nothing in it has changed since."""
+        if not any(change.key.collection == resource.collection for change in self.store.history(revision)):
+            return self._latest(resource, query)
+        return self._narrow(query, self.store.snapshot(resource.collection, revision))
+
+    def _too_old(self, after: Key) -> failure.Failure:
+        said = failure.expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
+            "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+            "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
+            "time the first chunk was returned and now may show up in the list."
+        )
+        said.continue_token = _token(-1, after)
+        return said
+
+
+_OPTIONS = failure.About(group="meta.k8s.io", kind="ListOptions")
+
+
+def _bad_match(why: str) -> failure.Failure:
+    return failure.invalid(_OPTIONS, [finding.forbidden(("resourceVersionMatch",), why, "list/match")])
+
+
+def _token(revision: int, after: Key) -> str:
+    said = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{after.namespace}/{after.name}"})
+    return base64.urlsafe_b64encode(said).decode().rstrip("=")
+
+
+def _read_token(token: str, collection: str) -> tuple[int, Key]:
+    try:
+        said: Any = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, slash, name = said["start"].partition("/")
+        revision = int(said["rv"])
+    except (binascii.Error, ValueError, msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        raise failure.bad_request(f"continue key is not valid: {error}") from None
+    if not slash:
+        raise failure.bad_request("continue key is not valid: it names no place")
+    return revision, Key(collection, namespace, name)
+
+
+class Fields:
+    """The fields of one object that field selectors ask for, decoded when first needed."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._data: Data | None = None
+
+    def value(self, path: str) -> str:
+        """A field as text; the empty text when it is absent."""
+        if path == "metadata.name":
+            return self._record.key.name
+        if path == "metadata.namespace":
+            return self._record.key.namespace
+        if self._data is None:
+            self._data = decode(self._record.value)
+        return fieldpath.text_at(self._data, path)

@@ -1,0 +1,74 @@
+"""All served resources. Changes while the server runs, when users' CRDs come and go; every change makes a new `edition`."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from paddock.apiserver.resources.resource import Resource
+
+_KUBE_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?\Z")
+
+
+def version_order(version: str) -> tuple[int, int, int, str]:
+    """Sorts versions by preference: v2, v1, v1beta2, v1alpha1, then other names by the alphabet."""
+    match = _KUBE_VERSION.match(version)
+    if match is None:
+        return (3, 0, 0, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0), "")
+
+
+class Registry:
+    """The resources by group, version and plural."""
+
+    def __init__(self) -> None:
+        self._resources: dict[tuple[str, str, str], Resource] = {}
+        self._watchers: list[Callable[[], None]] = []
+        self.edition = 0
+
+    def add(self, *resources: Resource) -> None:
+        """Serve resources, in the place of those of the same group, version and plural."""
+        for resource in resources:
+            self._resources[resource.group, resource.version, resource.plural] = resource
+        self._changed()
+
+    def remove(self, *resources: Resource) -> None:
+        """Serve these no longer."""
+        for resource in resources:
+            self._resources.pop((resource.group, resource.version, resource.plural), None)
+        self._changed()
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call this after every change."""
+        self._watchers.append(callback)
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource served there."""
+        return self._resources.get((group, version, plural))
+
+    def find_kind(self, group: str, kind: str, version: str = "") -> Resource | None:
+        """A resource of this kind, in the version asked for or the preferred one."""
+        found = [each for each in self if each.group == group and each.kind == kind and version in ("", each.version)]
+        return min(found, key=lambda each: version_order(each.version), default=None)
+
+    def of_collection(self, collection: str) -> tuple[Resource, ...]:
+        """All versions that serve the objects of a collection."""
+        return tuple(each for each in self if each.collection == collection)
+
+    def groups(self) -> dict[str, list[str]]:
+        """Group -> its versions, the preferred one first; groups by the alphabet, the core group first."""
+        found: dict[str, set[str]] = {}
+        for group, version, _ in self._resources:
+            found.setdefault(group, set()).add(version)
+        return {group: sorted(found[group], key=version_order) for group in sorted(found)}
+
+    def of_version(self, group: str, version: str) -> list[Resource]:
+        """The resources of a group version, by plural."""
+        return sorted((each for each in self if (each.group, each.version) == (group, version)), key=lambda each: each.plural)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(tuple(self._resources.values()))
+
+    def _changed(self) -> None:
+        self.edition += 1
+        for callback in self._watchers:
+            callback()

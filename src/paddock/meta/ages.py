@@ -1,0 +1,60 @@
+"""Times as Kubernetes writes them, and how old something is as `kubectl get` shows it."""
+
+from datetime import UTC, datetime
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
+
+
+def timestamp(seconds: float) -> str:
+    """RFC 3339 in UTC, whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(seconds: float) -> str:
+    """RFC 3339 in UTC with exactly six fractional digits."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_of(text: str) -> float | None:
+    """The time of an RFC 3339 text, or None."""
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+
+
+def age(since: str, now: float) -> str:
+    """How long ago a time was, in the two largest units that matter."""
+    start = seconds_of(since)
+    if start is None:
+        return "<invalid>"
+    seconds = int(now - start)
+    if seconds < -1:
+        return "<invalid>"
+    return "0s" if seconds < 0 else _duration(seconds)
+
+
+def _duration(seconds: int) -> str:
+    if seconds < 2 * _MINUTE:
+        return f"{seconds}s"
+    if seconds < 10 * _MINUTE:
+        return _two(seconds, _MINUTE, "m", 1, "s")
+    if seconds < 3 * _HOUR:
+        return f"{seconds // _MINUTE}m"
+    if seconds < 8 * _HOUR:
+        return _two(seconds, _HOUR, "h", _MINUTE, "m")
+    if seconds < 2 * _DAY:
+        return f"{seconds // _HOUR}h"
+    if seconds < 8 * _DAY:
+        return _two(seconds, _DAY, "d", _HOUR, "h")
+    if seconds < 2 * _YEAR:
+        return f"{seconds // _DAY}d"
+    if seconds < 8 * _YEAR:
+        return _two(seconds, _YEAR, "y", _DAY, "d")
+    return f"{seconds // _YEAR}y"
+
+
+def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+    rest = seconds % large // small
+    return f"{seconds // large}{large_unit}{rest}{small_unit}" if rest else f"{seconds // large}{large_unit}"
