@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from paddock.cli import main
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -61,6 +63,12 @@ def test_the_make_commands_exist(name: str) -> None:
     named = commands_in((ROOT / name).read_text(encoding="utf-8"))
     assert named, f"{name} names no make command"
     assert named - targets == set()
+
+
+def test_the_readmes_paddock_commands_exist() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    named = {match[1] for line in lines for match in re.finditer(r"^\$ paddock (\w+)", line)}
+    assert named == set(main.COMMANDS)
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
