@@ -41,6 +41,8 @@ _DECLARED_IN: dict[tuple[str, str], str] = {
     ("kubevirt.io", "VirtualMachineInstanceMigration"): "kubevirt.migration",
     ("kubevirt.io", "VirtualMachineInstancePreset"): "kubevirt.preset",
     ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): "kubevirt.replicaset",
+    ("kubevirt.io", "VirtualMachinePool"): "kubermatic.pool",
+    ("pool.kubevirt.io", "VirtualMachinePool"): "kubevirt.pool",
     ("snapshot.kubevirt.io", "VirtualMachineSnapshot"): "kubevirt.snapshot",
     ("snapshot.kubevirt.io", "VirtualMachineSnapshotContent"): "kubevirt.snapshot",
     ("snapshot.kubevirt.io", "VirtualMachineRestore"): "kubevirt.restore",

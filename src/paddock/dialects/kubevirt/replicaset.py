@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from paddock.dialects.kubevirt.instance import GROUP, VERSIONS, VirtualMachineInstanceTemplate
+from paddock.dialects.kubevirt.rules import instance
+from paddock.dialects.kubevirt.rules.place import Place, rules_of
 from paddock.meta import selectors
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
@@ -53,6 +55,19 @@ def selector_matches_template(replicas: VirtualMachineInstanceReplicaSet, settin
         )
 
 
+def _place(replicas: VirtualMachineInstanceReplicaSet, settings: Settings) -> Place:
+    template = replicas.spec.template
+    metadata = template.metadata
+    return Place(
+        spec=template.spec,
+        path=("spec", "template", "spec"),
+        metadata=("spec", "template", "metadata"),
+        labels=(metadata.labels if metadata is not None else None) or {},
+        annotations=(metadata.annotations if metadata is not None else None) or {},
+        settings=settings,
+    )
+
+
 @transition("kubevirt/replica-set-change", Cel("spec.selector", "self == oldSelf", "field is immutable"))
 def selector_stays(old: VirtualMachineInstanceReplicaSet, new: VirtualMachineInstanceReplicaSet, settings: Settings) -> Iterator[Finding]:
     """The selector does not change."""
@@ -79,7 +94,7 @@ KINDS = (
             AGE,
         ),
         scale=Scale(),
-        rules=(selector_matches_template,),
+        rules=(selector_matches_template, *rules_of(instance.CHECKS, _place, "spec.template.spec")),
         transitions=(selector_stays,),
     ),
 )

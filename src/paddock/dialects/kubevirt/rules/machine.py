@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.kubevirt.rules import instance, templates
+from paddock.dialects.kubevirt.rules import hotplug, instance, sizing, templates
 from paddock.dialects.kubevirt.rules.place import MachinePlace, Place, check, rules_of
 from paddock.meta.wire import to_data
 from paddock.schema import finding
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 
 # Annotations about the network, which act on the running machine only.
-_NETWORK_ANNOTATIONS = ("k8s.v1.cni.cncf.io/networks", "ovn.kubernetes.io/logical_switch", "ovn.kubernetes.io/ip_address")
+NETWORK_ANNOTATIONS = ("k8s.v1.cni.cncf.io/networks", "ovn.kubernetes.io/logical_switch", "ovn.kubernetes.io/ip_address")
 
 
 @check(
@@ -45,7 +45,7 @@ def running_is_said(place: MachinePlace) -> Iterator[Finding]:
         )
 
 
-CHECKS = (running_is_said_once, running_is_said, *templates.CHECKS)
+CHECKS = (running_is_said_once, running_is_said, *templates.CHECKS, *sizing.CHECKS)
 
 
 def machine_findings(place: MachinePlace) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def annotations_reach_the_guest(machine: "VirtualMachine", settings: Settings) -
     """Annotations about the network act on the template's metadata only (a warning)."""
     template = machine.spec.template.metadata
     given = (template.annotations if template is not None else None) or {}
-    for annotation in _NETWORK_ANNOTATIONS:
+    for annotation in NETWORK_ANNOTATIONS:
         if annotation in (machine.metadata.annotations or {}) and annotation not in given:
             text = "has no effect here; put it into spec.template.metadata.annotations"
             yield finding.warning(("metadata", "annotations", annotation), text, "kubevirt/annotation-place")
@@ -99,5 +99,6 @@ RULES = (
     *rules_of(instance.CHECKS, _hardware, "spec.template.spec"),
     names_fit_into_labels,
     annotations_reach_the_guest,
+    hotplug.volume_requests_are_possible,
 )
 TRANSITIONS = (spec_stays_during_snapshots,)

@@ -1,0 +1,84 @@
+"""The two forms of a pool's machine, and the way from one to the other and back (docs/spec/kubermatic.md 2.4).
+
+`fold` makes the nested form of a flat pool: it is what KubeVirt understands and what everything else here works with. `unfold`
+is its inverse. Both are pure and leave a pool alone that has the wanted form already.
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec, VirtualMachineInstanceTemplate
+from paddock.dialects.kubevirt.poolfields import FLAT_KEYS, PoolMachineSpec
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachineSpec
+from paddock.meta.objects import TemplateMeta
+from paddock.schema.finding import Path
+
+if TYPE_CHECKING:
+    from paddock.dialects.kubevirt.pool import VirtualMachinePool
+
+TEMPLATE: Path = ("spec", "virtualMachineTemplate")
+MACHINE: Path = (*TEMPLATE, "spec")
+_NOTHING = dict.fromkeys(FLAT_KEYS)
+_MACHINE_KEYS = tuple(name for name in VirtualMachineSpec.__struct_fields__ if name != "template")
+
+
+def flat_keys(spec: PoolMachineSpec) -> tuple[str, ...]:
+    """The members of the flat form that are given."""
+    return tuple(name for name in FLAT_KEYS if getattr(spec, name) is not None)
+
+
+def is_flat(pool: "VirtualMachinePool") -> bool:
+    """Whether a pool has the flat form and nothing of the nested one."""
+    spec = pool.spec.virtualMachineTemplate.spec
+    return spec.template is None and bool(flat_keys(spec))
+
+
+def instance_metadata(metadata: TemplateMeta | None) -> TemplateMeta | None:
+    """What the flat form says of a running machine's metadata: the labels and annotations of the machine."""
+    if metadata is None or (metadata.labels is None and metadata.annotations is None):
+        return None
+    return TemplateMeta(labels=metadata.labels, annotations=metadata.annotations)
+
+
+def fold(pool: "VirtualMachinePool") -> "VirtualMachinePool":
+    """The pool in the nested form; one that is not flat is left alone."""
+    if not is_flat(pool):
+        return pool
+    given = pool.spec.virtualMachineTemplate
+    hardware = VirtualMachineInstanceSpec(**{name: getattr(given.spec, name) for name in flat_keys(given.spec)})
+    template = VirtualMachineInstanceTemplate(metadata=instance_metadata(given.metadata), spec=hardware)
+    return _with_machine(pool, msgspec.structs.replace(given.spec, template=template, **_NOTHING))
+
+
+def unfold(pool: "VirtualMachinePool") -> "VirtualMachinePool":
+    """The pool in the flat form. One that the flat form cannot say, because its running machines have labels or annotations of
+    their own, is left alone."""
+    given = pool.spec.virtualMachineTemplate
+    template = given.spec.template
+    if template is None or flat_keys(given.spec) or template.metadata != instance_metadata(given.metadata):
+        return pool
+    members = {name: getattr(template.spec, name) for name in FLAT_KEYS}
+    return _with_machine(pool, msgspec.structs.replace(given.spec, template=None, **members))
+
+
+def machine_spec(pool: "VirtualMachinePool") -> VirtualMachineSpec:
+    """What each machine of the pool is, as a VirtualMachine says it. A pool of neither form gives a machine without hardware."""
+    spec = fold(pool).spec.virtualMachineTemplate.spec
+    template = VirtualMachineInstanceTemplate() if spec.template is None else spec.template
+    return VirtualMachineSpec(template=template, **{name: getattr(spec, name) for name in _MACHINE_KEYS})
+
+
+def hardware_path(pool: "VirtualMachinePool") -> Path:
+    """Where the pool has the hardware of its machines."""
+    return MACHINE if is_flat(pool) else (*MACHINE, "template", "spec")
+
+
+def instance_metadata_path(pool: "VirtualMachinePool") -> Path:
+    """Where the pool has the metadata of its running machines."""
+    return (*TEMPLATE, "metadata") if is_flat(pool) else (*MACHINE, "template", "metadata")
+
+
+def _with_machine(pool: "VirtualMachinePool", machine: PoolMachineSpec) -> "VirtualMachinePool":
+    template = msgspec.structs.replace(pool.spec.virtualMachineTemplate, spec=machine)
+    return msgspec.structs.replace(pool, spec=msgspec.structs.replace(pool.spec, virtualMachineTemplate=template))
