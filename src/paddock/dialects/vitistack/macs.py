@@ -15,6 +15,11 @@ def normal(address: str) -> str:
     return address.lower().replace("-", ":")
 
 
+def is_usable(address: str) -> bool:
+    """Whether a card may have the address: unicast, and not all zero."""
+    return is_address(address) and not int(address[:2], 16) & 1 and normal(address) != "00:00:00:00:00:00"
+
+
 def derived(identity: str, mac_set: str, index: int) -> str:
     """The address of card number `index`, counted from 0: `02`, the set, three bytes of the machine's identity, the number."""
     digest = hashlib.sha256(identity.encode()).digest()

@@ -1,13 +1,18 @@
-"""Cloud-init: which documents a machine has, and what carries them to the guest."""
+"""Cloud-init: which documents a machine has, and what carries them to the guest. And back."""
 
 import base64
+import binascii
 
 import msgspec
 
 from paddock.dialects.core.secret import Secret, decoded
-from paddock.dialects.kubevirt.volumes import CloudInit, NameReference
+from paddock.dialects.kubevirt.volumes import CloudInit, NameReference, Volume
 from paddock.dialects.vitistack.fields import CloudInit as Source
+from paddock.dialects.vitistack.fields import SecretRef
 from paddock.meta.objects import ObjectMeta
+from paddock.meta.translated import Ledger
+from paddock.meta.world import World
+from paddock.schema.finding import Path
 from paddock.translate.vitistack.resolved import USER_DATA_KEY, Resolved
 
 NETWORK_DATA_KEY = "networkdata"
@@ -97,3 +102,71 @@ def _own_secret(metadata: ObjectMeta, user: Document, network: Document | None) 
         if document is not None and not document.secret and document.text
     }
     return Secret(apiVersion="v1", kind="Secret", metadata=metadata, data=data) if data else None
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """The volume of a KubeVirt machine that is being read, and what may be looked up for it."""
+
+    volume: Volume
+    path: Path
+    namespace: str
+    world: World
+    ledger: Ledger
+
+    @property
+    def given(self) -> CloudInit:
+        """The documents."""
+        return self.volume.cloudInitNoCloud or self.volume.cloudInitConfigDrive or CloudInit()
+
+    def lose(self, member: str, value: str, why: str, instead: str) -> None:
+        """Note a loss; documents themselves are never repeated."""
+        self.ledger.lose((*self.path, member), value, why, instead)
+
+
+def read(reading: Reading) -> Source:
+    """What a machine says for the same documents."""
+    if reading.volume.cloudInitConfigDrive is not None:
+        reading.lose(
+            "cloudInitConfigDrive", "(documents)", "a Machine's cloud-init disk is of the type NoCloud", "the documents are on such a disk"
+        )
+    given = reading.given
+    user = given.userData or _read_base64(reading, "userDataBase64", given.userDataBase64)
+    if user is None and given.secretRef is not None:
+        return Source(secretRef=SecretRef(name=given.secretRef.name), networkData=_read_network(reading, beside=given.secretRef.name))
+    network = _read_network(reading, beside="")
+    return Source(userData=None if user == NOTHING_TO_SAY else user, networkData=network)
+
+
+def _read_network(reading: Reading, *, beside: str) -> str | None:
+    """Network data as text; None when the Secret named `beside` has it."""
+    given = reading.given
+    if given.networkData or given.networkDataBase64:
+        return given.networkData or _read_base64(reading, "networkDataBase64", given.networkDataBase64)
+    if given.networkDataSecretRef is None or given.networkDataSecretRef.name == beside:
+        return None
+    name = given.networkDataSecretRef.name
+    secret = reading.world.get(Secret, reading.namespace, name)
+    value = decoded(secret).get(NETWORK_DATA_KEY) if secret else None
+    if value is None:
+        why = "a Machine refers to network data only beside its user data, and the Secret is not in the input"
+        reading.lose("networkDataSecretRef", name, why, "the guest gets no network data")
+        return None
+    return _as_text(reading, "networkDataSecretRef", value)
+
+
+def _read_base64(reading: Reading, member: str, text: str | None) -> str | None:
+    if not text:
+        return None
+    try:
+        return _as_text(reading, member, base64.b64decode(text, validate=True))
+    except binascii.Error:
+        reading.lose(member, "(document)", "it is not base64", "the guest does not get it")
+        return None
+
+
+def _as_text(reading: Reading, member: str, value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        reading.lose(member, "(document)", "it is not text", "the guest does not get it")
+        return None

@@ -1,4 +1,4 @@
-"""Mainboard, features, firmware and clock of a machine."""
+"""Mainboard, features, firmware and clock of a machine, to KubeVirt and back."""
 
 from paddock.dialects.kubevirt import domain as kubevirt
 from paddock.dialects.kubevirt.devices import Devices
@@ -20,9 +20,17 @@ from paddock.dialects.kubevirt.features import (
 )
 from paddock.dialects.kubevirt.firmware import EFI, Bootloader, Firmware
 from paddock.dialects.vitistack import machinetypes
-from paddock.dialects.vitistack.fields import Domain
+from paddock.dialects.vitistack.fields import Bootloader as WantedBootloader
+from paddock.dialects.vitistack.fields import Domain, MachineType
 from paddock.dialects.vitistack.fields import Features as Wanted
+from paddock.dialects.vitistack.fields import Firmware as WantedFirmware
+from paddock.meta.residue import residue
+from paddock.meta.translated import Ledger
+from paddock.meta.wire import to_data
+from paddock.schema.finding import Path
 from paddock.translate.vitistack.resolved import Resolved
+
+DOMAIN: Path = ("spec", "template", "spec", "domain")
 
 HYPERV = HyperV(
     relaxed=FeatureState(),
@@ -100,3 +108,49 @@ def _firmware(wanted: Domain) -> Firmware | None:
         return None
     # KubeVirt's own default is Secure Boot; a machine has a switch for it.
     return Firmware(bootloader=Bootloader(efi=EFI(secureBoot=bootloader.secureBoot)))
+
+
+def read(hardware: kubevirt.DomainSpec, requested: str | None, ledger: Ledger) -> Domain | None:
+    """Mainboard, features and firmware as a machine says them; `requested` is the machine type that was asked for."""
+    machine_type = _read_type(hardware, requested)
+    features = _read_features(hardware.features or Features(), ledger)
+    bootloader = _read_bootloader(hardware, machine_type)
+    if machine_type is None and features is None and bootloader is None:
+        return None
+    return Domain(
+        machine=MachineType(type=machine_type) if machine_type else None,
+        features=features,
+        firmware=WantedFirmware(bootloader=bootloader) if bootloader else None,
+    )
+
+
+def _read_type(hardware: kubevirt.DomainSpec, requested: str | None) -> str | None:
+    given = hardware.machine.type if hardware.machine else None
+    if requested and machinetypes.is_known(requested) and machinetypes.sent(requested) == given:
+        return requested
+    return given if given and machinetypes.is_known(given) else None
+
+
+def _is_on(state: FeatureState | APIC | HyperV | None) -> bool:
+    return state is not None and getattr(state, "enabled", None) is not False
+
+
+def _read_features(given: Features, ledger: Ledger) -> Wanted | None:
+    hyperv = given.hyperv is not None
+    if given.hyperv is not None and residue(HYPERV, given.hyperv):
+        path = (*DOMAIN, "features", "hyperv")
+        ledger.lose(path, to_data(given.hyperv), "a Machine has one set of Hyper-V enlightenments", "the whole set is switched on")
+    wanted = Wanted(
+        acpi=given.acpi is None or _is_on(given.acpi),
+        apic=None if given.apic is None or hyperv else _is_on(given.apic),
+        hyperv=hyperv,
+    )
+    return None if wanted == Wanted() else wanted
+
+
+def _read_bootloader(hardware: kubevirt.DomainSpec, machine_type: str | None) -> WantedBootloader | None:
+    efi = hardware.firmware.bootloader.efi if hardware.firmware and hardware.firmware.bootloader else None
+    if efi is None:
+        return None
+    secure = efi.secureBoot is not False and not machinetypes.is_i440fx(machine_type or "")
+    return WantedBootloader(efi=True, secureBoot=secure)

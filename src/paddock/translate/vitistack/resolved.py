@@ -141,13 +141,13 @@ def _classes(
     if boot.iso_url(machine):
         wanted.append(DEFAULT_CLASS)
     for name in dict.fromkeys(wanted):
-        found[name] = _default(world, rendering) if name == DEFAULT_CLASS else name
+        found[name] = default_storage_class(world, rendering) if name == DEFAULT_CLASS else name
         if found[name] is None or (found[name] not in known):
             missing.append(StorageClassNotFound(found[name] or name, _where(machine, merged, name), is_default=found[name] is None))
     return found, missing if world.complete else []
 
 
-def _default(world: World, rendering: Rendering) -> str | None:
+def default_storage_class(world: World, rendering: Rendering) -> str | None:
     """What `default` stands for: a class of that name, the installation's word, or the class that is marked as the default."""
     classes = list(world.all(StorageClass))
     if any(each.metadata.name == DEFAULT_CLASS for each in classes):

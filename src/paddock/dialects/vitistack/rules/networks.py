@@ -1,6 +1,5 @@
 """Network cards."""
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ def addresses_are_usable(machine: "Machine", settings: Settings) -> Iterator[Fin
         address = macs.normal(given)
         if int(address[:2], 16) & 1:
             yield finding.invalid(path, given, _UNICAST, "vitistack/mac")
-        elif not re.search("[1-9a-f]", address):
+        elif not macs.is_usable(address):
             yield finding.invalid(path, given, _NOT_ZERO, "vitistack/mac")
         if address in seen:
             yield finding.duplicate(path, given, "vitistack/mac")
