@@ -6,8 +6,6 @@ The rules of its machine are those of a VirtualMachine, told at the places the u
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.rules import instance, machine
 from paddock.dialects.kubevirt.rules.place import MachinePlace, Place, rules_of
@@ -26,6 +24,18 @@ _AT_MOST_ONE = "set at most one of unmanaged, opportunistic, proactive"
 _COUNT = " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in _STRATEGIES)
 
 
+def place_of(pool: "VirtualMachinePool", settings: Settings) -> MachinePlace:
+    """The machine of a pool, at the places the user wrote."""
+    return MachinePlace(
+        spec=poolform.machine_spec(pool),
+        path=poolform.MACHINE,
+        namespace=pool.metadata.namespace,
+        settings=settings,
+        hardware_path=poolform.hardware_path(pool),
+        metadata_path=poolform.instance_metadata_path(pool),
+    )
+
+
 class _Places:
     """The places of the pool that was looked at last: every rule asks for them, one after the other."""
 
@@ -35,18 +45,8 @@ class _Places:
     def of(self, pool: "VirtualMachinePool", settings: Settings) -> tuple[MachinePlace, Place]:
         last = self._last
         if last is None or last[0] is not pool or last[1] is not settings:
-            around = MachinePlace(
-                spec=poolform.machine_spec(pool),
-                path=poolform.MACHINE,
-                namespace=pool.metadata.namespace,
-                settings=settings,
-            )
-            hardware = msgspec.structs.replace(
-                around.hardware,
-                path=poolform.hardware_path(pool),
-                metadata=poolform.instance_metadata_path(pool),
-            )
-            last = self._last = (pool, settings, around, hardware)
+            around = place_of(pool, settings)
+            last = self._last = (pool, settings, around, around.hardware)
         return last[2], last[3]
 
 

@@ -78,6 +78,9 @@ class MachinePlace(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     namespace: str | None = None
     settings: Settings = Settings()
+    # where a pool in the flat form has the hardware, and the metadata of the running machine
+    hardware_path: Path | None = None
+    metadata_path: Path | None = None
 
     def at(self, *parts: str | int) -> Path:
         """A place below the spec."""
@@ -90,8 +93,8 @@ class MachinePlace(msgspec.Struct, frozen=True, kw_only=True):
         metadata = template.metadata
         return Place(
             spec=template.spec,
-            path=self.at("template", "spec"),
-            metadata=self.at("template", "metadata"),
+            path=self.hardware_path or self.at("template", "spec"),
+            metadata=self.metadata_path or self.at("template", "metadata"),
             labels=(metadata.labels if metadata is not None else None) or {},
             annotations=(metadata.annotations if metadata is not None else None) or {},
             settings=self.settings,

@@ -1,0 +1,63 @@
+"""What is wrong between a machine and the instancetype and preference it names (docs/spec/kubevirt.md V15, V16 and 7.5).
+
+These findings need two objects, so they belong to no rule of one kind: whoever has the objects (a server, a command with all of
+them in its input) asks here. An instancetype or a preference that is not in the world says nothing.
+"""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from paddock.dialects.kubevirt import rules_pool
+from paddock.dialects.kubevirt.instancetype import InstancetypeSpec, VirtualMachineClusterInstancetype, VirtualMachineInstancetype
+from paddock.dialects.kubevirt.pool import VirtualMachinePool
+from paddock.dialects.kubevirt.preference import PreferenceSpec, VirtualMachineClusterPreference, VirtualMachinePreference
+from paddock.dialects.kubevirt.rules import sizing
+from paddock.dialects.kubevirt.rules.place import MachinePlace
+from paddock.dialects.kubevirt.virtualmachine import InstancetypeMatcher, PreferenceMatcher, VirtualMachine
+from paddock.meta.objects import Resource
+from paddock.meta.world import DEFAULT_NAMESPACE, World, namespace_of
+from paddock.schema.finding import Finding
+from paddock.schema.kind import Settings
+
+N = TypeVar("N", bound=Resource)
+C = TypeVar("C", bound=Resource)
+
+
+def sizing_findings(machine: VirtualMachine | VirtualMachinePool, world: World, settings: Settings) -> Iterator[Finding]:
+    """The conflicts of a machine, or of the machines of a pool, with its instancetype, and the needs of its preference."""
+    if isinstance(machine, VirtualMachinePool):
+        place = rules_pool.place_of(machine, settings)
+    else:
+        place = MachinePlace(spec=machine.spec, path=("spec",), namespace=machine.metadata.namespace, settings=settings)
+    namespace = namespace_of(machine)
+    size = instancetype_of(place.spec.instancetype, namespace, world)
+    preference = preference_of(place.spec.preference, namespace, world)
+    if size is not None:
+        yield from sizing.conflicts(place, size)
+    # Without its instancetype it is not known how large the machine is.
+    if preference is not None and (size is not None or place.spec.instancetype is None):
+        yield from sizing.unmet(place, preference, size)
+
+
+def instancetype_of(matcher: InstancetypeMatcher | None, namespace: str, world: World) -> InstancetypeSpec | None:
+    """The instancetype that a machine names."""
+    found = _named(matcher, namespace, world, (VirtualMachineInstancetype, VirtualMachineClusterInstancetype))
+    return found.spec if found is not None else None
+
+
+def preference_of(matcher: PreferenceMatcher | None, namespace: str, world: World) -> PreferenceSpec | None:
+    """The preference that a machine names."""
+    found = _named(matcher, namespace, world, (VirtualMachinePreference, VirtualMachineClusterPreference))
+    return found.spec if found is not None else None
+
+
+def _named(
+    matcher: InstancetypeMatcher | PreferenceMatcher | None, namespace: str, world: World, kinds: tuple[type[N], type[C]]
+) -> N | C | None:
+    if matcher is None or not matcher.name:
+        return None
+    here, everywhere = kinds
+    # Singular, plural and any case will do; none means the kind of cluster scope.
+    if (matcher.kind or "").lower().removesuffix("s") == here.__name__.lower():
+        return world.get(here, namespace, matcher.name)
+    return world.get(everywhere, DEFAULT_NAMESPACE, matcher.name)
