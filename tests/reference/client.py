@@ -22,6 +22,7 @@ from tests.reference.server import Access
 Json = dict[str, Any]
 
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,11 @@ class Resource:
         parts = [*scope, self.plural, name, subresource]
         return "/".join([root, *(quote(part, safe="") for part in parts if part)])
 
-
-class UnknownKind(LookupError):
-    """The server serves no such kind."""
+    def collection_of(self, thing: Json) -> str:
+        """The path to which an object is posted; one that names no namespace belongs to `default`."""
+        metadata = thing.get("metadata")
+        namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+        return self.path(namespace if isinstance(namespace, str) and namespace else "default")
 
 
 class Unreachable(ConnectionError):
@@ -74,9 +77,8 @@ class Api:
     """The API of one server, spoken to as its administrator."""
 
     access: Access
-    _local: threading.local = field(default_factory=threading.local)
-    _resources: dict[tuple[str, str], Resource] = field(default_factory=dict)
-    _connections: list[http.client.HTTPSConnection] = field(default_factory=list)
+    _local: threading.local = field(default_factory=threading.local, repr=False)
+    _connections: list[http.client.HTTPSConnection] = field(default_factory=list, repr=False)
 
     def request(
         self, method: str, path: str, body: Json | Sequence[Any] | None = None, *, query: Mapping[str, str] | None = None,
@@ -102,34 +104,10 @@ class Api:
                 connection.close()
         raise Unreachable(f"no answer to {method} {target}")
 
-    def resource(self, api_version: str, kind: str) -> Resource:
-        """The resource that serves a kind."""
-        known = self._resources.get((api_version, kind))
-        if known is None:
-            self._discover(api_version)
-            known = self._resources.get((api_version, kind))
-        if known is None:
-            raise UnknownKind(f"{api_version} {kind} is not served")
-        return known
-
-    def collection(self, thing: Json) -> str:
-        """The path to which an object is posted."""
-        resource = self.resource(thing["apiVersion"], thing["kind"])
-        namespace = (thing.get("metadata") or {}).get("namespace")
-        return resource.path(namespace if isinstance(namespace, str) and namespace else "default")
-
     def close(self) -> None:
         """Closes every thread's connection; only when no thread uses one any more."""
         for connection in self._connections:
             connection.close()
-
-    def _discover(self, api_version: str) -> None:
-        group, _, version = api_version.rpartition("/")
-        listed = self.request("GET", f"/apis/{api_version}" if group else f"/api/{version}").body.get("resources", [])
-        for entry in listed:
-            if "/" not in entry["name"]:
-                found = Resource(group, version, entry["name"], entry["kind"], entry["namespaced"])
-                self._resources[api_version, entry["kind"]] = found
 
     def _connection(self) -> http.client.HTTPSConnection:
         connection = getattr(self._local, "connection", None)

@@ -1,18 +1,20 @@
 """Two judges compared: where Paddock and a kube-apiserver say different things about an object, and why that is right.
 
-A difference is reduced to a place and a rule, so that a thousand broken objects give one line per reason. The known ones
-stand in `differences.toml`, each with its explanation, and the file is exact: a new difference fails the tests, and so does
-a line that no object shows any more.
+A difference is reduced to a place, a rule and the sort of mistake, so that a thousand broken objects give a few lines. The
+known ones stand in `differences.toml`, each with its explanation, and the file is exact: a difference that no entry covers
+fails the tests, and so does an entry, or a place of one, that no object shows any more.
+
+Rules that have no form for a kube-apiserver are Paddock's alone. What only they refuse is no difference.
 """
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tests.reference.verdict import Question, Verdict
+from tests.reference.verdict import Complaint, Question, Verdict
 
 KNOWN = Path(__file__).parent / "differences.toml"
 
@@ -25,45 +27,77 @@ class Side(StrEnum):
 
     ONLY_PADDOCK = "only-paddock"  # Paddock refuses, the server accepts
     ONLY_SERVER = "only-server"  # the server refuses, Paddock accepts
-    ELSEWHERE = "elsewhere"  # both refuse, and the server complains about a field that Paddock has nothing to say about
+    ELSEWHERE = "elsewhere"  # both refuse, and one has nothing to say about the place that the other means
 
 
 @dataclass(frozen=True, order=True)
 class Difference:
-    """One reason for saying different things: `place` is a kind and a field, list indices as `[*]`."""
+    """One reason for saying different things: `place` is a kind and a field, `what` the sort of mistake where it is known."""
 
     side: Side
     rule: str
+    what: str
     place: str
 
 
 @dataclass(frozen=True)
 class Case:
-    """One object with Paddock's verdict on it; `kind` as `Kind.group`."""
+    """One object with Paddock's verdict on it; `kind` as `Kind.group`, without a group for the core.
+
+    Of an object that was broken on purpose, `what` is the sort of mistake, `broken` the place, and `keys` are the keys of
+    maps on the way there, which are nothing but examples. `own` are the ids of rules that only Paddock has.
+    """
 
     kind: str
     question: Question
     ours: Verdict
+    what: str = ""
+    broken: str = ""
+    keys: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Differences with one explanation. In `what` and `places` a `*` stands for anything."""
+
+    side: Side
+    rule: str
+    what: str
+    places: tuple[str, ...]
+    why: str
+
+    def covers(self, difference: Difference, place: str) -> bool:
+        """Whether a difference is what this entry says, at one of its places."""
+        return (
+            (difference.side, difference.rule) == (self.side, self.rule)
+            and _fits(self.what, difference.what)
+            and _fits(place, difference.place)
+        )
 
 
 class BadFile(ValueError):
-    """The file of known differences says something twice, or leaves something unexplained."""
+    """The file of known differences leaves something unexplained."""
 
 
 def compare(case: Case, server: Verdict) -> Iterator[Difference]:
     """The differences that one object shows."""
-    if case.ours.accepted and server.accepted:
-        return
+    ours = [complaint for complaint in case.ours.complaints if complaint.rule not in case.own]
     if server.accepted:
-        for complaint in case.ours.complaints:
-            yield Difference(Side.ONLY_PADDOCK, complaint.rule, place(case.kind, complaint.field))
-        return
-    side = Side.ONLY_SERVER if case.ours.accepted else Side.ELSEWHERE
-    ours = {_plain(complaint.field) for complaint in case.ours.complaints}
-    for complaint in server.complaints:
-        # A refusal without a field cannot be elsewhere.
-        if side is Side.ONLY_SERVER or (complaint.field and _plain(complaint.field) not in ours):
-            yield Difference(side, complaint.rule, place(case.kind, complaint.field))
+        yield from (_difference(Side.ONLY_PADDOCK, case, complaint) for complaint in ours)
+    elif case.ours.accepted:
+        yield from (_difference(Side.ONLY_SERVER, case, complaint) for complaint in server.complaints)
+    else:
+        yield from _elsewhere(case, ours, server.complaints)
+
+
+def _elsewhere(case: Case, ours: Sequence[Complaint], theirs: Sequence[Complaint]) -> Iterator[Difference]:
+    """Both refuse. The server must mean places that Paddock means, too, and both the one that was broken."""
+    for complaint in theirs:
+        if not any(_is_within(each.field, complaint.field) for each in case.ours.complaints):
+            yield _difference(Side.ELSEWHERE, case, complaint)
+    if case.broken and not any(_is_related(case.broken, complaint.field) for complaint in theirs):
+        yield from (_difference(Side.ONLY_PADDOCK, case, each) for each in ours if _is_within(each.field, case.broken))
 
 
 def compare_all(cases: Iterable[Case], verdicts: Iterable[Verdict]) -> dict[Difference, Case]:
@@ -75,40 +109,69 @@ def compare_all(cases: Iterable[Case], verdicts: Iterable[Verdict]) -> dict[Diff
     return found
 
 
-def place(kind: str, field: str) -> str:
-    """Where a difference is, without the accidents of one object."""
+def _difference(side: Side, case: Case, complaint: Complaint) -> Difference:
+    return Difference(side, complaint.rule, case.what, place(case, complaint.field))
+
+
+def place(case: Case, field: str) -> str:
+    """Where a difference is, without the accidents of one object: `[*]` for list entries, `{*}` for the entries of maps."""
+    for key in case.keys:
+        field = re.sub(rf"(\[{re.escape(key)}\]|\.{re.escape(key)})(?=[.\[]|\Z)", "{*}", field, count=1)
+    # Metadata is the same for every kind, to both judges.
+    kind = "every kind" if _plain(field).split(".")[0] == "metadata" else case.kind
     return f"{kind} {_INDEX.sub('[*]', field)}".rstrip()
 
 
-def read(path: Path = KNOWN) -> dict[Difference, str]:
+def read(path: Path = KNOWN) -> list[Entry]:
     """The known differences with their explanations."""
-    known: dict[Difference, str] = {}
-    for entry in tomllib.loads(path.read_text()).get("difference", []):
-        if not entry.get("why", "").strip():
-            raise BadFile(f"{path}: {entry.get('rule')}: `why` is empty")
-        for where in entry["places"]:
-            difference = Difference(Side(entry["side"]), entry["rule"], where)
-            if difference in known:
-                raise BadFile(f"{path}: {difference.rule} at {where} stands there twice")
-            known[difference] = entry["why"]
-    return known
+    entries = []
+    for each in tomllib.loads(path.read_text()).get("difference", []):
+        entry = Entry(Side(each["side"]), each["rule"], each.get("what", ""), tuple(each["places"]), each["why"])
+        if not entry.why.strip():
+            raise BadFile(f"{path}: {entry.rule} {entry.what}: `why` is empty")
+        entries.append(entry)
+    return entries
 
 
-def report(found: dict[Difference, Case], known: Iterable[Difference]) -> str:
-    """What the file does not explain, as entries to complete, and what it explains in vain. Empty when they agree."""
-    known = set(known)
+def unexplained(found: dict[Difference, Case], known: Sequence[Entry]) -> str:
+    """What no entry covers, as entries to complete; empty when there is nothing."""
+    new = [each for each in sorted(found) if not any(entry.covers(each, place) for entry in known for place in entry.places)]
     lines: list[str] = []
-    unexplained = sorted(set(found) - known)
-    for side, rule in dict.fromkeys((each.side, each.rule) for each in unexplained):
-        alike = [each for each in unexplained if (each.side, each.rule) == (side, rule)]
-        lines += ["", f"# for instance {found[alike[0]].question.thing!r:.300}"]
-        lines += ["[[difference]]", f'side = "{side}"', f'rule = "{rule}"', 'why = ""', "places = ["]
+    for side, rule, what in dict.fromkeys((each.side, each.rule, each.what) for each in new):
+        alike = [each for each in new if (each.side, each.rule, each.what) == (side, rule, what)]
+        example = found[alike[0]]
+        lines += ["", f"# {example.question.thing!r:.500}".replace("\n", " ")]
+        lines += [f"# {complaint}"[:200].replace("\n", " ") for complaint in example.ours.complaints[:3]]
+        lines += ["[[difference]]", f'side = "{side}"', f'rule = "{rule}"', f'what = "{what}"', 'why = ""', "places = ["]
         lines += [*(f'    "{each.place}",' for each in alike), "]"]
-    for stale in sorted(known - set(found)):
-        lines.append(f"# not seen any more: {stale.side} {stale.rule} at {stale.place}")
     return "\n".join(lines)
+
+
+def stale(found: Iterable[Difference], known: Sequence[Entry]) -> list[str]:
+    """The entries, place by place, that nothing shows any more."""
+    found = list(found)
+    return [
+        f"{entry.side} {entry.rule} {entry.what}: {place}"
+        for entry in known
+        for place in entry.places
+        if not any(entry.covers(each, place) for each in found)
+    ]
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text, re.DOTALL) is not None
 
 
 def _plain(field: str) -> str:
     """One spelling for a path: `a[key].b` and `a.key.b` are the same place."""
     return _KEY.sub(lambda found: found[0] if found[1].isdigit() else f".{found[1]}", field)
+
+
+def _is_within(field: str, outer: str) -> bool:
+    """Whether a complaint is at a place or says more exactly where in it; the whole object is around everything."""
+    field, outer = _plain(field), _plain(outer)
+    return not outer or field == outer or field.startswith((f"{outer}.", f"{outer}["))
+
+
+def _is_related(field: str, other: str) -> bool:
+    return _is_within(field, other) or _is_within(other, field)

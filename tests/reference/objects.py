@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.reference.client import TABLE, Answer, Api, Json
-from tests.reference.crds import Crd
-
-MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+from tests.reference.client import MERGE_PATCH, TABLE, Answer, Api, Json, Resource
+from tests.reference.crds import AGE_ONLY, Crd
+from tests.reference.verdict import Stored
 
 
 class NotStored(Exception):
@@ -20,15 +19,15 @@ class NotStored(Exception):
 
 
 @contextmanager
-def stored(api: Api, thing: Json) -> Iterator[tuple[str, Json]]:
-    """An object while it is stored: its path, and the server's form of it."""
-    path = api.collection(thing)
+def stored(api: Api, resource: Resource, thing: Json) -> Iterator[Stored]:
+    """An object while it is stored, in the server's form."""
+    path = resource.collection_of(thing)
     answer = api.request("POST", path, thing, query={"fieldValidation": "Strict"})
     if not answer.ok:
         raise NotStored(answer.message)
     one = f"{path}/{answer.body['metadata']['name']}"
     try:
-        yield one, answer.body
+        yield Stored(one, answer.body)
     finally:
         api.request("DELETE", one)
 
@@ -43,19 +42,19 @@ def status_problems(api: Api, crd: Crd, thing: Json) -> list[str]:
     """With a status subresource: only /status writes status, and it writes nothing else."""
     version = version_of(crd, thing)
     field, value = _sample_status(version)
-    with stored(api, {**thing, "status": {field: value}}) as (path, first):
-        if field in first.get("status", {}):
+    with stored(api, crd.resource(version), {**thing, "status": {field: value}}) as first:
+        if field in first.thing.get("status", {}):
             return ["a status came in with the creation"]
         patch = {"status": {field: value}, "metadata": {"labels": {"from-status": "yes"}}}
-        second = _patched(api, f"{path}/status", patch)
+        second = _patched(api, f"{first.path}/status", patch)
         problems = []
         if second.get("status", {}).get(field) != value:
             problems.append(f"/status did not store {field}={value!r}: {second.get('status')!r}")
         if "from-status" in second["metadata"].get("labels", {}):
             problems.append("/status changed a label")
-        if second["metadata"]["generation"] != first["metadata"]["generation"]:
+        if second["metadata"]["generation"] != first.thing["metadata"]["generation"]:
             problems.append("/status raised the generation")
-        third = _patched(api, path, {"status": {field: None}})
+        third = _patched(api, first.path, {"status": {field: None}})
         if third.get("status", {}).get(field) != value:
             problems.append("a patch of the object changed its status")
         return problems
@@ -63,14 +62,15 @@ def status_problems(api: Api, crd: Crd, thing: Json) -> list[str]:
 
 def scale_problems(api: Api, crd: Crd, thing: Json) -> list[str]:
     """With a scale subresource: it reads the declared path, and writing it changes the object there."""
-    paths = version_of(crd, thing)["subresources"]["scale"]
-    with stored(api, with_value(thing, paths["specReplicasPath"], 2)) as (path, _):
-        before = api.request("GET", f"{path}/scale").body
+    version = version_of(crd, thing)
+    paths = version["subresources"]["scale"]
+    with stored(api, crd.resource(version), with_value(thing, paths["specReplicasPath"], 2)) as one:
+        before = api.request("GET", f"{one.path}/scale").body
         problems = []
         if before.get("kind") != "Scale" or before.get("spec") != {"replicas": 2}:
             problems.append(f"scale reads {before}")
-        _patched(api, f"{path}/scale", {"spec": {"replicas": 5}})
-        after = value_at(api.request("GET", path).body, paths["specReplicasPath"])
+        _patched(api, f"{one.path}/scale", {"spec": {"replicas": 5}})
+        after = value_at(api.request("GET", one.path).body, paths["specReplicasPath"])
         if after != 5:
             problems.append(f"after scaling to 5 the object has {after!r} at {paths['specReplicasPath']}")
         return problems
@@ -78,16 +78,18 @@ def scale_problems(api: Api, crd: Crd, thing: Json) -> list[str]:
 
 def row_problems(api: Api, crd: Crd, thing: Json) -> list[str]:
     """The table shows what the object has at the plain paths of its columns."""
-    columns = [column for column in version_of(crd, thing).get("additionalPrinterColumns", []) if column["type"] != "date"]
-    names = [column["name"] for column in version_of(crd, thing).get("additionalPrinterColumns", [])]
-    with stored(api, thing) as (path, now):
-        rows = api.request("GET", path, headers={"Accept": TABLE}).body["rows"]
+    version = version_of(crd, thing)
+    declared = version.get("additionalPrinterColumns") or AGE_ONLY
+    names = [column["name"] for column in declared]
+    columns = [column for column in declared if column["type"] != "date"]
+    with stored(api, crd.resource(version), thing) as one:
+        rows = api.request("GET", one.path, headers={"Accept": TABLE}).body["rows"]
         cells = dict(zip(names, rows[0]["cells"][1:], strict=True))
         return [
             f"column {column['name']} shows {cells[column['name']]!r}, the object has {wanted!r}"
             for column in columns
             if _is_plain(column["jsonPath"])
-            and (wanted := value_at(now, column["jsonPath"])) is not None
+            and (wanted := value_at(one.thing, column["jsonPath"])) is not None
             and str(cells[column["name"]]).lower() != str(wanted).lower()
         ]
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.reference import crds, differences, objects, verdict
-from tests.reference.client import Api, Json, Kubectl, UnknownKind
+from tests.reference.client import Api, Json, Kubectl, Resource
 from tests.reference.crds import Crd
 from tests.reference.differences import Case, Difference, Side
 from tests.reference.verdict import Complaint, Question, Verdict
@@ -18,6 +18,7 @@ from tests.reference.verdict import Complaint, Question, Verdict
 pytestmark = pytest.mark.reference
 
 KIND = "Crate.reference.paddock.example"
+CRATES = Resource("reference.paddock.example", "v1", "crates", "Crate", namespaced=True)
 GOOD: Json = {
     "apiVersion": "reference.paddock.example/v1",
     "kind": "Crate",
@@ -98,35 +99,57 @@ def test_a_crd_with_an_unknown_member_is_refused(api: Api, crate: Crd) -> None:
     ],
 )  # fmt: skip
 def test_a_refusal_names_the_field(api: Api, crate: Crd, thing: Json, field: str, rule: str) -> None:
-    answer = verdict.ask(api, Question(thing))
+    answer = verdict.ask(api, Question(thing, CRATES))
     assert not answer.accepted
     assert (field, rule) in [(complaint.field, complaint.rule) for complaint in answer.complaints]
 
 
 def test_a_good_object_is_accepted_and_not_stored(api: Api, crate: Crd) -> None:
-    assert verdict.ask(api, Question(GOOD)) == Verdict(True)
-    assert api.request("GET", f"{api.collection(GOOD)}/one").status == 404
+    assert verdict.ask(api, Question(GOOD, CRATES)) == Verdict(True)
+    assert api.request("GET", CRATES.path("default", "one")).status == 404
 
 
 def test_a_change_is_judged_against_the_old_form(api: Api, crate: Crd) -> None:
     blue = changed("spec.color", "blue")
-    assert verdict.ask(api, Question(blue)).accepted
-    answer = verdict.ask(api, Question(blue, old=GOOD))
+    assert verdict.ask(api, Question(blue, CRATES)).accepted
+    answer = verdict.ask(api, Question(blue, CRATES, old=GOOD))
     assert [(each.field, each.rule) for each in answer.complaints] == [("spec.color", "FieldValueInvalid")]
-    assert verdict.ask(api, Question(changed("spec.replicas", 3), old=GOOD)).accepted
-    assert api.request("GET", f"{api.collection(GOOD)}/one").status == 404
+    assert verdict.ask(api, Question(changed("spec.replicas", 3), CRATES, old=GOOD)).accepted
+    assert api.request("GET", CRATES.path("default", "one")).status == 404
 
 
 def test_an_answer_that_judges_nothing_is_no_verdict(api: Api, crate: Crd) -> None:
-    with objects.stored(api, GOOD), pytest.raises(verdict.NoVerdict, match="already exists"):
-        verdict.ask(api, Question(GOOD))
-    with pytest.raises(UnknownKind):
-        verdict.ask(api, Question({**GOOD, "kind": "Cradle"}))
+    with objects.stored(api, CRATES, GOOD), pytest.raises(verdict.NoVerdict, match="already exists"):
+        verdict.ask(api, Question(GOOD, CRATES))
+    nowhere = Resource("reference.paddock.example", "v1", "cradles", "Cradle", namespaced=True)
+    with pytest.raises(verdict.NoVerdict, match="404"):
+        verdict.ask(api, Question(GOOD, nowhere))
+
+
+@pytest.mark.parametrize(
+    ("status", "complaints"),
+    [
+        ({"replicas": 3}, []),
+        ({"replicas": "3"}, [("status.replicas", "FieldValueTypeInvalid")]),
+        ({"replica": 3}, [("status.replica", verdict.UNKNOWN)]),
+        (7, [("status", "FieldValueTypeInvalid")]),
+    ],
+)
+def test_a_status_is_judged_where_it_is_written(api: Api, crate: Crd, status: Any, complaints: list[tuple[str, str]]) -> None:
+    with objects.stored(api, CRATES, GOOD) as one:
+        answer = verdict.ask(api, Question({**GOOD, "status": status}, CRATES, status_of=one))
+        assert [(each.field, each.rule) for each in answer.complaints][:1] == complaints
+        assert "status" not in api.request("GET", one.path).body
+
+
+def test_an_object_is_asked_about_where_its_kind_is_served(api: Api, crate: Crd) -> None:
+    answer = verdict.ask(api, Question({**GOOD, "kind": "Cradle"}, CRATES))
+    assert [complaint.field for complaint in answer.complaints] == ["kind"]
 
 
 def test_many_questions_are_answered_in_order(api: Api, crate: Crd) -> None:
     sizes = [number % 20 for number in range(200)]
-    answers = verdict.ask_all(api, (Question(changed("spec.replicas", size)) for size in sizes))
+    answers = verdict.ask_all(api, (Question(changed("spec.replicas", size), CRATES) for size in sizes))
     assert [answer.accepted for answer in answers] == [size <= 9 for size in sizes]
 
 
@@ -161,59 +184,119 @@ def test_kubectl_sees_nothing_of_the_user(kubectl: Kubectl) -> None:
     assert [cluster["name"] for cluster in config["clusters"]] == ["oracle"]
 
 
+def refusal(field: str, rule: str = "FieldValueInvalid") -> Verdict:
+    """A verdict with one complaint."""
+    return Verdict(False, (Complaint(field, rule),))
+
+
+def difference(side: Side, rule: str, field: str, kind: str = KIND) -> Difference:
+    """A difference of an object whose mistake is of no special sort."""
+    return Difference(side, rule, "", f"{kind} {field}")
+
+
 @pytest.mark.parametrize(
     ("ours", "server", "wanted"),
     [
-        (Verdict(True), Verdict(True), []),
-        (REFUSED, Verdict(False, (Complaint("spec.color", "FieldValueInvalid"),)), []),
-        (REFUSED, Verdict(False, (Complaint("", verdict.UNREADABLE),)), []),
-        (REFUSED, Verdict(True), [Difference(Side.ONLY_PADDOCK, "crate/color", f"{KIND} spec.color")]),
-        (
+        pytest.param(Verdict(True), Verdict(True), [], id="both accept"),
+        pytest.param(REFUSED, refusal("spec.color"), [], id="both refuse the field"),
+        pytest.param(REFUSED, refusal(""), [], id="the server says it less exactly"),
+        pytest.param(REFUSED, refusal("spec"), [], id="the server says it of the field around"),
+        pytest.param(refusal("spec.labels[a.b/c]"), refusal("spec.labels.a.b/c"), [], id="two spellings"),
+        pytest.param(
+            REFUSED, Verdict(True), [difference(Side.ONLY_PADDOCK, "crate/color", "spec.color")], id="only we refuse"
+        ),
+        pytest.param(refusal("spec", "crate/own"), Verdict(True), [], id="only a rule of our own refuses"),
+        pytest.param(
             Verdict(True),
-            Verdict(False, (Complaint("spec.items[3].name", "FieldValueRequired"),)),
-            [Difference(Side.ONLY_SERVER, "FieldValueRequired", f"{KIND} spec.items[*].name")],
+            refusal("spec.items[3].name"),
+            [difference(Side.ONLY_SERVER, "FieldValueInvalid", "spec.items[*].name")],
+            id="only the server refuses",
         ),
-        (
+        pytest.param(
             REFUSED,
-            Verdict(False, (Complaint("spec", "FieldValueInvalid"),)),
-            [Difference(Side.ELSEWHERE, "FieldValueInvalid", f"{KIND} spec")],
+            refusal("spec.color.hue"),
+            [difference(Side.ELSEWHERE, "FieldValueInvalid", "spec.color.hue")],
+            id="the server means a field below",
         ),
-        (
-            Verdict(False, (Complaint("spec.labels[a.b/c]", "crate/label"),)),
-            Verdict(False, (Complaint("spec.labels.a.b/c", "FieldValueTooLong"),)),
-            [],
+        pytest.param(
+            REFUSED,
+            refusal("spec.col"),
+            [
+                difference(Side.ELSEWHERE, "FieldValueInvalid", "spec.col"),
+                difference(Side.ONLY_PADDOCK, "crate/color", "spec.color"),
+            ],
+            id="the server means another field, and not the broken one",
+        ),
+        pytest.param(
+            refusal("metadata.labels[a]", "crate/label"),
+            Verdict(True),
+            [difference(Side.ONLY_PADDOCK, "crate/label", "metadata.labels[a]", "every kind")],
+            id="metadata is the same for every kind",
         ),
     ],
-)
+)  # fmt: skip
 def test_two_verdicts_compared(ours: Verdict, server: Verdict, wanted: list[Difference]) -> None:
-    assert list(differences.compare(Case(KIND, Question(GOOD), ours), server)) == wanted
+    case = Case(KIND, Question(GOOD, CRATES), ours, broken="spec.color", own=frozenset({"crate/own"}))
+    assert list(differences.compare(case, server)) == wanted
 
 
-ENTRY = '[[difference]]\nside = "only-paddock"\nrule = "crate/color"\nplaces = ["{kind} spec.color"]\nwhy = "{why}"\n'
+@pytest.mark.parametrize(
+    ("field", "wanted"),
+    [
+        ("spec.labels[a.b/c]", "spec.labels{*}"),
+        ("spec.labels.a.b/c.d", "spec.labels{*}.d"),
+        ("spec.a.b/cd", "spec.a.b/cd"),
+        ("spec.items[12].ports[0]", "spec.items[*].ports[*]"),
+    ],
+)
+def test_a_place_is_without_accidents(field: str, wanted: str) -> None:
+    assert differences.place(Case(KIND, Question(GOOD, CRATES), REFUSED, keys=("a.b/c",)), field) == f"{KIND} {wanted}"
 
 
-def test_a_report_names_what_is_new_and_what_is_gone(tmp_path: Path) -> None:
-    case = Case(KIND, Question(GOOD), REFUSED)
-    found = differences.compare_all([case, case], [Verdict(True), Verdict(True)])
+@pytest.fixture
+def found() -> dict[Difference, Case]:
+    """One difference, seen twice."""
+    case = Case(KIND, Question(GOOD, CRATES), REFUSED, what="not in the enum")
+    return differences.compare_all([case, case], [Verdict(True), Verdict(True)])
+
+
+def entry(where: str = f"{KIND} spec.color", why: str = "a matter of taste", what: str = "not in the enum") -> str:
+    """An entry of a file of known differences."""
+    lines = ['side = "only-paddock"', 'rule = "crate/color"', f'what = "{what}"', f'places = ["{where}"]', f'why = "{why}"']
+    return "\n".join(["[[difference]]", *lines, ""])
+
+
+@pytest.mark.parametrize(
+    ("text", "explained"),
+    [
+        (entry(), True),
+        (entry(where=f"{KIND} spec.*"), True),
+        (entry(where="*"), True),
+        (entry(what="*"), True),
+        (entry(where=f"{KIND} spec.colo"), False),
+        (entry(where=f"{KIND} spec"), False),
+        (entry(what="null"), False),
+        (entry().replace("only-paddock", "only-server"), False),
+        (entry().replace("crate/color", "crate/size"), False),
+        ("", False),
+    ],
+)
+def test_an_entry_covers_what_it_says(tmp_path: Path, found: dict[Difference, Case], text: str, explained: bool) -> None:
     file = tmp_path / "differences.toml"
-    file.write_text(ENTRY.format(kind=KIND, why="the color is a matter of taste"))
+    file.write_text(text)
     known = differences.read(file)
-    assert differences.report(found, known) == ""
-    assert f'"{KIND} spec.color"' in differences.report(found, {})
-    assert "not seen any more: only-paddock crate/color" in differences.report({}, known)
+    assert (differences.unexplained(found, known) == "") is explained
+    assert (differences.stale(found, known) == []) is (explained or not known)
 
 
-def test_what_a_report_proposes_is_readable_once_explained(tmp_path: Path) -> None:
-    case = Case(KIND, Question(GOOD), REFUSED)
-    found = differences.compare_all([case], [Verdict(True)])
+def test_what_is_proposed_covers_what_was_found_once_it_is_explained(tmp_path: Path, found: dict[Difference, Case]) -> None:
     file = tmp_path / "differences.toml"
-    file.write_text(differences.report(found, {}).replace('why = ""', 'why = "because"'))
-    assert set(differences.read(file)) == set(found)
+    file.write_text(differences.unexplained(found, []).replace('why = ""', 'why = "because"'))
+    assert differences.unexplained(found, differences.read(file)) == ""
 
 
-@pytest.mark.parametrize("entries", [ENTRY.format(kind=KIND, why=" "), ENTRY.format(kind=KIND, why="x") * 2])
-def test_a_file_without_explanation_or_with_a_repetition_is_refused(tmp_path: Path, entries: str) -> None:
+def test_a_file_without_explanation_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "differences.toml"
-    file.write_text(entries)
+    file.write_text(entry(why=" "))
     with pytest.raises(differences.BadFile):
         differences.read(file)

@@ -1,7 +1,8 @@
 """What a judge says about an object: accepted, or refused with complaints about fields. The server's side of it.
 
 The server is asked with `dryRun=All` and `fieldValidation=Strict`, so it does everything but store. A change is asked about
-by storing the old form for a moment, because rules about changes need one to look at.
+by storing the old form for a moment, because rules about changes need one to look at. A status is asked about by writing
+it to an object that is stored, because a server drops it everywhere else.
 """
 
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tests.reference.client import Answer, Api, Json
+from tests.reference.client import Answer, Api, Json, Resource
 
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 
@@ -41,11 +42,24 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """An object that the server holds."""
+
+    path: str
+    thing: Json
+
+
+@dataclass(frozen=True)
 class Question:
-    """An object to judge; with `old`, the object that it would replace."""
+    """An object to judge, asked where its kind is served, whatever it says of itself.
+
+    With `old`, it is a change of that object. With `status_of`, its status is to be written to that stored object.
+    """
 
     thing: Json
+    resource: Resource
     old: Json | None = None
+    status_of: Stored | None = None
 
 
 class NoVerdict(RuntimeError):
@@ -59,7 +73,7 @@ def read(answer: Answer) -> Verdict:
     if answer.status in _NO_VERDICT:
         raise NoVerdict(f"HTTP {answer.status}: {answer.message}")
     causes = (answer.body.get("details") or {}).get("causes") or []
-    complaints = [Complaint(each.get("field", ""), each.get("reason", ""), each.get("message", "")) for each in causes]
+    complaints = [Complaint(_field(each), each.get("reason", ""), each.get("message", "")) for each in causes]
     if not complaints:
         complaints = [
             Complaint(place, UNKNOWN if what == "unknown" else REPEATED, f'{what} field "{place}"')
@@ -68,18 +82,31 @@ def read(answer: Answer) -> Verdict:
     return Verdict(False, tuple(complaints) or (Complaint("", UNREADABLE, answer.message),))
 
 
+def _field(cause: Json) -> str:
+    """The field of a cause; the whole object, which the server writes as `<nil>`, is the empty path."""
+    field: str = cause.get("field", "")
+    return "" if field == "<nil>" else field.lstrip(".")
+
+
 def ask(api: Api, question: Question) -> Verdict:
     """The server's verdict on one object."""
-    path = api.collection(question.thing)
+    if question.status_of:
+        written = {**question.status_of.thing, "status": question.thing["status"]}
+        return read(api.request("PUT", f"{question.status_of.path}/status", written, query=STRICT))
+    path = question.resource.collection_of(question.thing)
     if question.old is None:
         return read(api.request("POST", path, question.thing, query=STRICT))
-    stored = api.request("POST", path, question.old)
+    return _ask_about_change(api, path, question.old, question.thing)
+
+
+def _ask_about_change(api: Api, path: str, old: Json, new: Json) -> Verdict:
+    stored = api.request("POST", path, old)
     if not stored.ok:
         raise NoVerdict(f"cannot store the old form: {stored.message}")
     one = f"{path}/{stored.body['metadata']['name']}"
     try:
-        metadata = {**question.thing.get("metadata", {}), "resourceVersion": stored.body["metadata"]["resourceVersion"]}
-        return read(api.request("PUT", one, {**question.thing, "metadata": metadata}, query=STRICT))
+        metadata = {**new.get("metadata", {}), "resourceVersion": stored.body["metadata"]["resourceVersion"]}
+        return read(api.request("PUT", one, {**new, "metadata": metadata}, query=STRICT))
     finally:
         api.request("DELETE", one)
 

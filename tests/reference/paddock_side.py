@@ -1,0 +1,76 @@
+"""Paddock's own verdict on an object, in the form in which the server's is read; and the examples that both are shown."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from paddock.dialects import admission
+from paddock.schema.finding import Finding, Severity
+from paddock.schema.kind import Kind, Settings
+from tests.reference.client import Json, Resource
+from tests.reference.verdict import Complaint, Question, Verdict
+
+EXAMPLES = Path(__file__).parents[2] / "src" / "paddock" / "dialects"
+
+
+@dataclass(frozen=True)
+class Example:
+    """One document of an example file."""
+
+    origin: str
+    document: Json
+
+    @property
+    def kind(self) -> str:
+        """`Kind.group`; the core group adds nothing."""
+        return name_of(self._declared)
+
+    @property
+    def resource(self) -> Resource:
+        """Where a server serves it."""
+        return resource_of(self._declared)
+
+    @property
+    def _declared(self) -> Kind:
+        kind, wrong = admission.identify(self.document)
+        if kind is None:
+            raise LookupError(f"{self.origin}: {wrong}")
+        return kind
+
+
+def examples(directory: Path = EXAMPLES) -> Iterator[Example]:
+    """Every document of every dialect's examples."""
+    for path in sorted(directory.glob("*/examples/**/*.yaml")):
+        for document in yaml.load_all(path.read_bytes(), yaml.CSafeLoader):
+            if document is not None:
+                yield Example(str(path.relative_to(directory)), document)
+
+
+def resource_of(kind: Kind) -> Resource:
+    """Where a server serves a kind."""
+    return Resource(kind.group, kind.storage_version, kind.plural, kind.kind, kind.namespaced)
+
+
+def name_of(kind: Kind) -> str:
+    """`Kind.group`; the core group adds nothing."""
+    return f"{kind.kind}.{kind.group}".rstrip(".")
+
+
+def judge(question: Question, settings: Settings | None = None) -> Verdict:
+    """What Paddock says about an object, or about a change."""
+    settings = settings or Settings()
+    admitted = admission.admit(question.thing, settings)
+    if question.old is not None:
+        before = admission.admit(question.old, settings)
+        if before.value is None:
+            raise ValueError(f"the old form is of no kind that Paddock knows: {question.old.get('kind')}")
+        admitted = admission.admit_change(before.value, admitted, settings)
+    return verdict_of(admitted.findings)
+
+
+def verdict_of(findings: "tuple[Finding, ...] | list[Finding]") -> Verdict:
+    """The verdict that findings amount to: only errors refuse."""
+    errors = [found for found in findings if found.severity is Severity.ERROR]
+    return Verdict(not errors, tuple(Complaint(found.field, found.rule, found.message) for found in errors))

@@ -1,0 +1,169 @@
+"""Which objects both judges are asked about: broken ones from the declarations, probes of every sort of text and number, and
+those that the dialects' own tests judge.
+"""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from paddock.dialects import admission, catalog
+from paddock.schema import shape
+from paddock.schema.finding import Path as Place
+from paddock.schema.finding import format_path
+from paddock.schema.kind import Kind, Rule, Transition
+from tests import documents, mutations, texts
+from tests.reference.client import Json
+from tests.reference.differences import Case
+from tests.reference.paddock_side import judge, name_of, resource_of
+from tests.reference.verdict import Question, Stored
+
+ROOT = Path(__file__).parents[2]
+
+# Numbers and texts at the edges of what judges take for a number, a quantity or a truth.
+NUMBERS: tuple[Any, ...] = (
+    0, 1, -1, 1.0, 1.5, -0.0, 1e3, 1e21, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64,
+    "1", "0", "-1", "+1", "1.5", "1.", ".5", ".", "1e3", "1E3", "1e", "1E", "1k", "1K", "1Ki", "1ki", "1m", "1u", "1n", "1M", "100m",
+    "1Gi", "1G", "0Gi", "1 Gi", "1Gi ", "1Pi", "1Ei", "10Ei", "1Zi", "1e-3", "1e400", "0x10", "1_000", "1,5", "inf", "NaN", "٣",
+    "9223372036854775807", "9223372036854775808", "0.0000000001", "00", "01", "1000m", "1500m", "true",
+)  # fmt: skip
+TRUTHS: tuple[Any, ...] = (True, False, "true", "false", "yes", 0, 1, None)
+
+
+def mutated(kind: Kind, base: Stored | None) -> Iterator[Case]:
+    """Every document of a kind with one mistake, put into `base`, a good object of that kind, so that it stays the only one."""
+    for mutation in mutations.mutations(kind):
+        # What is no object is refused before anybody knows its kind.
+        if isinstance(mutation.thing, dict):
+            case = _case(kind, mutation.thing, mutation.path, mutation.what, base)
+            if any(complaint.field == case.broken for complaint in case.ours.complaints):
+                yield case
+            else:
+                # A mistake only in the company of what else was in the document that it was made for.
+                yield _case(kind, mutation.thing, mutation.path, mutation.what, None)
+
+
+def probed(kind: Kind, base: Stored | None, seen: set[Any]) -> Iterator[Case]:
+    """Every sort of scalar in every sort of place; `seen` are the sorts that another kind has already shown."""
+    for place in documents.places(kind):
+        if place.path[:1] in ((), ("metadata",), ("apiVersion",), ("kind",)) or not isinstance(place.shape, _PROBED):
+            continue
+        sort = (type(place.shape), _constraints(place.shape))
+        if sort not in seen:
+            seen.add(sort)
+            for value in _probes(place):
+                yield _case(kind, place.wrap(value), place.path, f"{json.dumps(value)} as a {_sort_name(place.shape)}", base)
+
+
+def _sort_name(place: shape.Shape) -> str:
+    """A sort of place as a file of differences calls it."""
+    field = place.field
+    return " ".join(part for part in (field.format, field.pattern, type(place).__name__.removesuffix("Shape").lower()) if part)
+
+
+def recorded(file: Path) -> Iterator[Case]:
+    """The objects that the tests of the dialects let Paddock judge, from a run of them that is made here."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.reference.recorder", "--record-admissions", str(file)]
+    tests = ["tests/unit/dialects", "--ignore=tests/unit/dialects/test_mutation_recall.py", "-p", "no:cacheprovider"]
+    ran = subprocess.run([*command, *tests], cwd=ROOT, env=os.environ, capture_output=True, text=True)
+    if ran.returncode:
+        raise RuntimeError(f"the tests of the dialects fail by themselves:\n{ran.stdout[-3000:]}{ran.stderr[-3000:]}")
+    for line in file.read_text().splitlines():
+        noted = json.loads(line)
+        kind, _ = admission.identify(noted["new"])
+        if kind is not None and kind.stored:
+            question = Question(noted["new"], resource_of(kind), noted["old"])
+            yield Case(name_of(kind), question, judge(question), own=own_rules(kind))
+
+
+def kinds() -> tuple[Kind, ...]:
+    """The kinds that a server can be asked about: those it has built in, and those that get a CRD."""
+    return tuple(kind for kind in catalog.every() if kind.stored)
+
+
+def _case(kind: Kind, thing: Json, path: Place, what: str, base: Stored | None) -> Case:
+    keys = tuple(map_keys(shape.shape_of(kind.cls), path))
+    question = _question(kind, thing, path, base)
+    return Case(name_of(kind), question, judge(question), what, format_path(path), keys, own_rules(kind))
+
+
+def _question(kind: Kind, thing: Json, path: Place, base: Stored | None) -> Question:
+    resource = resource_of(kind)
+    if base is None:
+        return Question(thing, resource)
+    if path[:1] == ("status",) and kind.status and "status" in thing:
+        return Question({**base.thing, "status": thing["status"]}, resource, status_of=base)
+    if path[:1] in (("metadata",), ("apiVersion",), ("kind",)):
+        return Question(thing, resource)
+    return Question(grafted(base.thing, thing, path), resource)
+
+
+def grafted(base: Json, thing: Json, path: Place) -> Json:
+    """A copy of a good object that has at one place what another object has there, or lacks it where that one does.
+
+    Lists come whole from the other object, because the entries of the two have nothing to do with each other.
+    """
+    made = copy.deepcopy({key: value for key, value in base.items() if key not in ("metadata", "status")})
+    made["metadata"] = {"name": "broken"}
+    here, there = made, thing
+    for part in map(str, path):
+        if part not in there:
+            here.pop(part, None)
+            break
+        inner, other = here.get(part), there[part]
+        if part == str(path[-1]) or not isinstance(inner, dict) or not isinstance(other, dict):
+            here[part] = copy.deepcopy(other)
+            break
+        here, there = inner, other
+    return made
+
+
+@cache
+def own_rules(kind: Kind) -> frozenset[str]:
+    """The rules of a kind that have no form for a kube-apiserver."""
+    rules: tuple[Rule | Transition, ...] = (*kind.rules, *kind.transitions)
+    return frozenset(rule.id for rule in rules if not rule.cel)
+
+
+def map_keys(place: shape.Shape, path: Place) -> Iterator[str]:
+    """The parts of a path that are keys of maps."""
+    for part in path:
+        if isinstance(place, shape.MapShape):
+            yield str(part)
+            place = place.value
+        elif isinstance(place, shape.ListShape):
+            place = place.item
+        elif isinstance(place, shape.ObjectShape) and part in place.properties:
+            place = place.properties[str(part)].shape
+        else:
+            return
+
+
+_PROBED = (shape.StringShape, shape.IntegerShape, shape.NumberShape, shape.BooleanShape, shape.QuantityShape, shape.IntOrStringShape)
+
+
+def _constraints(place: shape.Shape) -> tuple[Any, ...]:
+    """What of a field decides which values it takes."""
+    field = place.field
+    return (
+        *(field.ge, field.le, field.bits, field.at_least, field.positive, field.whole),
+        *(field.min_length, field.max_length, field.pattern, field.format, field.enum),
+        *(field.nullable, field.required, field.empty_is_unset),
+    )
+
+
+def _probes(place: documents.Place) -> Iterator[Any]:
+    field = place.shape.field
+    if isinstance(place.shape, shape.BooleanShape):
+        yield from TRUTHS
+    elif isinstance(place.shape, shape.StringShape):
+        yield from {text: None for each in texts.BAD.values() for text in each}
+        yield from texts.GOOD.values()
+        yield from (*TRUTHS, *field.enum, *(word.upper() for word in field.enum), "", " ", "x" * 300, "\u0000", "\ud7ff", "😀")
+    else:
+        yield from (*NUMBERS, *TRUTHS, *field.enum)

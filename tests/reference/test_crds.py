@@ -1,0 +1,50 @@
+"""Every generated CRD on a real kube-apiserver: taken, established, structural, and served as its file says."""
+
+import pytest
+
+from tests.reference import crds, objects
+from tests.reference.client import Api, Json
+from tests.reference.crds import Crd
+from tests.reference.paddock_side import examples
+
+pytestmark = pytest.mark.reference
+
+CRDS = crds.load()
+EXAMPLES: dict[str, Json] = {}
+for example in examples():
+    EXAMPLES.setdefault(example.kind, example.document)
+
+each = pytest.mark.parametrize("crd", CRDS, ids=lambda crd: crd.name)
+
+
+def test_there_are_crds() -> None:
+    """An empty directory would let everything below pass."""
+    assert CRDS
+
+
+def test_a_file_is_named_after_its_crd() -> None:
+    assert [crd.origin for crd in CRDS] == [f"{crd.name}.yaml" for crd in CRDS]
+
+
+@each
+def test_it_is_served_as_declared(api: Api, installed: list[Crd], crd: Crd) -> None:
+    assert crds.problems(api, crd) == []
+
+
+@each
+def test_its_status_is_a_subresource(api: Api, installed: list[Crd], crd: Crd) -> None:
+    if not all("status" in version.get("subresources", {}) for version in crd.served):
+        pytest.skip("it has none")
+    assert objects.status_problems(api, crd, EXAMPLES[crd.kind]) == []
+
+
+@each
+def test_its_scale_is_a_subresource(api: Api, installed: list[Crd], crd: Crd) -> None:
+    if not all("scale" in version.get("subresources", {}) for version in crd.served):
+        pytest.skip("it has none")
+    assert objects.scale_problems(api, crd, EXAMPLES[crd.kind]) == []
+
+
+@each
+def test_its_columns_show_what_an_object_has(api: Api, installed: list[Crd], crd: Crd) -> None:
+    assert objects.row_problems(api, crd, EXAMPLES[crd.kind]) == []

@@ -1,0 +1,55 @@
+"""Every example that Paddock shows its users, given to the real kubectl with strict validation."""
+
+import pytest
+import yaml
+
+from paddock.dialects.admission import admit
+from paddock.schema.kind import Settings
+from tests.reference import objects, verdict
+from tests.reference.client import Api, Json, Kubectl
+from tests.reference.crds import Crd
+from tests.reference.paddock_side import EXAMPLES, Example, examples, judge
+from tests.reference.verdict import Question
+
+pytestmark = pytest.mark.reference
+
+FILES = sorted(EXAMPLES.glob("*/examples/**/*.yaml"))
+DOCUMENTS = list(examples())
+
+each_document = pytest.mark.parametrize("example", DOCUMENTS, ids=lambda it: f"{it.origin}:{it.document['metadata'].get('name')}")
+
+
+def test_there_are_examples() -> None:
+    """An empty directory would let everything below pass."""
+    assert FILES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(EXAMPLES)))
+def test_kubectl_applies_it_strictly_and_without_a_warning(kubectl: Kubectl, installed: list[Crd], path: object) -> None:
+    applied = kubectl.run("apply", "--validate=strict", "-f", str(path))
+    try:
+        assert (applied.code, applied.errors) == (0, "")
+    finally:
+        kubectl.run("delete", "--ignore-not-found", "--wait=false", "-f", str(path))
+
+
+@each_document
+def test_both_judges_accept_it(api: Api, installed: list[Crd], example: Example) -> None:
+    question = Question(example.document, example.resource)
+    assert judge(question).complaints == ()
+    assert verdict.ask(api, question).complaints == ()
+
+
+@each_document
+def test_both_store_the_same(api: Api, installed: list[Crd], example: Example) -> None:
+    """Pruning and defaulting come from the same declaration, once compiled here and once into the CRD."""
+    if "." not in example.kind:
+        pytest.skip("the server has its own defaults for kinds of the core group")
+    ours = admit(example.document, Settings()).data
+    with objects.stored(api, example.resource, example.document) as theirs:
+        assert _content(theirs.thing) == _content(ours)
+
+
+def _content(thing: Json) -> str:
+    """What is left without the members that only a server fills in, in an order of its own."""
+    return yaml.safe_dump({key: value for key, value in thing.items() if key not in ("metadata", "status")})
