@@ -26,10 +26,10 @@ _VLAN_NEEDS = {"vlan": ("vlanID",), "trunk": ("trunkVlanIDs",), "pvlan": ("prima
 
 @rule(NETWORK_SOURCE)
 def network_is_somewhere(attachment: "VMNetworkAttachment", settings: Settings) -> Iterator[Finding]:
-    """A network has a block for at least one provider, and each block names something (warnings)."""
+    """A network that leads outside has a block for at least one provider, and each block names one thing (warnings)."""
     network = attachment.spec.network
-    if network.type != "nat" and all(getattr(network, name) is None for name in BLOCKS):
-        text = f"no network: give at least one of {', '.join(BLOCKS)}, or type nat"
+    if network.type in ("bridged", "external") and all(getattr(network, name) is None for name in BLOCKS):
+        text = f"no network: give at least one of {', '.join(BLOCKS)}, or a type that needs none"
         yield finding.warning(NETWORK, text, NETWORK_SOURCE)
     if network.libvirt is not None and network.libvirt.networkName and network.libvirt.bridge is not None:
         text = "networkName and bridge are both given; the bridge is taken"

@@ -38,7 +38,7 @@ def selector_matches_template(vmset: "VMSet", settings: Settings) -> Iterator[Fi
     ROLLING,
     Cel(
         "spec.updateStrategy.rollingUpdate",
-        "!(self.maxUnavailable in [0, '0%'] && self.maxSurge in [0, '0%'])",
+        "!((self.maxUnavailable == 0 || self.maxUnavailable == '0%') && (self.maxSurge == 0 || self.maxSurge == '0%'))",
         "must not be 0 when maxSurge is 0",
         ".maxUnavailable",
     ),
