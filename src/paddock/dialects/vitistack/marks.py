@@ -24,6 +24,18 @@ BOOT_SOURCE_SIZE = "vitistack.io/boot-source-size"
 OS_INSTALLED = "vitistack.io/os-installed"
 CDROM_EJECTED = "vitistack.io/cdrom-ejected"
 
+# What `spec` and metadata say together; the rest of the annotations is the user's own.
+MEANT_ANNOTATIONS = (
+    ROOT_IMAGE,
+    POWER_STATE,
+    RETRY,
+    BOOT_SOURCE,
+    BOOT_SOURCE_TYPE,
+    BOOT_SOURCE_SIZE,
+    OS_INSTALLED,
+    CDROM_EJECTED,
+)
+
 # Annotation of a generated machine: the machine type as it was asked for, where another word had to be sent.
 REQUESTED_MACHINE_TYPE = "vitistack.io/requested-machine-type"
 

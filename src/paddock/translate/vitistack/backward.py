@@ -34,8 +34,6 @@ from paddock.translate.vitistack.reasons import reason
 from paddock.translate.vitistack.resolved import default_storage_class
 
 _INSTANCE: Path = ("spec", "template", "spec")
-# Annotations that mean something on a Machine are not taken over by chance.
-_MEANT = (marks.BOOT_SOURCE, marks.BOOT_SOURCE_TYPE)
 
 
 def from_kubevirt(vm: VirtualMachine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
@@ -141,7 +139,9 @@ class _Reading:
         managed = (marks.MANAGED_BY, marks.MACHINE, marks.MACHINE_TEMPLATE)
         labels = {key: value for key, value in (written.labels or {}).items() if key not in managed}
         given = written.annotations or {}
-        kept = {key: value for key, value in given.items() if not key.startswith("vitistack.io/") and key not in _MEANT}
+        # What means something on a Machine is not taken over by chance.
+        meant = (*marks.MEANT_ANNOTATIONS, marks.REQUESTED_MACHINE_TYPE)
+        kept = {key: value for key, value in given.items() if key not in meant}
         root = next((each for each in self.disks if each.image), None)
         if root is not None:
             kept[marks.ROOT_IMAGE] = root.image

@@ -22,7 +22,7 @@ _OF_SERVERS = (
     "selfLink",
     "managedFields",
 )
-_BOOKKEEPING = (
+BOOKKEEPING = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "kubevirt.io/latest-observed-api-version",
     "kubevirt.io/storage-observed-api-version",
@@ -38,7 +38,7 @@ _ON_BY_DEFAULT = (
 
 def said_metadata(metadata: ObjectMeta) -> ObjectMeta:
     """The metadata that a user wrote."""
-    annotations = {key: value for key, value in (metadata.annotations or {}).items() if key not in _BOOKKEEPING}
+    annotations = {key: value for key, value in (metadata.annotations or {}).items() if key not in BOOKKEEPING}
     finalizers = [each for each in metadata.finalizers or () if not each.startswith("kubevirt.io/")]
     return msgspec.structs.replace(
         metadata, annotations=annotations or None, finalizers=finalizers or None, **dict.fromkeys(_OF_SERVERS, None)

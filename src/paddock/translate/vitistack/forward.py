@@ -11,12 +11,12 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMach
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.dialects.vitistack import boot
 from paddock.dialects.vitistack.machine import Machine
-from paddock.dialects.vitistack.marks import CLOUD_INIT_DISK, REQUESTED_MACHINE_TYPE, ROOT_IMAGE
+from paddock.dialects.vitistack.marks import CLOUD_INIT_DISK, REQUESTED_MACHINE_TYPE
 from paddock.meta.objects import Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Ledger, Translated
 from paddock.meta.world import World, namespace_of
-from paddock.translate.vitistack import attachments, cloudinit, devices, domain
+from paddock.translate.vitistack import attachments, cloudinit, devices, domain, ignored
 from paddock.translate.vitistack.devices import BootOrder
 from paddock.translate.vitistack.resolved import Resolved, resolve
 
@@ -30,11 +30,11 @@ def to_kubevirt(source: Machine, world: World, rendering: Rendering) -> Translat
     resolved = resolve(source, world, rendering)
     ledger = Ledger(f"Machine/{source.metadata.name}")
     _judge_unmet(resolved, world, ledger)
-    _tell_ignored(source, resolved, ledger)
+    ignored.tell(resolved, ledger)
     carried = cloudinit.carry(resolved)
     own_secrets = (carried.secret,) if carried and carried.secret else ()
     made = (*own_secrets, *_definitions(resolved, world), *_claims(resolved), _machine(resolved, carried, ledger))
-    return Translated(made, ledger.losses)
+    return Translated(made, (*ledger.losses, *ignored.of_networks(resolved)))
 
 
 def _judge_unmet(resolved: Resolved, world: World, ledger: Ledger) -> None:
@@ -43,17 +43,6 @@ def _judge_unmet(resolved: Resolved, world: World, ledger: Ledger) -> None:
             raise error
         if error.instead:
             ledger.lose(error.path, error.name, error.what, error.instead)
-
-
-def _tell_ignored(machine: Machine, resolved: Resolved, ledger: Ledger) -> None:
-    """What the machine says and nothing comes of."""
-    cloud_init = machine.spec.cloudInit
-    if cloud_init and cloud_init.secretRef and cloud_init.userData:
-        path = ("spec", "cloudInit", "secretRef")
-        ledger.lose(path, cloud_init.secretRef.name, "user data in the machine wins", "the Secret is not read")
-    if boot.root_image(machine) and resolved.effective.root is None:
-        path = ("metadata", "annotations", ROOT_IMAGE)
-        ledger.lose(path, boot.root_image(machine), "the machine has no disk", "the image is not used")
 
 
 def _definitions(resolved: Resolved, world: World) -> Iterator[NetworkAttachmentDefinition]:
