@@ -1,0 +1,50 @@
+"""`paddock examples`: manifests that are good and commented, as they lie beside the declarations."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import paddock.dialects
+from paddock.cli import arguments
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+from paddock.dialects import catalog
+from paddock.meta.manifests import write
+from paddock.meta.manifests.load import load
+
+_TEXT = "Print example manifests with their comments. The output is one YAML stream; -o json gives the objects alone."
+_FOLDER = Path(paddock.dialects.__file__).parent
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """The command."""
+    options = arguments.parser("examples", _TEXT)
+    options.add_argument("--dialect", choices=catalog.DIALECTS, help="only the examples of one dialect")
+    options.add_argument("--list", action="store_true", help="the names of the files only")
+    arguments.add_format(options, "yaml", ("yaml", "json"))
+    parsed = options.parse_args(given)
+    files = list(_files(parsed.dialect))
+    if parsed.list:
+        console.out("".join(f"{file}\n" for file in files))
+    elif parsed.output == "json":
+        objects = [document.data for file in files for document in load(file.read_bytes(), str(file))]
+        console.out(write.to_json({"apiVersion": "v1", "kind": "List", "items": objects}))
+    else:
+        console.out("---\n".join(f"# {_name(file)}\n{_body(file)}" for file in files))
+    return GOOD
+
+
+def _files(dialect: str | None) -> Iterator[Path]:
+    for each in catalog.DIALECTS if dialect is None else (dialect,):
+        folder = _FOLDER / each / "examples"
+        if folder.is_dir():
+            yield from sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml", ".json"))
+
+
+def _name(file: Path) -> str:
+    return f"{file.parts[-3]}{os.sep}{file.name}"
+
+
+def _body(file: Path) -> str:
+    text = file.read_text(encoding="utf-8").rstrip("\n") + "\n"
+    return text.removeprefix("---\n")

@@ -1,0 +1,142 @@
+"""`paddock explain`: what a kind or a field is for, what may stand in it, and what a change of it does."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from paddock.cli import arguments, report
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+from paddock.cli.kinds import Asked, descend, members, resolve
+from paddock.dialects import catalog
+from paddock.plan import changes
+from paddock.schema import shape
+from paddock.schema.generate import words
+from paddock.schema.kind import Kind
+
+_TEXT = """Describe a kind or a field: KIND is a kind, its plural or a short name, alone or with its group
+(vm.kubevirt.io.spec.template)."""
+_WIDTH = 100
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """The command."""
+    options = arguments.parser("explain", _TEXT)
+    options.add_argument("what", metavar="KIND[.field.path]")
+    options.add_argument("--dialect", choices=("core", *catalog.DIALECTS), help="the dialect of the kind")
+    options.add_argument("--recursive", action="store_true", help="all fields below, by name and type only")
+    arguments.add_format(options)
+    parsed = options.parse_args(given)
+    asked = resolve(parsed.what, parsed.dialect)
+    place, prop = descend(asked)
+    if parsed.output != "text":
+        console.out(report.structured(_as_data(asked, place, prop, recursive=parsed.recursive), parsed.output))
+        return GOOD
+    lines = [*_head(asked, place, prop), *(_tree(place, 1) if parsed.recursive else _fields(place)), *_rules(asked)]
+    console.out("\n".join(lines) + "\n")
+    return GOOD
+
+
+def _head(asked: Asked, place: shape.Shape, prop: shape.Property | None) -> Iterator[str]:
+    kind = asked.kind
+    yield f"GROUP:    {kind.group or 'core'} ({kind.dialect})"
+    yield f"KIND:     {kind.kind}"
+    yield f"VERSION:  {', '.join(version.name for version in kind.versions)}"
+    if asked.path:
+        yield ""
+        yield f"FIELD:    {'.'.join(asked.path)} <{words.type_of(place)}>" + (" required" if place.field.required else "")
+    yield ""
+    yield "DESCRIPTION:"
+    yield from _wrapped(words.describe(place), 4)
+    for name, text in _facts(place, prop):
+        yield from _wrapped(f"{name}: {text}", 4, hang=2)
+    if asked.path:
+        row = changes.row_for(kind, asked.path)
+        if row is not None:
+            yield from _wrapped(f"A change of it: {row.effect}: {row.why}", 4, hang=2)
+
+
+def _facts(place: shape.Shape, prop: shape.Property | None) -> Iterator[tuple[str, str]]:
+    """What may stand in a field, and what stands there when nothing is given."""
+    allowed = "; ".join(words.allowed(place)).replace("`", "")
+    if allowed:
+        yield "Allowed", allowed
+    default = words.default_of(prop) if prop is not None else ""
+    if default:
+        yield "Default", default
+
+
+def _fields(place: shape.Shape) -> Iterator[str]:
+    fields = members(place)
+    if not fields:
+        return
+    yield ""
+    yield "FIELDS:"
+    for name, prop in fields.items():
+        required = " required" if prop.field.required else ""
+        yield f"  {name} <{words.type_of(prop.shape)}>{required}"
+        yield from _wrapped(words.describe(prop.shape), 6)
+        for fact, text in _facts(prop.shape, prop):
+            yield from _wrapped(f"{fact}: {text}", 6, hang=2)
+
+
+def _tree(place: shape.Shape, depth: int, above: tuple[type, ...] = ()) -> Iterator[str]:
+    if depth == 1:
+        yield ""
+        yield "FIELDS:"
+    for name, prop in members(place).items():
+        required = " required" if prop.field.required else ""
+        yield f"{'  ' * depth}{name} <{words.type_of(prop.shape)}>{required}"
+        inner = _class_of(prop.shape)
+        if inner not in above:
+            yield from _tree(prop.shape, depth + 1, (*above, inner))
+
+
+def _class_of(place: shape.Shape) -> type:
+    """The class below lists and maps, by which a declaration that contains itself is known."""
+    while isinstance(place, shape.ListShape | shape.MapShape):
+        place = place.item if isinstance(place, shape.ListShape) else place.value
+    return place.cls if isinstance(place, shape.ObjectShape) else type(None)
+
+
+def _rules(asked: Asked) -> Iterator[str]:
+    """The rules across fields, for the kind as a whole."""
+    kind = asked.kind
+    if asked.path or not (kind.rules or kind.transitions):
+        return
+    yield ""
+    yield "RULES:"
+    texts = [*((rule.text, rule.id) for rule in kind.rules), *((rule.text, rule.id) for rule in kind.transitions)]
+    for text, rule_id in texts:
+        yield from _wrapped(f"{text} ({rule_id})", 4, hang=2)
+
+
+def _wrapped(text: str, indent: int, hang: int = 0) -> list[str]:
+    pad = " " * indent
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=pad, subsequent_indent=pad + " " * hang, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _as_data(asked: Asked, place: shape.Shape, prop: shape.Property | None, *, recursive: bool) -> dict[str, Any]:
+    data = {"group": asked.kind.group, "kind": asked.kind.kind, "dialect": asked.kind.dialect, **_versions(asked.kind)}
+    return {**data, "path": ".".join(asked.path), **_field_data(place, prop, 2 if not recursive else 100)}
+
+
+def _versions(kind: Kind) -> dict[str, Any]:
+    return {"versions": [version.name for version in kind.versions]}
+
+
+def _field_data(place: shape.Shape, prop: shape.Property | None, depth: int, above: tuple[type, ...] = ()) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": words.type_of(place), "text": words.describe(place), "required": place.field.required}
+    if place.field.enum:
+        data["enum"] = list(place.field.enum)
+    data.update({name.lower(): text for name, text in _facts(place, None)})
+    if prop is not None and prop.default is not shape.ABSENT:
+        data["default"] = prop.default
+    inner = _class_of(place)
+    if depth > 1 and inner not in above:
+        fields = {name: _field_data(each.shape, each, depth - 1, (*above, inner)) for name, each in members(place).items()}
+        if fields:
+            data["fields"] = fields
+    return data

@@ -1,0 +1,103 @@
+"""Kinds by what users call them: `VirtualMachine`, `virtualmachines`, `vm`, `vm.kubevirt.io`, and fields by path below them."""
+
+import msgspec
+
+from paddock.base.errors import Terminal
+from paddock.base.nearest import nearest
+from paddock.dialects import catalog
+from paddock.schema import shape
+from paddock.schema.kind import Kind
+
+
+class NotFound(Terminal):
+    """What was asked for does not exist, or is more than one thing."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A kind, and the path below it that was asked for."""
+
+    kind: Kind
+    path: tuple[str, ...]
+
+
+def resolve(text: str, dialect: str | None) -> Asked:
+    """`KIND[.GROUP][.field.path]`; raises `NotFound`."""
+    word, _, rest = text.partition(".")
+    found = [kind for kind in _named(word) if dialect in (None, kind.dialect)]
+    grouped = [kind for kind in found if kind.group and f"{rest}.".startswith(f"{kind.group}.")]
+    if grouped:
+        # kubevirt.io is the beginning of no other group, but a shorter group might be.
+        kind = max(grouped, key=lambda each: len(each.group))
+        return Asked(kind, _path(rest.removeprefix(kind.group)))
+    return Asked(_only(word, rest, found, dialect), _path(rest))
+
+
+def _path(text: str) -> tuple[str, ...]:
+    """The steps of a path; indices of lists say nothing here."""
+    return tuple(step for part in text.split(".") if (step := part.partition("[")[0]))
+
+
+def _named(word: str) -> list[Kind]:
+    """The kinds of this name. Kind names are known without loading anything, other names only from the declarations."""
+    wanted = word.lower()
+    exact = [kind for group, name in catalog.known() if name.lower() == wanted and (kind := catalog.find(group, name))]
+    if exact:
+        return exact
+    return [kind for kind in catalog.every() if wanted in (kind.plural, kind.singular, *kind.short_names)]
+
+
+def _only(word: str, rest: str, found: list[Kind], dialect: str | None) -> Kind:
+    if not found:
+        known = sorted({name for _, name in catalog.known()})
+        meant = nearest(word, known)
+        where = f" of {dialect}" if dialect else ""
+        fix = f'did you mean "{meant}"?' if meant else f"known kinds: {', '.join(known)}"
+        raise NotFound(f'no kind{where} is called "{word}"', fix=fix)
+    if len(found) > 1:
+        suffix = f".{rest}" if rest else ""
+        choices = "".join(f"\n  {kind.plural}.{kind.group}{suffix}  ({kind.dialect}: {kind.text})" for kind in found)
+        raise NotFound(f"{len(found)} kinds are called {word}", fix=f"say which one:{choices}")
+    return found[0]
+
+
+def descend(asked: Asked) -> tuple[shape.Shape, shape.Property | None]:
+    """The declaration at the path; raises `NotFound` with the nearest name."""
+    place: shape.Shape = shape.shape_of(asked.kind.cls)
+    prop: shape.Property | None = None
+    for depth, step in enumerate(asked.path):
+        inner = _inner(place)
+        if isinstance(inner, shape.MapShape):
+            place, prop = inner.value, None
+        elif isinstance(inner, shape.ObjectShape):
+            name = inner.aliases.get(step, step)
+            if name not in inner.properties:
+                raise _no_field(asked, depth, inner)
+            prop = inner.properties[name]
+            place = prop.shape
+        else:
+            raise NotFound(f"{'.'.join(asked.path[:depth])} has no fields that are declared")
+    return place, prop
+
+
+def _inner(place: shape.Shape) -> shape.Shape:
+    """What a list is a list of."""
+    while isinstance(place, shape.ListShape):
+        place = place.item
+    return place
+
+
+def members(place: shape.Shape) -> dict[str, shape.Property]:
+    """The fields below a place."""
+    inner = _inner(place)
+    while isinstance(inner, shape.MapShape):
+        inner = _inner(inner.value)
+    return inner.properties if isinstance(inner, shape.ObjectShape) else {}
+
+
+def _no_field(asked: Asked, depth: int, place: shape.ObjectShape) -> NotFound:
+    step = asked.path[depth]
+    above = ".".join((asked.kind.kind, *asked.path[:depth]))
+    stranger = place.cls.STRANGERS.get(step)
+    meant = nearest(step, place.properties)
+    fix = stranger or (f'did you mean "{meant}"?' if meant else f"it has {', '.join(place.properties)}")
+    return NotFound(f'{above} has no field "{step}"', fix=fix)
