@@ -173,13 +173,18 @@ class Following:
     def tell_time(self) -> None:
         """Send bookmarks that are due; call this every few seconds."""
         now = self._clock()
-        for collection, watchers in self._watchers.items():
+        for watchers in self._watchers.values():
             for watcher in watchers:
-                if watcher.bookmarks and not watcher.waiting and now - watcher.last_bookmark >= BOOKMARK_SECONDS:
-                    self._deliver(watcher, self._events.get(collection, []))
-                    watcher.last_bookmark = now
-                    watcher.cursor = self._store.revision
-                    watcher.sink.write(watcher.shape.bookmark(self._store.revision, initial=False))
+                if watcher.bookmarks and now - watcher.last_bookmark >= BOOKMARK_SECONDS:
+                    self.bookmark(watcher)
+
+    def bookmark(self, watcher: Watcher) -> None:
+        """Tell a watcher how far its stream is complete, if it has taken everything."""
+        if watcher.waiting or not self._deliver(watcher, self._events.get(watcher.collection, [])):
+            return
+        watcher.last_bookmark = self._clock()
+        watcher.cursor = self._store.revision
+        watcher.sink.write(watcher.shape.bookmark(self._store.revision, initial=False))
 
     async def close(self) -> None:
         """End all watches and stop serving."""
@@ -217,11 +222,12 @@ class Following:
             if self._dirty:
                 self._wake(next(iter(self._dirty)))
 
-    def _deliver(self, watcher: Watcher, events: list[Event]) -> None:
+    def _deliver(self, watcher: Watcher, events: list[Event]) -> bool:
+        """Send what is new; False when the connection does not hold all of it."""
         if watcher.sink.closed or watcher.ended.is_set():
-            return
+            return False
         if not events or events[-1].change.revision <= watcher.cursor:
-            return
+            return True
         start = bisect_right(events, watcher.cursor, key=_revision)
         lines, size = [], watcher.sink.backlog
         for event in events[start:]:
@@ -235,6 +241,7 @@ class Following:
             watcher.cursor = event.change.revision
         if lines:
             watcher.sink.write(b"".join(lines))
+        return not watcher.waiting
 
     def _wait_for(self, watcher: Watcher) -> None:
         watcher.waiting = True

@@ -17,7 +17,7 @@ from paddock.apiserver.objects.index import Index
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.resources.strategy import Context, View
 from paddock.meta import failure
-from paddock.meta.apply import ownership
+from paddock.meta.apply import applying, ownership
 from paddock.schema.finding import Finding, Severity
 from paddock.store.contract import Conflict, Key, Record, Store, Unavailable
 
@@ -34,6 +34,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     field_validation: str = ""
     dry_run: bool = False
     subresource: str = ""
+    # the object is made by an apply: its owner is an applier
+    applies: bool = False
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +149,9 @@ class Writer:
         if before is not None:
             terminating = bool(decode(before.value)["metadata"].get("deletionTimestamp"))
             raise failure.already_exists(resource.about(name), terminating=terminating)
-        ownership.record(None, new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
+        # What an applier owns is what it has sent, before defaults and the server's own fields.
+        owner = applying.claim if options.applies else ownership.record
+        owner(raw if options.applies else None, new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
         return await self._store(resource, (key, 0), new, options, warnings)
 
     async def replace(self, resource: Resource, namespace: str, name: str, compute: Compute, options: Options) -> Written:

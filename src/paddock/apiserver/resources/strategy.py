@@ -62,6 +62,10 @@ class Strategy:
         """What a deletion that has to wait changes besides the metadata."""
         return new
 
+    def returns_deleted(self) -> bool:
+        """Whether a deletion answers with the object instead of a Status."""
+        return False
+
     def before_delete(self, old: Data, context: Context) -> None:
         """Raise a `Failure` when the object may not be deleted."""
 

@@ -1,6 +1,39 @@
-"""Interface."""
+"""managedFields: what every write does to who owns what (docs/spec/kube-api.md sections 4.4 and 4.5)."""
 
 from typing import Any, NamedTuple
+
+from paddock.meta.apply import types, values
+from paddock.meta.apply.places import Places, common, minus, sorted_places, union
+
+Data = dict[str, Any]
+APPLY, UPDATE = "Apply", "Update"
+# More Update entries than this are merged into one, the oldest first.
+_MOST_UPDATERS = 10
+_ANCIENT = "ancient-changes"
+# Nobody's: identity, and what the server keeps itself.
+_UNOWNED: Places = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {
+        ".": {},
+        **{
+            f"f:{name}": {}
+            for name in (
+                "name",
+                "generateName",
+                "namespace",
+                "creationTimestamp",
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+                "selfLink",
+                "uid",
+                "generation",
+                "resourceVersion",
+                "managedFields",
+            )
+        },
+    },
+}
 
 
 class Manager(NamedTuple):
@@ -11,6 +44,132 @@ class Manager(NamedTuple):
     subresource: str = ""
 
 
-def record(live: dict[str, Any] | None, new: dict[str, Any], schema: dict[str, Any], manager: Manager, now: str) -> None: ...
-def same(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    return new == old
+class Entry:
+    """One entry of managedFields."""
+
+    __slots__ = ("manager", "operation", "places", "time")
+
+    def __init__(self, manager: Manager, operation: str, places: Places, time: str) -> None:
+        self.manager = manager
+        self.operation = operation
+        self.places = places
+        self.time = time
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Appliers are one whatever version they use; updaters are told apart by it."""
+        version = "" if self.operation == APPLY else self.manager.api_version
+        return (self.operation, self.manager.name, version, self.manager.subresource)
+
+    def written(self) -> Data:
+        """As it stands in an object."""
+        made = {
+            "manager": self.manager.name,
+            "operation": self.operation,
+            "apiVersion": self.manager.api_version,
+            "time": self.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": sorted_places(self.places),
+        }
+        if self.manager.subresource:
+            made["subresource"] = self.manager.subresource
+        return made
+
+
+def read(data: Data | None) -> list[Entry] | None:
+    """The entries of an object; None when they cannot be read, which is as if there were none."""
+    found = []
+    for raw in ((data or {}).get("metadata") or {}).get("managedFields") or []:
+        fields = raw.get("fieldsV1") if isinstance(raw, dict) else None
+        if not isinstance(fields, dict) or raw.get("operation") not in (APPLY, UPDATE) or not isinstance(raw.get("manager"), str):
+            return None
+        manager = Manager(raw["manager"], str(raw.get("apiVersion", "")), str(raw.get("subresource", "")))
+        found.append(Entry(manager, raw["operation"], fields, str(raw.get("time", ""))))
+    return found
+
+
+def owned(places: Places, subresource: str) -> Places:
+    """The places of a write that can be owned: a status write owns status only, any other everything but the status."""
+    places = minus(places, _UNOWNED)
+    if subresource == "status":
+        return {step: below for step, below in places.items() if step == "f:status"}
+    return places
+
+
+def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: str) -> None:
+    """Set managedFields of `new`, in place, as an update by `manager` makes them."""
+    if "managedFields" in new["metadata"] and live is not None and _given(new, live):
+        # A client that writes them itself is believed; an empty list gives all ownership up.
+        if not any(new["metadata"]["managedFields"]):
+            new["metadata"].pop("managedFields")
+        return
+    entries = read(live) or []
+    root = types.of_schema(schema)
+    changed = values.difference(root, _plain(live), _plain(new))
+    taken = owned(union(changed.added, changed.modified), manager.subresource)
+    gone = changed.removed
+    mine = Entry(manager, UPDATE, {}, now)
+    kept = []
+    for entry in entries:
+        if entry.identity == mine.identity:
+            places = union(minus(entry.places, gone), taken)
+            mine = Entry(manager, UPDATE, places, now if places != entry.places else entry.time)
+            continue
+        places = minus(minus(entry.places, gone), taken)
+        if places:
+            kept.append(Entry(entry.manager, entry.operation, places, entry.time))
+    if not mine.places:
+        mine.places = taken
+    write(new, [*kept, mine] if mine.places else kept)
+
+
+def _given(new: Data, live: Data) -> bool:
+    """Whether the client changed managedFields, to something that can be read."""
+    given = new["metadata"]["managedFields"]
+    if given == live["metadata"].get("managedFields"):
+        return False
+    return not any(given) or read(new) is not None
+
+
+def _plain(data: Data | None) -> Data:
+    return {key: value for key, value in (data or {}).items() if key not in ("apiVersion", "kind")}
+
+
+def write(data: Data, entries: list[Entry]) -> None:
+    """Put entries into an object, in their order."""
+    updaters = [entry for entry in entries if entry.operation == UPDATE and not entry.manager.subresource]
+    if len(updaters) > _MOST_UPDATERS:
+        entries = _with_ancient(entries, updaters)
+    entries = sorted(entries, key=lambda entry: (entry.operation, entry.time, *entry.manager))
+    if entries:
+        data["metadata"]["managedFields"] = [entry.written() for entry in entries]
+    else:
+        data["metadata"].pop("managedFields", None)
+
+
+def _with_ancient(entries: list[Entry], updaters: list[Entry]) -> list[Entry]:
+    oldest = sorted(updaters, key=lambda entry: (entry.time, *entry.manager))[: len(updaters) - _MOST_UPDATERS + 1]
+    merged: dict[str, Entry] = {}
+    for entry in oldest:
+        version = entry.manager.api_version
+        before = merged.get(version)
+        places = entry.places if before is None else union(before.places, entry.places)
+        merged[version] = Entry(Manager(_ANCIENT, version), UPDATE, places, entry.time)
+    return [entry for entry in entries if entry not in oldest] + list(merged.values())
+
+
+def same(new: Data, old: Data) -> bool:
+    """Whether a write changes nothing. Times of ownership alone are nothing."""
+    if new == old:
+        return True
+    if {**new, "metadata": None} != {**old, "metadata": None}:
+        return False
+    return _timeless(new["metadata"]) == _timeless(old["metadata"])
+
+
+def _timeless(metadata: Data) -> Data:
+    fields = [{**entry, "time": None} for entry in metadata.get("managedFields") or []]
+    return {**metadata, "managedFields": fields}
+
+
+__all__ = ["APPLY", "UPDATE", "Entry", "Manager", "common", "owned", "read", "record", "same", "write"]

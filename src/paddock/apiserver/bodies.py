@@ -1,0 +1,99 @@
+"""Reading request bodies: JSON and YAML with every repeated key noticed, protobuf for built-in kinds."""
+
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.apiserver import protobuf
+from paddock.apiserver.edge.http import Request
+from paddock.meta import failure
+from paddock.meta.manifests.build import DUPLICATE_KEY
+from paddock.meta.manifests.limits import Limits
+from paddock.meta.manifests.load import load
+from paddock.meta.manifests.unreadable import Unreadable
+from paddock.schema.check import settle
+
+_YAML = ("application/yaml", "text/yaml", "application/x-yaml", "application/apply-patch+yaml")
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+READ_TYPES = ("application/json", "application/yaml", _PROTOBUF)
+_LIMITS = Limits()
+# Deeper nesting is not read: every algorithm behind this point recurses.
+_DEEPEST = 200
+
+
+class Body(msgspec.Struct, frozen=True):
+    """A decoded body and the fields that stand twice in it."""
+
+    data: Any
+    repeated: tuple[str, ...] = ()
+
+
+def media_type(request: Request) -> str:
+    """The media type of the body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def read_object(request: Request) -> Body:
+    """The object in a body; raises a `Failure`."""
+    media = media_type(request)
+    if media == _PROTOBUF:
+        return Body(protobuf.decode(request.body))
+    if media in _YAML:
+        body = read_yaml(request.body)
+    elif media in ("application/json", ""):
+        body = read_json(request.body)
+    else:
+        raise failure.unsupported_media_type(READ_TYPES)
+    if not isinstance(body.data, dict):
+        raise failure.bad_request("couldn't get version/kind; json parse error: the body must be an object")
+    return body
+
+
+def read_json(text: bytes) -> Body:
+    """JSON, with the fields that stand twice."""
+    try:
+        data = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise failure.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    _check_depth(data)
+    # What encodes to the same bytes had nothing twice; only other spellings need the careful reader.
+    if orjson.dumps(data) == text.strip():
+        return Body(data)
+    return Body(data, _repeated(text))
+
+
+def read_yaml(text: bytes) -> Body:
+    """The first document of YAML, with the fields that stand twice."""
+    try:
+        document = next(load(text, "the body", _LIMITS), None)
+    except Unreadable as error:
+        raise failure.bad_request(f"error decoding YAML: {error}") from None
+    if document is None:
+        raise failure.bad_request("error decoding YAML: the body is empty")
+    repeated = tuple(problem.finding.field for problem in document.problems if problem.finding.rule == DUPLICATE_KEY)
+    return Body(settle(document.data), repeated)
+
+
+def _repeated(text: bytes) -> tuple[str, ...]:
+    try:
+        return read_yaml(text).repeated
+    except failure.Failure:
+        # JSON that the careful reader does not take, though it is JSON (huge numbers, say): nothing is known of its keys.
+        return ()
+
+
+def _check_depth(data: Any) -> None:
+    """Refuse what is nested too deep, without recursing into it."""
+    level = [data]
+    for _ in range(_DEEPEST):
+        level = [child for place in level for child in _children(place)]
+        if not level:
+            return
+    raise failure.bad_request(f"json parse error: nested deeper than {_DEEPEST} levels")
+
+
+def _children(place: Any) -> list[Any]:
+    if isinstance(place, dict):
+        return [child for child in place.values() if isinstance(child, dict | list)]
+    return [child for child in place if isinstance(child, dict | list)] if isinstance(place, list) else []

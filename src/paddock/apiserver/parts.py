@@ -1,0 +1,125 @@
+"""The parts of the server that every verb works with, made once by whoever puts the server together."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from os import urandom
+from typing import Any
+
+from paddock.apiserver.edge.http import Request
+from paddock.apiserver.objects.encoding import Data, decode
+from paddock.apiserver.objects.following import Following
+from paddock.apiserver.objects.index import Index
+from paddock.apiserver.objects.reading import Reader
+from paddock.apiserver.objects.writing import Admission, Options, Writer
+from paddock.apiserver.representation import Form, Renderer
+from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.routing import Route
+from paddock.meta import ages
+from paddock.meta.tables import TableForm
+from paddock.store.contract import Key, Store
+
+
+class SystemClock:
+    """Time and identity from the operating system."""
+
+    def seconds(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def now(self) -> str:
+        """RFC 3339, UTC, whole seconds."""
+        return ages.timestamp(self.seconds())
+
+    def uid(self) -> str:
+        """A new random UUID."""
+        return str(uuid.UUID(bytes=urandom(16), version=4))
+
+    def random(self, count: int) -> bytes:
+        """Random bytes."""
+        return urandom(count)
+
+
+class NoAdmission:
+    """Nobody is asked."""
+
+    def concerns(self, resource: Resource, operation: str, namespace: str) -> bool:
+        return False
+
+    async def review(
+        self, resource: Resource, operation: str, new: Data | None, old: Data | None, options: Options
+    ) -> tuple[Data | None, tuple[str, ...]]:
+        return new, ()
+
+
+class StoreView:
+    """The newest decided objects, for strategies. Resources are named by collection."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, resource: str, namespace: str, name: str) -> Data | None:
+        """An object, or None."""
+        record = self._store.decided(Key(resource, namespace, name))
+        return None if record is None else decode(record.value)
+
+    def list(self, resource: str, namespace: str = "") -> Iterator[Data]:
+        """All objects of a collection, or those of one namespace."""
+        for record in self._store.scan(resource):
+            if not namespace or record.key.namespace == namespace:
+                yield decode(record.value)
+
+
+class Parts:
+    """Store, memory and rules, wired."""
+
+    def __init__(self, store: Store, registry: Registry, *, clock: Any = None, admission: Admission | None = None) -> None:
+        self.store = store
+        self.registry = registry
+        self.clock = clock or SystemClock()
+        self.index = Index(store)
+        self.view = StoreView(store)
+        self.reader = Reader(store, self.index)
+        self.admission: Admission = admission or NoAdmission()
+        self.writer = Writer(store, self.index, self.view, self.clock, self.admission)
+        self.following = Following(store, time.monotonic)
+        # tables of kinds whose cells are not values at paths
+        self.cells: dict[tuple[str, str], TableForm] = {}
+
+    def table(self, resource: Resource) -> TableForm:
+        """How a resource is shown as a table."""
+        own = self.cells.get((resource.group, resource.kind))
+        return own or TableForm(resource.columns)
+
+    def renderer(self, resource: Resource, form: Form) -> Renderer:
+        """The renderer of a resource in a form."""
+        return Renderer(form, self.writer.encoder(resource), self.table, self.clock.seconds)
+
+
+class User:
+    """Who asks."""
+
+    __slots__ = ("extra", "groups", "name", "uid")
+
+    def __init__(self, name: str, groups: tuple[str, ...] = (), uid: str = "", extra: dict[str, tuple[str, ...]] | None = None) -> None:
+        self.name = name
+        self.groups = groups
+        self.uid = uid
+        self.extra = extra or {}
+
+
+class Call:
+    """One request on its way: what it is about and who asks. Verbs add warnings to it."""
+
+    __slots__ = ("request", "resource", "route", "user", "warnings")
+
+    def __init__(self, request: Request, route: Route, resource: Resource, user: User) -> None:
+        self.request = request
+        self.route = route
+        self.resource = resource
+        self.user = user
+        self.warnings: list[str] = []
+
+
+Subhandler = Callable[[Call], Any]

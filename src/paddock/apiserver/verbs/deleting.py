@@ -1,0 +1,53 @@
+"""delete and deletecollection."""
+
+import orjson
+
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.objects.encoding import head
+from paddock.apiserver.objects.writing import Deleted
+from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.representation import answer, form_of
+from paddock.apiserver.verbs.options import delete_options, list_query
+from paddock.apiserver.verbs.reading import list_meta
+from paddock.meta import failure
+
+
+async def delete(parts: Parts, call: Call) -> Response:
+    """One object goes, or is marked to go."""
+    form = form_of(call.request)
+    options = delete_options(call)
+    deleted = await parts.writer.delete(call.resource, call.route.namespace, call.route.name, options)
+    if deleted.gone and not call.resource.strategy.returns_deleted():
+        return answer(form, _success(call, deleted))
+    return answer(form, parts.renderer(call.resource, form).one(deleted.value))
+
+
+def _success(call: Call, deleted: Deleted) -> bytes:
+    about = {"name": call.route.name, "group": call.resource.group, "kind": call.resource.plural, "uid": deleted.uid}
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in about.items() if value},
+    }
+    return orjson.dumps(status)
+
+
+async def delete_collection(parts: Parts, call: Call) -> Response:
+    """Every object that a selector names; each by itself, in order."""
+    form = form_of(call.request)
+    options = delete_options(call)
+    page = parts.reader.list(call.resource, list_query(call))
+    gone: list[bytes] = []
+    for record in page.records:
+        try:
+            deleted = await parts.writer.delete(call.resource, record.key.namespace, record.key.name, options)
+        except failure.Failure as said:
+            if said.code != 404:
+                raise
+        else:
+            gone.append(deleted.value)
+    resource = call.resource
+    begin = head(resource.api_version, resource.list_kind) + b',"metadata":' + orjson.dumps(list_meta(page)) + b',"items":['
+    return answer(form, begin + b",".join(gone) + b"]}")

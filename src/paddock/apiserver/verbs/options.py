@@ -1,0 +1,115 @@
+"""What a request asks for besides the object: list, write and delete options from the query and the body."""
+
+from typing import Any
+
+from paddock.apiserver import bodies
+from paddock.apiserver.objects.reading import Query
+from paddock.apiserver.objects.writing import DeleteOptions, Options
+from paddock.apiserver.parts import Call
+from paddock.meta import failure
+from paddock.meta.matching import BadSelector, FieldQuery, LabelQuery, parse_fields, parse_labels
+from paddock.schema import finding
+
+_VALIDATIONS = ("Ignore", "Warn", "Strict")
+_LONGEST_MANAGER = 128
+_STANDARD_FIELDS = ("metadata.name", "metadata.namespace")
+
+
+def list_query(call: Call) -> Query:
+    """The query of a list, a watch or a deletecollection; raises a `Failure`."""
+    request, route = call.request, call.route
+    fields = _fields(call)
+    if route.name:
+        fields = FieldQuery((*fields.conditions, *parse_fields(f"metadata.name={route.name}").conditions))
+    limit = request.parameter("limit") or "0"
+    if not limit.lstrip("-").isdecimal():
+        raise failure.bad_request(f'limit: Invalid value: "{limit}": must be a whole number')
+    return Query(
+        namespace=route.namespace if call.resource.namespaced else "",
+        labels=_labels(request.parameter("labelSelector")),
+        fields=fields,
+        limit=max(0, int(limit)),
+        token=request.parameter("continue"),
+        revision=request.parameter("resourceVersion"),
+        match=request.parameter("resourceVersionMatch"),
+    )
+
+
+def _labels(text: str) -> LabelQuery:
+    try:
+        return parse_labels(text) if text else LabelQuery()
+    except BadSelector as error:
+        raise failure.bad_request(str(error)) from None
+
+
+def _fields(call: Call) -> FieldQuery:
+    text = call.request.parameter("fieldSelector")
+    if not text:
+        return FieldQuery()
+    try:
+        query = parse_fields(text)
+    except BadSelector as error:
+        raise failure.bad_request(str(error)) from None
+    for condition in query.conditions:
+        if condition.path not in _STANDARD_FIELDS and condition.path not in call.resource.selectable:
+            raise failure.bad_request(f"field label not supported: {condition.path}")
+    return query
+
+
+def write_options(call: Call, *, operation: str) -> Options:
+    """The options of a create, an update or a patch; raises a `Failure`."""
+    request = call.request
+    about = failure.About(group="meta.k8s.io", kind=f"{operation}Options")
+    validation = request.parameter("fieldValidation")
+    if validation and validation not in _VALIDATIONS:
+        raise failure.invalid(about, [finding.unsupported(("fieldValidation",), validation, _VALIDATIONS, "options/validation")])
+    manager = request.parameter("fieldManager")
+    if len(manager) > _LONGEST_MANAGER or not manager.isprintable():
+        why = f"must be no more than {_LONGEST_MANAGER} printable characters"
+        raise failure.invalid(about, [finding.invalid(("fieldManager",), manager, why, "options/manager")])
+    return Options(
+        user=call.user.name,
+        manager=manager or default_manager(request.headers.get("user-agent", "")),
+        field_validation=validation or "Warn",
+        dry_run=_dry_run(request.query.get("dryRun", []), about),
+        subresource=call.route.subresource,
+    )
+
+
+def default_manager(user_agent: str) -> str:
+    """Writers that do not name themselves are called by their program."""
+    return user_agent.partition("/")[0][:_LONGEST_MANAGER] or "unknown"
+
+
+def _dry_run(values: list[str], about: failure.About) -> bool:
+    for value in values:
+        if value != "All":
+            raise failure.invalid(about, [finding.unsupported(("dryRun",), value, ("All",), "options/dry-run")])
+    return bool(values)
+
+
+def delete_options(call: Call) -> DeleteOptions:
+    """The options of a deletion, from the body and the query; raises a `Failure`."""
+    about = failure.About(group="meta.k8s.io", kind="DeleteOptions")
+    said: dict[str, Any] = bodies.read_object(call.request).data if call.request.body else {}
+    request = call.request
+    propagation = said.get("propagationPolicy") or request.parameter("propagationPolicy")
+    orphan = said.get("orphanDependents")
+    if orphan is None and "orphanDependents" in request.query:
+        orphan = request.flag("orphanDependents")
+    if orphan is not None:
+        if propagation:
+            why = "orphanDependents and deletionPropagation cannot be both set"
+            raise failure.invalid(about, [finding.invalid(("propagationPolicy",), propagation, why, "options/propagation")])
+        propagation = "Orphan" if orphan else "Background"
+    preconditions = said.get("preconditions") or {}
+    dry_run = said.get("dryRun") or request.query.get("dryRun", [])
+    if not isinstance(preconditions, dict) or not isinstance(dry_run, list):
+        raise failure.bad_request("the body must be a DeleteOptions object")
+    return DeleteOptions(
+        user=call.user.name,
+        dry_run=_dry_run(dry_run, about),
+        propagation=str(propagation or ""),
+        uid=preconditions.get("uid"),
+        revision=preconditions.get("resourceVersion"),
+    )

@@ -1,0 +1,197 @@
+"""get, list and watch."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import TypeVar
+
+from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
+from paddock.apiserver.objects.encoding import Data, encode
+from paddock.apiserver.objects.following import ADDED, ERROR, Watcher, line
+from paddock.apiserver.objects.reading import FutureRevision, Page, Query
+from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.representation import Renderer, answer, form_of
+from paddock.apiserver.verbs.options import list_query
+from paddock.meta import failure
+from paddock.schema import finding
+from paddock.store.contract import Compacted
+
+T = TypeVar("T")
+# How long a request waits for a revision that does not exist yet, and how long a watch lives that names no time.
+_FUTURE_SECONDS = 3.0
+_WATCH_SECONDS = (1800.0, 3600.0)
+# Initial events are written in pieces of this size, so that a large collection does not fill the memory for one slow reader.
+_INITIAL_BYTES = 128 * 1024
+
+
+async def get(parts: Parts, call: Call) -> Response:
+    """One object."""
+    form = form_of(call.request)
+    wanted = call.request.parameter("resourceVersion")
+    record = await _waiting(lambda: parts.reader.get(call.resource, call.route.namespace, call.route.name, wanted))
+    return answer(form, parts.renderer(call.resource, form).one(parts.writer.encoder(call.resource).serve(record.value)))
+
+
+async def list_(parts: Parts, call: Call) -> Response:
+    """A list or a page of one."""
+    form = form_of(call.request)
+    query = list_query(call)
+    page = await _waiting(lambda: parts.reader.list(call.resource, query))
+    return answer(form, parts.renderer(call.resource, form).many(page.records, list_meta(page)))
+
+
+def list_meta(page: Page) -> Data:
+    """The metadata of a list."""
+    meta: Data = {"resourceVersion": str(page.revision)}
+    if page.token:
+        meta["continue"] = page.token
+        if page.remaining is not None:
+            meta["remainingItemCount"] = page.remaining
+    return meta
+
+
+async def _waiting(read: Callable[[], T]) -> T:
+    """Read; when a revision is asked for that is about to come, wait a little for it."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _FUTURE_SECONDS
+    while True:
+        try:
+            return read()
+        except FutureRevision as future:
+            if loop.time() >= end:
+                raise failure.future_revision(future.asked, future.current) from None
+        await asyncio.sleep(0.02)
+
+
+async def watch(parts: Parts, call: Call) -> Answer:
+    """A stream of changes."""
+    form = form_of(call.request)
+    query = list_query(call)
+    start = _start(call.request, query)
+    renderer = parts.renderer(call.resource, form)
+    seconds = _seconds(call.request)
+    bookmarks = call.request.flag("allowWatchBookmarks")
+
+    async def run(sink: Sink) -> None:
+        await _Watch(parts, call, query, renderer, sink, bookmarks=bookmarks).run(start, seconds)
+
+    headers = (("cache-control", "no-cache, private"), ("content-type", "application/json"))
+    return Stream(200, run, headers)
+
+
+class _Start:
+    """Where a watch begins: with everything there is, or after a revision."""
+
+    def __init__(self, *, initial: bool, announced: bool, revision: int) -> None:
+        self.initial = initial
+        self.announced = announced
+        self.revision = revision
+
+
+_ABOUT = failure.About(group="meta.k8s.io", kind="ListOptions")
+
+
+def _refuse(field: str, why: str) -> failure.Failure:
+    return failure.invalid(_ABOUT, [finding.forbidden((field,), why, "watch/options")])
+
+
+def _start(request: Request, query: Query) -> _Start:
+    """The combination of parameters of docs/spec/kube-api.md section 3.2; raises a `Failure` for those that mean nothing."""
+    sends = request.query.get("sendInitialEvents")
+    if query.revision and not query.revision.isdecimal():
+        raise failure.bad_request(f'resourceVersion: Invalid value: "{query.revision}": must be a whole number')
+    revision = int(query.revision or 0)
+    if sends is None:
+        if query.match:
+            raise _refuse("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        return _Start(initial=revision == 0, announced=False, revision=revision)
+    if query.match != "NotOlderThan":
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        if query.match:
+            wrong = finding.unsupported(("resourceVersionMatch",), query.match, ("NotOlderThan",), "watch/options")
+            raise failure.invalid(_ABOUT, [wrong])
+        raise _refuse("resourceVersionMatch", why)
+    if query.token:
+        raise _refuse("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
+    initial = request.flag("sendInitialEvents")
+    return _Start(initial=initial, announced=initial, revision=revision)
+
+
+def _seconds(request: Request) -> float:
+    given = request.parameter("timeoutSeconds")
+    if given.isdecimal() and int(given) > 0:
+        return float(given)
+    return random.uniform(*_WATCH_SECONDS)
+
+
+class _Watch:
+    """One watch from its first event to its end."""
+
+    def __init__(self, parts: Parts, call: Call, query: Query, renderer: Renderer, sink: Sink, *, bookmarks: bool) -> None:
+        self.parts = parts
+        self.call = call
+        self.query = query
+        self.renderer = renderer
+        self.sink = sink
+        self.bookmarks = bookmarks
+
+    async def run(self, start: _Start, seconds: float) -> None:
+        try:
+            cursor = await self._begin(start)
+            await self._follow(cursor, seconds)
+        except failure.Failure as said:
+            self.sink.write(line(ERROR, encode(said.to_status())))
+        except Compacted as gone:
+            expired = failure.expired(f"too old resource version: {gone.asked} ({gone.oldest})")
+            self.sink.write(line(ERROR, encode(expired.to_status())))
+
+    async def _begin(self, start: _Start) -> int:
+        """Send what is there, if that is asked for; returns the revision from which changes are to follow."""
+        store = self.parts.store
+        if start.revision > store.revision:
+            if not start.announced:
+                raise failure.expired(f"too old resource version: {start.revision} ({store.revision}): the server has never been there")
+            await _waiting(lambda: self._not_before(start.revision))
+        if not start.initial:
+            return start.revision or store.revision
+        revision = store.revision
+        everything = Query(namespace=self.query.namespace, labels=self.query.labels, fields=self.query.fields)
+        await self._send_all(self.parts.reader.list(self.call.resource, everything))
+        if start.announced and self.bookmarks:
+            self.sink.write(self.renderer.bookmark(revision, initial=True))
+        return revision
+
+    def _not_before(self, revision: int) -> None:
+        if revision > self.parts.store.revision:
+            raise FutureRevision(revision, self.parts.store.revision)
+
+    async def _send_all(self, page: Page) -> None:
+        lines, size = [], 0
+        for record in page.records:
+            lines.append(self.renderer.frame(ADDED, record.value))
+            size += len(lines[-1])
+            if size >= _INITIAL_BYTES:
+                self.sink.write(b"".join(lines))
+                lines, size = [], 0
+                await self.sink.drained()
+                if self.sink.closed:
+                    return
+        self.sink.write(b"".join(lines))
+
+    async def _follow(self, cursor: int, seconds: float) -> None:
+        following = self.parts.following
+        watcher = Watcher(self.call.resource.collection, self.query, self.renderer, self.sink, cursor=cursor, bookmarks=self.bookmarks)
+        following.add(watcher)
+        ended = asyncio.ensure_future(watcher.ended.wait())
+        gone = asyncio.ensure_future(self.sink.gone())
+        try:
+            done, _ = await asyncio.wait((ended, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if not done and self.bookmarks:
+                following.bookmark(watcher)
+        finally:
+            following.remove(watcher)
+            for task in (ended, gone):
+                task.cancel()
+            await asyncio.gather(ended, gone, return_exceptions=True)
+        if watcher.failure:
+            self.sink.write(watcher.failure)

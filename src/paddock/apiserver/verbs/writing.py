@@ -1,0 +1,184 @@
+"""create, update, patch and apply, of objects and of their status and scale."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.apiserver import bodies
+from paddock.apiserver.bodies import Body
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.objects.writing import Options, Proposal, Written
+from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.representation import answer, form_of
+from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.verbs.options import write_options
+from paddock.meta import failure, patch, strategic
+from paddock.meta.apply import applying
+from paddock.meta.apply.applying import Applying
+from paddock.meta.apply.ownership import Manager
+from paddock.schema import finding
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_MOST_OPERATIONS = 10_000
+
+
+async def create(parts: Parts, call: Call) -> Response:
+    """A new object."""
+    form = form_of(call.request)
+    options = write_options(call, operation="Create")
+    body = bodies.read_object(call.request)
+    _tell_repeated(call, body, options, strict=_strict_decoding)
+    written = await parts.writer.create(call.resource, call.route.namespace, body.data, options)
+    return _answer(parts, call, form, written)
+
+
+async def update(parts: Parts, call: Call) -> Response:
+    """A whole new form of an object, or of its status."""
+    form = form_of(call.request)
+    options = write_options(call, operation="Update")
+    body = bodies.read_object(call.request)
+    _tell_repeated(call, body, options, strict=_strict_decoding)
+    # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
+    written = await _replace_or_create(parts, call, lambda _: Proposal(copy.deepcopy(body.data)), options, body.data)
+    return _answer(parts, call, form, written)
+
+
+async def patch_(parts: Parts, call: Call) -> Response:
+    """A change of an object."""
+    form = form_of(call.request)
+    media = bodies.media_type(call.request)
+    accepted = accepted_patches(call.resource)
+    if media not in accepted:
+        raise failure.unsupported_media_type(accepted)
+    options = write_options(call, operation="Patch")
+    if media == APPLY_PATCH:
+        return _answer(parts, call, form, await _apply(parts, call, options))
+    if "force" in call.request.query:
+        about = failure.About(group="meta.k8s.io", kind="PatchOptions")
+        raise failure.invalid(about, [finding.forbidden(("force",), "may not be specified for non-apply patch", "patch/force")])
+    change = _changer(call, media, options)
+    written = await parts.writer.replace(call.resource, call.route.namespace, call.route.name, change, options)
+    return _answer(parts, call, form, written)
+
+
+def accepted_patches(resource: Resource) -> tuple[str, ...]:
+    """The patch types of a resource."""
+    if resource.strategic:
+        return (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+    return (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+
+
+def _answer(parts: Parts, call: Call, form: Any, written: Written) -> Response:
+    call.warnings.extend(written.warnings)
+    status = 201 if written.created else 200
+    return answer(form, parts.renderer(call.resource, form).one(written.value), status)
+
+
+def _strict_decoding(said: list[str], body: Body) -> failure.Failure:
+    return failure.bad_request("strict decoding error: " + ", ".join(said))
+
+
+def _tell_repeated(call: Call, body: Body, options: Options, *, strict: Callable[[list[str], Body], failure.Failure]) -> None:
+    said = [f'duplicate field "{field}"' for field in body.repeated]
+    if said and options.field_validation == "Strict":
+        # Unknown fields belong into the same answer; the object is decoded for their sake only.
+        unknown = call.resource.pipeline.decode(copy.deepcopy(body.data)).unknown if isinstance(body.data, dict) else ()
+        raise strict([*said, *(f'unknown field "{each.field}"' for each in unknown)], body)
+    if options.field_validation != "Ignore":
+        call.warnings.extend(said)
+
+
+async def _replace_or_create(parts: Parts, call: Call, compute: Callable[[Data], Proposal], options: Options, raw: Data) -> Written:
+    try:
+        return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, compute, options)
+    except failure.Failure as said:
+        if said.code != 404 or not call.resource.create_on_update or options.subresource:
+            raise
+    raw.setdefault("metadata", {}).setdefault("name", call.route.name)
+    return await parts.writer.create(call.resource, call.route.namespace, raw, options)
+
+
+def _changer(call: Call, media: str, options: Options) -> Callable[[Data], Proposal]:
+    """What makes the new form of the old one; bad patches are refused here or when they meet the object."""
+    if media == JSON_PATCH:
+        operations = bodies.read_json(call.request.body).data
+        if not isinstance(operations, list):
+            raise failure.bad_request("the body of a JSON patch must be a list of operations")
+        if len(operations) > _MOST_OPERATIONS:
+            text = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
+            raise failure.Failure(413, "RequestEntityTooLarge", text)
+        return lambda old: Proposal(_patched(call, lambda: patch.apply_json_patch(old, operations)))
+    body = bodies.read_json(call.request.body)
+    if not isinstance(body.data, dict):
+        raise failure.bad_request("the body of a merge patch must be an object")
+    _tell_repeated(call, body, options, strict=lambda said, body: _strict_patch(call, said, body))
+    if media == MERGE_PATCH:
+        return lambda old: Proposal(_patched(call, lambda: patch.apply_merge_patch(old, body.data)))
+    return lambda old: Proposal(_patched(call, lambda: strategic.apply(old, body.data, call.resource.pipeline.schema)))
+
+
+def _patched(call: Call, change: Callable[[], Any]) -> Data:
+    try:
+        made = change()
+    except patch.BadPatch as error:
+        raise failure.Failure(422, "Invalid", str(error), about=call.resource.about_kind(call.route.name)) from None
+    if not isinstance(made, dict):
+        raise failure.bad_request("the patch does not leave an object")
+    data: Data = made
+    return data
+
+
+def _strict_patch(call: Call, said: list[str], body: Body) -> failure.Failure:
+    why = f"strict decoding error: {', '.join(said)}"
+    wrong = finding.invalid(("patch",), orjson.dumps(body.data).decode(), why, "patch/strict")
+    return failure.invalid(call.resource.about_kind(call.route.name), [wrong])
+
+
+async def _apply(parts: Parts, call: Call, options: Options) -> Written:
+    """Server-side apply: the body is all that this manager wants."""
+    if not call.request.parameter("fieldManager"):
+        about = failure.About(group="meta.k8s.io", kind="PatchOptions")
+        raise failure.invalid(about, [finding.required(("fieldManager",), "patch/manager", "is required for apply patch")])
+    body = bodies.read_yaml(call.request.body)
+    if not isinstance(body.data, dict):
+        raise failure.bad_request("the applied configuration must be an object")
+    _tell_repeated(call, body, options, strict=lambda said, _: failure.bad_request("error strict decoding patch: " + ", ".join(said)))
+    config = body.data
+    _check_applied(call, config)
+    manager = Manager(options.manager, call.resource.api_version, options.subresource)
+
+    asked = Applying(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))
+
+    def merge(old: Data) -> Proposal:
+        return Proposal(applying.apply(old, copy.deepcopy(config), call.resource.pipeline.schema, asked), settled=True)
+
+    try:
+        return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, merge, options)
+    except failure.Failure as said:
+        if said.code != 404 or options.subresource:
+            raise
+    if config["metadata"].get("resourceVersion") or config["metadata"].get("uid"):
+        raise failure.conflict(call.resource.about(call.route.name), "the object does not exist")
+    applied = msgspec.structs.replace(options, applies=True)
+    return await parts.writer.create(call.resource, call.route.namespace, copy.deepcopy(config), applied)
+
+
+def _check_applied(call: Call, config: Data) -> None:
+    for key, wanted in (("apiVersion", call.resource.api_version), ("kind", call.resource.kind)):
+        if config.get(key) != wanted:
+            raise failure.bad_request(f"Incorrect {key} specified in apply patch. Expected: {wanted}, got: {config.get(key, '')}")
+    metadata = config.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise failure.bad_request("metadata must be an object")
+    if metadata.get("managedFields") is not None:
+        raise failure.bad_request("metadata.managedFields must be nil")
+    if metadata.setdefault("name", call.route.name) != call.route.name:
+        text = f"the name of the object ({metadata['name']}) does not match the name on the URL ({call.route.name})"
+        raise failure.bad_request(text)

@@ -1,0 +1,117 @@
+"""Server-side apply (docs/spec/kube-api.md section 4.5): merge, remove what the applier no longer wants, find conflicts."""
+
+from typing import Any, NamedTuple
+
+from paddock.meta import failure
+from paddock.meta.apply import ownership, types, values
+from paddock.meta.apply.ownership import APPLY, UPDATE, Entry, Manager
+from paddock.meta.apply.places import Places, common, every, minus, show, union
+from paddock.meta.failure import About
+
+Data = dict[str, Any]
+# Owns what was there before anybody kept books.
+_BEFORE = "before-first-apply"
+
+
+def claim(config: Data | None, new: Data, schema: Data, manager: Manager, now: str) -> None:
+    """Set managedFields of an object that an apply makes: the applier owns what it sent."""
+    sent = ownership.owned(values.places_of(types.of_schema(schema), config or {}), manager.subresource)
+    ownership.write(new, [Entry(manager, APPLY, sent, now)] if sent else [])
+
+
+class Applying(NamedTuple):
+    """Who applies, to what, and how."""
+
+    manager: Manager
+    about: About
+    now: str
+    force: bool = False
+
+
+def apply(live: Data, config: Data, schema: Data, asked: Applying) -> Data:
+    """The object with the configuration applied and its managedFields; raises a `Failure` on conflicts and unmergeable lists."""
+    root = types.of_schema(schema)
+    manager = asked.manager
+    if manager.subresource == "status":
+        config = {key: value for key, value in config.items() if key in ("apiVersion", "kind", "metadata", "status")}
+        config["metadata"] = {
+            key: value for key, value in config["metadata"].items() if key in ("name", "namespace", "resourceVersion", "uid")
+        }
+    else:
+        config = {key: value for key, value in config.items() if key != "status" or "status" not in _subresources(schema)}
+    try:
+        wanted = ownership.owned(values.places_of(root, config), manager.subresource)
+        merged = values.merge(root, live, config)
+    except values.Unmergeable as error:
+        raise failure.Failure(500, "InternalError", f"failed to create typed patch object: {error.what}", about=asked.about) from None
+    entries = _entries(live, root, asked.now)
+    mine = next((entry for entry in entries if entry.identity == Entry(manager, APPLY, {}, "").identity), None)
+    others = [entry for entry in entries if entry is not mine]
+    if mine is not None:
+        merged = _without_unwanted(root, merged, minus(mine.places, wanted), others, wanted)
+    changed = values.difference(root, _compared(live), _compared(merged))
+    others = _resolve(others, changed, asked)
+    time = mine.time if mine is not None and mine.places == wanted else asked.now
+    ownership.write(merged, [*others, Entry(manager, APPLY, wanted, time)] if wanted else others)
+    return dict(merged)
+
+
+def _subresources(schema: Data) -> tuple[str, ...]:
+    """Kinds with a status subresource say so in their schema's own extension."""
+    return tuple(schema.get("x-paddock-subresources") or ())
+
+
+def _entries(live: Data, root: types.Type, now: str) -> list[Entry]:
+    entries = ownership.read(live)
+    if entries:
+        return entries
+    everything = ownership.owned(values.difference(root, {}, _compared(live)).added, "")
+    return [Entry(Manager(_BEFORE, str(live.get("apiVersion", ""))), UPDATE, everything, now)] if everything else []
+
+
+def _compared(data: Data) -> Data:
+    metadata = {key: value for key, value in data["metadata"].items() if key != "managedFields"}
+    return {**{key: value for key, value in data.items() if key not in ("apiVersion", "kind")}, "metadata": metadata}
+
+
+def _without_unwanted(root: types.Type, merged: Data, unwanted: Places, others: list[Entry], wanted: Places) -> Data:
+    """What this applier owned and no longer sends goes, unless somebody else owns it too."""
+    if not unwanted:
+        return merged
+    kept = wanted
+    for entry in others:
+        kept = union(kept, entry.places)
+    made: Data = values.without(root, merged, unwanted, kept)
+    return made
+
+
+def _resolve(others: list[Entry], changed: values.Difference, asked: Applying) -> list[Entry]:
+    """The other managers after this change; raises a conflict where their fields get other values, unless forced."""
+    touched = union(changed.added, changed.modified)
+    conflicts = [(entry, both) for entry in others if (both := common(entry.places, touched))]
+    if conflicts and not asked.force:
+        raise _conflict(conflicts, asked.about)
+    kept = []
+    for entry in others:
+        places = minus(minus(entry.places, touched), changed.removed)
+        if places:
+            kept.append(Entry(entry.manager, entry.operation, places, entry.time))
+    return kept
+
+
+def _conflict(conflicts: list[tuple[Entry, Places]], about: About) -> failure.Failure:
+    causes: list[failure.Cause] = []
+    texts: list[str] = []
+    for entry, both in conflicts:
+        who = f'"{entry.manager.name}"'
+        if entry.manager.subresource:
+            who += f' with subresource "{entry.manager.subresource}"'
+        if entry.operation == UPDATE:
+            who += f" using {entry.manager.api_version}" + (f" at {entry.time}" if entry.time else "")
+        fields = [show(chain) for chain in every(both)]
+        causes.extend(failure.Cause("FieldManagerConflict", f"conflict with {who}", field) for field in fields)
+        listed = fields[0] if len(fields) == 1 else "\n- " + "\n- ".join(fields)
+        texts.append(f"conflict{'s' if len(fields) > 1 else ''} with {who}: {listed}")
+    plural = "s" if len(causes) > 1 else ""
+    message = f"Apply failed with {len(causes)} conflict{plural}: {', '.join(texts)}"
+    return failure.Failure(409, "Conflict", message, about=about, causes=causes)

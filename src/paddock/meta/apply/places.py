@@ -1,0 +1,128 @@
+"""Sets of places in an object, in the form that managedFields keep them (docs/spec/kube-api.md section 4.4).
+
+A set is a trie of nested dicts, exactly as it is written: keys are `f:<field>`, `k:<keys>`, `v:<value>`; a place belongs to the set
+when its dict is empty or has the member `.`; the other members lead to the places below it.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Places = dict[str, Any]
+Key = tuple[tuple[str, Any], ...]
+SELF = "."
+
+
+def field(name: str) -> str:
+    """The step to a member."""
+    return f"f:{name}"
+
+
+def keyed(key: Key) -> str:
+    """The step to an entry of a keyed list."""
+    return "k:" + json.dumps(dict(key), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def valued(value: Any) -> str:
+    """The step to an entry of a set."""
+    return "v:" + json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def belongs(below: Places) -> bool:
+    """Whether the place itself is in the set."""
+    return not below or SELF in below
+
+
+def _joined(member: bool, children: Places) -> Places | None:
+    """The dict of a place; None when nothing is left of it."""
+    if not children:
+        return {} if member else None
+    return {SELF: {}, **children} if member else children
+
+
+def _children(below: Places) -> Iterator[tuple[str, Places]]:
+    return ((step, place) for step, place in below.items() if step != SELF)
+
+
+def union(left: Places, right: Places) -> Places:
+    """The places of both. Roots are never places themselves."""
+    if not left or not right:
+        return left or right
+    made = dict(left)
+    for step, below in _children(right):
+        made[step] = _union(left[step], below) if step in left else below
+    return made
+
+
+def _union(left: Places, right: Places) -> Places:
+    children = dict(_children(left))
+    for step, below in _children(right):
+        children[step] = _union(children[step], below) if step in children else below
+    return _joined(belongs(left) or belongs(right), children) or {}
+
+
+def minus(left: Places, right: Places) -> Places:
+    """The places of the first that are not in the second."""
+    made = {}
+    for step, below in _children(left):
+        rest = _minus(below, right[step]) if step in right else below
+        if rest is not None:
+            made[step] = rest
+    return made
+
+
+def _minus(left: Places, right: Places) -> Places | None:
+    children = {}
+    for step, below in _children(left):
+        rest = _minus(below, right[step]) if step in right and step != SELF else below
+        if rest is not None:
+            children[step] = rest
+    return _joined(belongs(left) and not belongs(right), children)
+
+
+def common(left: Places, right: Places) -> Places:
+    """The places of both at once."""
+    made = {}
+    for step, below in _children(left):
+        both = _common(below, right[step]) if step in right else None
+        if both is not None:
+            made[step] = both
+    return made
+
+
+def _common(left: Places, right: Places) -> Places | None:
+    children = {}
+    for step, below in _children(left):
+        both = _common(below, right[step]) if step in right and step != SELF else None
+        if both is not None:
+            children[step] = both
+    return _joined(belongs(left) and belongs(right), children)
+
+
+def every(places: Places, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """All places, as chains of steps."""
+    for step, below in _children(places):
+        here = (*before, step)
+        if belongs(below):
+            yield here
+        yield from every(below, here)
+
+
+def show(chain: tuple[str, ...]) -> str:
+    """A place as a conflict names it: `.spec.ports[port=80,protocol="TCP"].name`."""
+    text = ""
+    for step in chain:
+        kind, _, said = step.partition(":")
+        if kind == "f":
+            text += f".{said}"
+        elif kind == "k":
+            pairs = ",".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(json.loads(said).items()))
+            text += f"[{pairs}]"
+        else:
+            text += f"[={said}]"
+    return text
+
+
+def sorted_places(places: Places) -> Places:
+    """The same set with its keys in order, as it is written."""
+    return {step: sorted_places(places[step]) for step in sorted(places)}

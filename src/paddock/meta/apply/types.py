@@ -1,0 +1,133 @@
+"""What apply needs to know of a schema: which lists and maps are merged by what, and which are one value.
+
+Made once for each schema. A place without a schema is deduced from its value: objects are merged member by member, lists are one
+value.
+"""
+
+from typing import Any
+
+from paddock.meta.apply.places import Key
+
+SCALAR, MAP, ATOMIC, SET, KEYED = "scalar", "map", "atomic", "set", "keyed"
+
+
+class Type:
+    """How one place is merged."""
+
+    __slots__ = ("defaults", "fields", "item", "keys", "kind")
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        fields: "dict[str, Type] | None" = None,
+        item: "Type | None" = None,
+        keys: tuple[str, ...] = (),
+        defaults: dict[str, Any] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.fields = fields or {}
+        self.item = item
+        self.keys = keys
+        self.defaults = defaults or {}
+
+    def member(self, name: str) -> "Type":
+        """The type of a member of a map."""
+        return self.fields.get(name) or self.item or DEDUCED
+
+    def declares(self, name: str) -> bool:
+        """Whether the member is a field, not a free key."""
+        return name in self.fields
+
+    def key_of(self, entry: Any) -> Key | None:
+        """What tells an entry of a keyed list from the others; None when it lacks a key."""
+        if not isinstance(entry, dict):
+            return None
+        found = []
+        for key in self.keys:
+            value = entry.get(key, self.defaults.get(key))
+            if value is None or isinstance(value, dict | list):
+                return None
+            found.append((key, value))
+        return tuple(sorted(found))
+
+
+DEDUCED = Type("deduced")
+_ATOMIC = Type(ATOMIC)
+_SCALAR = Type(SCALAR)
+
+
+def resolve(kind: Type, *values: Any) -> Type:
+    """A deduced type, settled by the values that stand there."""
+    if kind is not DEDUCED:
+        return kind
+    if any(isinstance(value, dict) for value in values):
+        return _FREE_MAP
+    return _ATOMIC if any(isinstance(value, list) for value in values) else _SCALAR
+
+
+_FREE_MAP = Type(MAP, item=DEDUCED)
+_METADATA = Type(
+    MAP,
+    fields={
+        "labels": Type(MAP, item=_SCALAR),
+        "annotations": Type(MAP, item=_SCALAR),
+        "finalizers": Type(SET, item=_SCALAR),
+        "ownerReferences": Type(KEYED, keys=("uid",), item=_ATOMIC),
+        "managedFields": _ATOMIC,
+        **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "selfLink"), _SCALAR),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"), _SCALAR),
+    },
+)
+_made: dict[int, tuple[dict[str, Any], Type]] = {}
+
+
+def of_schema(schema: dict[str, Any]) -> Type:
+    """The type of the root of an object, remembered as long as the schema lives."""
+    known = _made.get(id(schema))
+    if known is None or known[0] is not schema:
+        root = _read(schema)
+        fields = {"apiVersion": _SCALAR, "kind": _SCALAR, **root.fields, "metadata": _METADATA}
+        known = _made[id(schema)] = (schema, Type(MAP, fields=fields, item=DEDUCED))
+    return known[1]
+
+
+def _read(schema: dict[str, Any]) -> Type:
+    if schema.get("x-kubernetes-int-or-string"):
+        return _SCALAR
+    kind = schema.get("type")
+    if kind == "array":
+        return _read_list(schema)
+    if kind == "object" or "properties" in schema or "additionalProperties" in schema:
+        return _read_map(schema)
+    if kind is None or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return DEDUCED
+    return _SCALAR
+
+
+def _read_list(schema: dict[str, Any]) -> Type:
+    items = schema.get("items") or {}
+    match schema.get("x-kubernetes-list-type"):
+        case "map":
+            keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+            properties = items.get("properties") or {}
+            defaults = {key: properties[key]["default"] for key in keys if "default" in properties.get(key, {})}
+            return Type(KEYED, item=_read(items), keys=keys, defaults=defaults)
+        case "set":
+            return Type(SET, item=_read(items))
+    return _ATOMIC
+
+
+def _read_map(schema: dict[str, Any]) -> Type:
+    if schema.get("x-kubernetes-map-type") == "atomic":
+        return _ATOMIC
+    if schema.get("x-kubernetes-embedded-resource"):
+        fields = {"apiVersion": _SCALAR, "kind": _SCALAR, "metadata": _METADATA}
+    else:
+        fields = {}
+    fields = {name: _read(member) for name, member in (schema.get("properties") or {}).items()} | fields
+    extra = schema.get("additionalProperties")
+    item = _read(extra) if isinstance(extra, dict) else DEDUCED
+    if not fields and extra is None and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        item = DEDUCED
+    return Type(MAP, fields=fields, item=item)

@@ -1,0 +1,158 @@
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386). Pure: the document given is never changed."""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from paddock.base.errors import Terminal
+
+
+class BadPatch(Terminal):
+    """The patch does not fit the document, or is none."""
+
+
+def apply_merge_patch(document: Any, patch: Any) -> Any:
+    """The document with the members of the patch; null deletes, lists are replaced."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    result = dict(document) if isinstance(document, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = apply_merge_patch(result.get(key), value)
+    # Members that the patch does not name are shared with nobody.
+    return {key: value if key in patch else copy.deepcopy(value) for key, value in result.items()}
+
+
+def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
+    """The document after all operations, or `BadPatch` at the first that does not fit."""
+    result = copy.deepcopy(document)
+    for index, operation in enumerate(operations):
+        if not isinstance(operation, dict) or not isinstance(operation.get("op"), str) or not isinstance(operation.get("path"), str):
+            raise BadPatch(f"operation {index} needs an op and a path")
+        perform = _OPERATIONS.get(operation["op"])
+        if perform is None:
+            raise BadPatch(f"operation {index}: unknown op {operation['op']!r}")
+        try:
+            result = perform(result, operation)
+        except BadPatch as error:
+            raise BadPatch(f"operation {index}: {error.what}") from None
+    return result
+
+
+def _value(operation: dict[str, Any]) -> Any:
+    if "value" not in operation:
+        raise BadPatch(f"{operation['op']} needs a value")
+    return copy.deepcopy(operation["value"])
+
+
+def _pointer(operation: dict[str, Any], key: str = "path") -> list[str]:
+    text = operation.get(key)
+    if not isinstance(text, str) or (text and not text.startswith("/")):
+        raise BadPatch(f"{operation['op']} operation does not apply: {key} {text!r} is not a JSON pointer")
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+
+
+def _index(place: list[Any], token: str, *, end: int) -> int:
+    if token == "-" and end == len(place):
+        return end
+    if not token.isascii() or not token.isdecimal() or (len(token) > 1 and token.startswith("0")) or len(token) > 9 or int(token) > end:
+        raise BadPatch(f"{token!r} is not an index of a list of {len(place)}")
+    return int(token)
+
+
+def _find(document: Any, pointer: list[str]) -> Any:
+    for token in pointer:
+        if isinstance(document, dict):
+            if token not in document:
+                raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
+            document = document[token]
+        elif isinstance(document, list):
+            document = document[_index(document, token, end=len(document) - 1)]
+        else:
+            raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
+    return document
+
+
+def _put(document: Any, pointer: list[str], value: Any, *, replace: bool) -> Any:
+    if not pointer:
+        return value
+    place = _find(document, pointer[:-1])
+    last = pointer[-1]
+    if isinstance(place, dict):
+        if replace and last not in place:
+            raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
+        place[last] = value
+    elif isinstance(place, list):
+        if replace:
+            place[_index(place, last, end=len(place) - 1)] = value
+        else:
+            place.insert(_index(place, last, end=len(place)), value)
+    else:
+        raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
+    return document
+
+
+def _take(document: Any, pointer: list[str]) -> Any:
+    """Remove a value."""
+    if not pointer:
+        raise BadPatch("the whole document cannot be removed")
+    place = _find(document, pointer[:-1])
+    _find(place, pointer[-1:])
+    if isinstance(place, list):
+        del place[_index(place, pointer[-1], end=len(place) - 1)]
+    else:
+        del place[pointer[-1]]
+    return document
+
+
+def _add(document: Any, operation: dict[str, Any]) -> Any:
+    return _put(document, _pointer(operation), _value(operation), replace=False)
+
+
+def _replace(document: Any, operation: dict[str, Any]) -> Any:
+    return _put(document, _pointer(operation), _value(operation), replace=True)
+
+
+def _remove(document: Any, operation: dict[str, Any]) -> Any:
+    return _take(document, _pointer(operation))
+
+
+def _move(document: Any, operation: dict[str, Any]) -> Any:
+    source, target = _pointer(operation, "from"), _pointer(operation)
+    if target[: len(source)] == source and target != source:
+        raise BadPatch("a value cannot be moved into itself")
+    value = _find(document, source)
+    return _put(_take(document, source), target, value, replace=False)
+
+
+def _copy(document: Any, operation: dict[str, Any]) -> Any:
+    return _put(document, _pointer(operation), copy.deepcopy(_find(document, _pointer(operation, "from"))), replace=False)
+
+
+def _test(document: Any, operation: dict[str, Any]) -> Any:
+    if not _equal(_find(document, _pointer(operation)), _value(operation)):
+        raise BadPatch(f"testing path {operation['path']} failed: the value is another one")
+    return document
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """JSON equality: true is not 1, at any depth."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_equal(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_equal, left, right))
+    return bool(left == right)
+
+
+_OPERATIONS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}
