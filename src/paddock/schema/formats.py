@@ -47,11 +47,12 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_QUALIFIED = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _OCTET = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = rf"({_OCTET}\.){{3}}{_OCTET}"
 _MAC = "^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$"
-_DATA_KEY = "^[-._a-zA-Z0-9]+$"
+# Keys become file names, and two dots lead out of a directory.
+_DATA_KEY = r"^(\.?[-_a-zA-Z0-9])[-._a-zA-Z0-9]*$"
 _DURATION = r"^[-+]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
 _PREFIX_LENGTH = re.compile(r"(0|[1-9][0-9]{0,2})\Z", re.ASCII)
@@ -103,8 +104,7 @@ def _is_mac(text: str) -> bool:
 
 
 def _is_data_key(text: str) -> bool:
-    # Keys become file names, and two dots lead out of a directory.
-    return len(text) <= 253 and text != "." and not text.startswith("..") and compiled(_DATA_KEY).search(text) is not None
+    return len(text) <= 253 and compiled(_DATA_KEY).search(text) is not None
 
 
 FORMATS = {

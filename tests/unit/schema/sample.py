@@ -12,6 +12,13 @@ from paddock.schema.finding import Finding
 from paddock.schema.kind import AGE, Cel, Column, Kind, Scale, Settings, Version, rule, transition
 
 
+def declare(name: str, *, base: type[Object] = Object, **fields: Any) -> type[Object]:
+    """A class with optional fields of these annotations."""
+    meta: Any = type(Object)
+    made: type[Object] = meta(name, (base,), {"__annotations__": fields, "__module__": __name__, **dict.fromkeys(fields)})
+    return made
+
+
 class Port(Object):
     """An open port."""
 

@@ -136,8 +136,7 @@ def _texts(place: shape.Shape) -> Schema:
 
 
 def _integer(place: shape.Shape, definitions: Definitions) -> Schema:
-    schema = structural.node(place)
-    return {key: schema[key] for key in ("type", "minimum", "maximum") if key in schema}
+    return {"type": "integer", **structural.numbers(place)}
 
 
 def _number(place: shape.Shape, definitions: Definitions) -> Schema:

@@ -165,7 +165,7 @@ def _strangers(kind: Kind, links: Links) -> Iterator[str]:
     """Names that are known from elsewhere and are no fields here."""
     own = _elsewhere(kind, links)
     found = [
-        (f"`{path}.{name}`", words.sentence(text))
+        (f"`{path}.{name}`", words.sentence(words.capital(text)))
         for path, place in _objects(shape.shape_of(kind.cls), "", own)
         for name, text in place.cls.STRANGERS.items()
     ]

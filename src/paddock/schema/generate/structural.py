@@ -86,24 +86,16 @@ def _native(formats: tuple[str, ...], *, or_empty: bool) -> Schema:
 
 
 def numbers(place: shape.Shape) -> Schema:
-    """The bounds of a number."""
+    """The bounds of a number; the format of a short one alone would refuse nothing."""
     field = place.field
-    schema: Schema = {}
-    if field.ge is not None:
-        schema["minimum"] = field.ge
-    if field.le is not None:
-        schema["maximum"] = field.le
-    return schema
+    widest = 2 ** (field.bits - 1)
+    least, most = (-widest, widest - 1) if field.bits < 64 else (None, None)
+    bounds = {"minimum": least if field.ge is None else field.ge, "maximum": most if field.le is None else field.le}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 def _integer(place: shape.Shape, repeated: bool) -> Schema:
-    bits = place.field.bits
-    schema = {"type": "integer", "format": f"int{32 if bits <= 32 else 64}", **numbers(place)}
-    if bits < 64:
-        # The format alone refuses nothing.
-        schema.setdefault("minimum", -(2 ** (bits - 1)))
-        schema.setdefault("maximum", 2 ** (bits - 1) - 1)
-    return schema
+    return {"type": "integer", "format": f"int{32 if place.field.bits <= 32 else 64}", **numbers(place)}
 
 
 def _number(place: shape.Shape, repeated: bool) -> Schema:
@@ -247,6 +239,8 @@ def required_members(place: shape.ObjectShape) -> Schema:
     required = [prop for prop in place.properties.values() if prop.field.required]
     schema: Schema = {}
     plain = [prop.name for prop in required if not prop.field.aliases]
+    if plain and may_be_empty(place.field):
+        return {"anyOf": [{"maxProperties": 0}, {"required": plain}]}
     if plain:
         schema["required"] = plain
     choices = [{"anyOf": [{"required": [name]} for name in (prop.name, *prop.field.aliases)]} for prop in required if prop.field.aliases]

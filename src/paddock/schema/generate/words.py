@@ -58,7 +58,7 @@ def unsaid(place: shape.Shape) -> Iterator[str]:
     field = place.field
     form = FORMATS.get(field.format or "")
     if form is not None and not form.pattern and not form.native:
-        yield sentence(_capital(form.message))
+        yield sentence(capital(form.message))
     if field.key_format:
         yield sentence(f"Each key {FORMATS[field.key_format].message}")
     if field.keys and isinstance(place, shape.ListShape) and not place.map_keys:
@@ -159,5 +159,6 @@ def _without_must(text: str) -> str:
     return text.removeprefix("must be ")
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """A text that begins a sentence."""
     return text[:1].upper() + text[1:]
