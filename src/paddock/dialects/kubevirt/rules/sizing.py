@@ -1,0 +1,147 @@
+"""Machines that take their size from an instancetype: V15 and V16 (docs/spec/kubevirt.md sections 2.11 and 7.5).
+
+Every instancetype sets processors and memory, so a machine that names any may not. What else conflicts, and whether the needs
+of a preference are met, depends on the objects: whoever has them (the server, a command with the documents of its input) asks
+`conflicts` and `unmet`.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paddock.base import quantity
+from paddock.dialects.kubevirt.rules.place import MachinePlace, Place, check
+from paddock.schema import finding
+from paddock.schema.finding import Cause, Finding, Path
+
+if TYPE_CHECKING:
+    from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
+    from paddock.dialects.kubevirt.preference import PreferenceSpec
+
+_ALWAYS = (
+    ("domain", "cpu", "sockets"),
+    ("domain", "cpu", "cores"),
+    ("domain", "cpu", "threads"),
+    ("domain", "memory", "guest"),
+)
+_AMOUNTS = tuple(("domain", "resources", kind, resource) for kind in ("requests", "limits") for resource in ("cpu", "memory"))
+# Members of an instancetype, and what they are called in a machine.
+_GIVEN = (
+    (("cpu", "model"), ("domain", "cpu", "model")),
+    (("cpu", "dedicatedCPUPlacement"), ("domain", "cpu", "dedicatedCpuPlacement")),
+    (("cpu", "isolateEmulatorThread"), ("domain", "cpu", "isolateEmulatorThread")),
+    (("cpu", "numa"), ("domain", "cpu", "numa")),
+    (("cpu", "realtime"), ("domain", "cpu", "realtime")),
+    (("cpu", "maxSockets"), ("domain", "cpu", "maxSockets")),
+    (("cpu", "features"), ("domain", "cpu", "features")),
+    (("memory", "hugepages"), ("domain", "memory", "hugepages")),
+    (("memory", "maxGuest"), ("domain", "memory", "maxGuest")),
+    (("gpus",), ("domain", "devices", "gpus")),
+    (("hostDevices",), ("domain", "devices", "hostDevices")),
+    (("ioThreadsPolicy",), ("domain", "ioThreadsPolicy")),
+    (("ioThreads",), ("domain", "ioThreads")),
+    (("launchSecurity",), ("domain", "launchSecurity")),
+    (("nodeSelector",), ("nodeSelector",)),
+    (("schedulerName",), ("schedulerName",)),
+)
+_TOPOLOGY = {
+    "cores": ("cores",),
+    "sockets": ("sockets",),
+    "threads": ("threads",),
+    "any": ("cores", "sockets", "threads"),
+}
+_SPREAD = {
+    "SocketsCores": ("sockets", "cores"),
+    "CoresThreads": ("cores", "threads"),
+    "SocketsCoresThreads": ("sockets", "cores", "threads"),
+}
+
+
+def _member(value: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        value = getattr(value, name, None)
+    return value
+
+
+def _conflict(path: Path) -> Finding:
+    message = f"Invalid value: VM field(s) {finding.format_path(path)} conflicts with selected instance type; leave it out"
+    return Finding(path=path, message=message, rule="kubevirt/V15")
+
+
+@check("kubevirt/V15")
+def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
+    """A machine that names an instancetype says nothing of processors and memory itself."""
+    matcher = place.spec.instancetype
+    if matcher is None or (not matcher.name and matcher.inferFromVolumeFailurePolicy == "Ignore"):
+        return
+    hardware = place.hardware
+    for path in _ALWAYS:
+        if _member(hardware.spec, path) is not None:
+            yield _conflict(hardware.at(*path))
+    for amount in _AMOUNTS:
+        if hardware.written(amount) is not None:
+            yield _conflict(hardware.at(*amount))
+
+
+def conflicts(place: MachinePlace, instancetype: "InstancetypeSpec") -> Iterator[Finding]:
+    """What a machine says although its instancetype does, besides processors and memory (V15)."""
+    hardware = place.hardware
+    for given, path in _GIVEN:
+        if _member(instancetype, given) not in (None, []) and _member(hardware.spec, path) not in (None, [], False):
+            yield _conflict(hardware.at(*path))
+
+
+def unmet(place: MachinePlace, preference: "PreferenceSpec", instancetype: "InstancetypeSpec | None") -> Iterator[Finding]:
+    """What a preference needs and the machine, or its instancetype, does not have (V16)."""
+    needs = preference.requirements
+    if needs is None:
+        return
+    hardware = place.hardware
+    if needs.cpu is not None:
+        yield from _few_processors(place, preference, needs.cpu.guest, instancetype)
+    if needs.memory is not None:
+        memory = hardware.spec.domain.memory
+        guest = memory.guest if memory is not None else None
+        has = instancetype.memory.guest if instancetype is not None else guest
+        path = place.at("instancetype") if instancetype is not None else hardware.at("domain", "memory")
+        if has is None or quantity.parse(has) < quantity.parse(needs.memory.guest):
+            yield _unmet(path, f"{has or 0} of memory, the preference needs {needs.memory.guest}")
+    if needs.architecture is not None and hardware.architecture != needs.architecture:
+        yield _unmet(hardware.at("architecture"), f"the architecture {hardware.architecture}, the preference needs {needs.architecture}")
+
+
+def _few_processors(
+    place: MachinePlace, preference: "PreferenceSpec", needed: int, instancetype: "InstancetypeSpec | None"
+) -> Iterator[Finding]:
+    if instancetype is not None:
+        has, path = instancetype.cpu.guest, place.at("instancetype")
+    else:
+        has, path = _processors(place.hardware, preference)
+    if has < needed:
+        yield _unmet(path, f"{has} vCPUs, the preference needs {needed}")
+
+
+def _processors(hardware: Place, preference: "PreferenceSpec") -> tuple[int, Path]:
+    """The vCPUs of a machine as the preference counts them, and where it would have to say more."""
+    cpu, path, count = hardware.spec.domain.cpu, hardware.at("domain", "cpu"), 1
+    members = _counted(preference)
+    for member in members:
+        count *= getattr(cpu, member, None) or 1
+    return (count if cpu is not None else 0), (*path, members[0]) if cpu is not None else path
+
+
+def _counted(preference: "PreferenceSpec") -> tuple[str, ...]:
+    cpu = preference.cpu
+    # The older words are preferCores and the like.
+    wanted = ((cpu.preferredCPUTopology if cpu is not None else None) or "sockets").removeprefix("prefer").lower()
+    if wanted != "spread":
+        return _TOPOLOGY.get(wanted, ("sockets",))
+    options = cpu.spreadOptions if cpu is not None else None
+    return _SPREAD[(options.across if options is not None else None) or "SocketsCores"]
+
+
+def _unmet(path: Path, why: str) -> Finding:
+    message = f"Not found: failure checking preference requirements: the machine has {why}"
+    return Finding(path=path, message=message, rule="kubevirt/V16", cause=Cause.NOT_FOUND)
+
+
+CHECKS = (size_is_said_once,)

@@ -1,0 +1,213 @@
+"""Every rule of docs/spec/kubevirt.md section 2.11: an object that it refuses, at its place and in its words, and one it accepts."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from paddock.dialects.admission import admit, admit_change
+from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
+from paddock.dialects.kubevirt.preference import PreferenceSpec
+from paddock.dialects.kubevirt.rules import sizing
+from paddock.dialects.kubevirt.rules.instance import instance_findings
+from paddock.dialects.kubevirt.rules.machine import machine_findings
+from paddock.dialects.kubevirt.rules.place import MachinePlace
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.meta.wire import from_data
+from paddock.schema.finding import Cause, Finding, Path, Severity
+from paddock.schema.kind import Settings
+from tests.unit.dialects.kubevirt import cases_disks, cases_machine, cases_networks, cases_running, cases_size, cases_volumes
+from tests.unit.dialects.kubevirt.cases import VM, VMI, Case
+from tests.unit.dialects.kubevirt.objects import Changes, admitted, errors, machine, place
+
+CASES: tuple[Case, ...] = (
+    *cases_machine.CASES,
+    *cases_size.CASES,
+    *cases_disks.CASES,
+    *cases_volumes.CASES,
+    *cases_running.CASES,
+    *cases_networks.CASES,
+)
+EACH = [pytest.param(case, kind, id=f"V{case.number} {case.label} {kind}") for case in CASES for kind in case.kinds]
+
+
+def refusals(case: Case, kind: str) -> list[Finding]:
+    """What is said at the place of a case about its bad object."""
+    field = place(case.field, kind)
+    return [found for found in admitted(case.bad, kind, **case.settings).findings if found.field == field and case.words in found.message]
+
+
+@pytest.mark.parametrize(("case", "kind"), EACH)
+def test_refused_at_its_place_and_accepted_otherwise(case: Case, kind: str) -> None:
+    hold(case, kind)
+
+
+def hold(case: Case, kind: str) -> None:
+    """Hold a rule against its case."""
+    said = refusals(case, kind)
+    assert len(said) == 1, errors(admitted(case.bad, kind, **case.settings))
+    assert (said[0].severity, said[0].cause) == (Severity.ERROR, case.cause)
+    good_settings = case.settings if case.good_settings is None else case.good_settings
+    assert errors(admitted(case.good, kind, **good_settings)) == []
+
+
+# Rules about changes: the old object, the new one, the place and the words.
+_SNAPSHOT: dict[str, Any] = {"status.snapshotInProgress": "before-upgrade"}
+_RESTORE: dict[str, Any] = {"status.restoreInProgress": "back"}
+_MORE = {"P.domain.cpu": {"cores": 2}}
+_NODE = {"metadata.labels": {"kubevirt.io/nodeName": "a"}, "metadata.uid": "1"}
+CHANGES: tuple[tuple[int, str, Changes, Changes, str, str], ...] = (
+    (17, VM, _SNAPSHOT, {**_SNAPSHOT, **_MORE}, "spec", "until snapshot before-upgrade completes"),
+    (17, VM, _RESTORE, {**_RESTORE, **_MORE}, "spec", "until restore back completes"),
+    (104, VMI, {}, _MORE, "spec", "update of VMI object is restricted"),
+    (83, VMI, _NODE, {**_NODE, "metadata.labels": {"kubevirt.io/nodeName": "b"}}, "metadata.labels", "reserved"),
+    (83, VMI, _NODE, {"metadata.uid": "1"}, "metadata.labels", "reserved"),
+)
+
+
+def changed(kind: str, old: Changes, new: Changes, **settings: Any) -> list[tuple[str, str]]:
+    """What refuses a change."""
+    before = admit(machine(old, kind), Settings(trusted=True)).value
+    assert before is not None
+    after = Settings(**settings)
+    return errors(admit_change(before, admit(machine(new, kind), after), after))
+
+
+@pytest.mark.parametrize(("number", "kind", "old", "new", "field", "words"), CHANGES)
+def test_changes_are_refused(number: int, kind: str, old: Changes, new: Changes, field: str, words: str) -> None:
+    hold_change(kind, old, new, field, words)
+
+
+def hold_change(kind: str, old: Changes, new: Changes, field: str, words: str) -> None:
+    """A change is refused at its place, made by a controller it is accepted, and so is no change at all."""
+    ((path, message),) = changed(kind, old, new)
+    assert path == field
+    assert words in message
+    assert changed(kind, old, new, trusted=True) == []
+    assert changed(kind, old, old) == []
+
+
+def test_without_snapshots_the_spec_may_change() -> None:
+    assert changed(VM, {}, _MORE) == []
+    assert changed(VM, _SNAPSHOT, {**_SNAPSHOT, "metadata.labels": {"app": "x"}}) == []
+    assert changed(VMI, _NODE, {**_NODE, "metadata.labels": {"kubevirt.io/nodeName": "a", "app": "x"}}) == []
+
+
+def sized(changes: Changes) -> MachinePlace:
+    value = admitted(changes).value
+    assert isinstance(value, VirtualMachine)
+    return MachinePlace(spec=value.spec, path=("spec",))
+
+
+_SMALL = from_data({"cpu": {"guest": 1}, "memory": {"guest": "1Gi"}}, InstancetypeSpec)
+_LARGE = from_data({"cpu": {"guest": 4}, "memory": {"guest": "8Gi"}}, InstancetypeSpec)
+
+
+def preference(topology: str = "sockets", **requirements: Any) -> PreferenceSpec:
+    return from_data({"cpu": {"preferredCPUTopology": topology}, "requirements": requirements}, PreferenceSpec)
+
+
+_NAMED = {"spec.instancetype.name": "small", "spec.preference.name": "linux", "P.domain.memory": {}}
+# The machine, the preference, the instancetype, the place: first with what is not enough, then with what is.
+NEEDS = [
+    pytest.param(_NAMED, preference(cpu={"guest": 2}), _SMALL, _NAMED, _LARGE, "spec.instancetype", id="vCPUs of the instancetype"),
+    pytest.param(_NAMED, preference(memory={"guest": "2Gi"}), _SMALL, _NAMED, _LARGE, "spec.instancetype", id="memory of the instancetype"),
+    pytest.param({}, preference(memory={"guest": "2Gi"}), None, {"P.domain.memory.guest": "2048Mi"}, None, "P.domain.memory", id="memory"),
+    pytest.param({}, preference(cpu={"guest": 2}), None, {"P.domain.cpu.sockets": 2}, None, "P.domain.cpu", id="no vCPUs"),
+    pytest.param(
+        {"P.domain.cpu.sockets": 2},
+        preference("cores", cpu={"guest": 2}),
+        None,
+        {"P.domain.cpu.cores": 2},
+        None,
+        "P.domain.cpu.cores",
+        id="cores",
+    ),
+    pytest.param(
+        {"P.domain.cpu.cores": 2},
+        preference("preferSpread", cpu={"guest": 4}),
+        None,
+        {"P.domain.cpu": {"cores": 2, "sockets": 2}},
+        None,
+        "P.domain.cpu.sockets",
+        id="spread",
+    ),
+    pytest.param({}, preference(architecture="arm64"), None, {"P.architecture": "arm64"}, None, "P.architecture", id="architecture"),
+]
+
+
+@pytest.mark.parametrize(("bad", "wants", "little", "good", "enough", "field"), NEEDS)
+def test_needs_of_a_preference(
+    bad: Changes, wants: PreferenceSpec, little: InstancetypeSpec | None, good: Changes, enough: InstancetypeSpec | None, field: str
+) -> None:
+    (found,) = sizing.unmet(sized(bad), wants, little)
+    assert (found.field, found.cause, found.rule) == (place(field, VM), Cause.NOT_FOUND, "kubevirt/V16")
+    assert "failure checking preference requirements" in found.message
+    assert list(sizing.unmet(sized(good), wants, enough)) == []
+
+
+_GIVES: dict[str, Any] = {
+    "cpu": {"guest": 2, "model": "host-passthrough", "dedicatedCPUPlacement": True},
+    "memory": {"guest": "1Gi", "hugepages": {"pageSize": "2Mi"}},
+    "gpus": [{"name": "g", "deviceName": "x/y"}],
+    "nodeSelector": {"zone": "a"},
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("P.domain.cpu.model", "host-model"),
+        ("P.domain.cpu.dedicatedCpuPlacement", True),
+        ("P.domain.memory.hugepages", {"pageSize": "1Gi"}),
+        ("P.domain.devices.gpus", [{"name": "h", "deviceName": "x/z"}]),
+        ("P.nodeSelector", {"zone": "b"}),
+    ],
+)
+def test_what_an_instancetype_gives_a_machine_may_not_say(field: str, value: Any) -> None:
+    where = sized({"spec.instancetype.name": "large", "P.domain.memory": {}, field: value})
+    (found,) = sizing.conflicts(where, from_data(_GIVES, InstancetypeSpec))
+    assert found.field == place(field, VM)
+    assert "conflicts with selected instance type" in found.message
+    assert list(sizing.conflicts(where, _SMALL)) == []
+
+
+def test_an_instancetype_that_may_not_be_found_conflicts_with_nothing() -> None:
+    infer = {"spec.instancetype": {"inferFromVolume": "root", "inferFromVolumeFailurePolicy": "Ignore"}}
+    assert errors(admitted(infer)) == []
+
+
+@pytest.mark.spec("kubevirt", 61)
+def test_every_rule_has_its_pair() -> None:
+    """The whole table at once: each number has a refused object with its field path, and an accepted counterpart."""
+    numbers = set()
+    for case in CASES:
+        for kind in case.kinds:
+            hold(case, kind)
+        numbers.add(case.number)
+    for number, kind, old, new, field, words in CHANGES:
+        hold_change(kind, old, new, field, words)
+        numbers.add(number)
+    for need in NEEDS:
+        test_needs_of_a_preference(*need.values)  # type: ignore[arg-type]
+        numbers.add(16)
+    assert numbers == set(range(1, 106))
+
+
+POOL: Path = ("spec", "virtualMachineTemplate", "spec")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if VM in case.kinds], ids=lambda case: f"V{case.number} {case.label}")
+def test_rules_hold_at_any_place(case: Case) -> None:
+    value = admitted(case.bad, VM, **case.settings).value
+    assert isinstance(value, VirtualMachine)
+    settings = Settings(**case.settings)
+    here = MachinePlace(spec=value.spec, path=("spec",), settings=settings)
+    there = msgspec.structs.replace(here, path=POOL)
+    moved = [(_moved(found.path), _moved(found.at), found.rule) for found in machine_findings(here)]
+    assert [(found.path, found.at, found.rule) for found in machine_findings(there)] == moved
+    assert set(instance_findings(here.hardware)) <= set(machine_findings(here))
+
+
+def _moved(path: Path) -> Path:
+    return (*POOL, *path[1:]) if path[:1] == ("spec",) else path
