@@ -4,6 +4,8 @@ import copy
 import re
 from typing import Any
 
+import pytest
+
 from paddock.dialects.admission import Admission, admit
 from paddock.schema.finding import Severity
 from paddock.schema.kind import Settings
@@ -79,3 +81,8 @@ def admitted(kind: str, changes: dict[str, Any] | None = None, **settings: Any) 
 def said(admission: Admission, severity: Severity = Severity.ERROR) -> list[tuple[str, str]]:
     """Places and messages of one severity."""
     return [(found.field, found.message) for found in admission.findings if found.severity is severity]
+
+
+def marks(items: tuple[int, ...]) -> list[pytest.MarkDecorator]:
+    """The items of the specification's checklist that a case proves."""
+    return [pytest.mark.spec("virtrigaud", *items)] if items else []

@@ -1,7 +1,5 @@
 """What clients see of the kinds: names, columns, the scale subresource, defaults, and what becomes of unknown fields."""
 
-from typing import Any
-
 import pytest
 
 from paddock.dialects import catalog
