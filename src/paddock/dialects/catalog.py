@@ -64,6 +64,7 @@ _DECLARED_IN: dict[tuple[str, str], str] = {
     ("cdi.kubevirt.io", "CDI"): "kubevirt.cdiconfig",
     ("cdi.kubevirt.io", "ObjectTransfer"): "kubevirt.objecttransfer",
     ("upload.cdi.kubevirt.io", "UploadTokenRequest"): "kubevirt.uploadtoken",
+    ("virtualization.k8c.io", "Image"): "kubermatic.image",
 }
 
 

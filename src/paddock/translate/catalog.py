@@ -20,11 +20,17 @@ DIALECTS = ("kubermatic", "stakater", "virtrigaud", "vitistack")
 # (group, kind) -> the dialect whose translator makes KubeVirt objects of it
 _TAKEN_BY: dict[tuple[str, str], str] = {
     ("infrastructure.stakater.com", "VirtualMachine"): "stakater",
+    # Kubermatic's kinds are KubeVirt's; its translator leaves alone what uses nothing of Kubermatic's.
+    ("kubevirt.io", "VirtualMachine"): "kubermatic",
+    ("kubevirt.io", "VirtualMachinePool"): "kubermatic",
+    ("pool.kubevirt.io", "VirtualMachinePool"): "kubermatic",
+    ("cdi.kubevirt.io", "DataVolume"): "kubermatic",
+    ("cdi.kubevirt.io", "DataSource"): "kubermatic",
     ("infra.virtrigaud.io", "VirtualMachine"): "virtrigaud",
     ("vitistack.io", "Machine"): "vitistack",
 }
 # Kinds that only say something about machines: they are read while a machine is translated, and become nothing by themselves.
-_READ: dict[str, str] = {"infra.virtrigaud.io": "virtrigaud", "vitistack.io": "vitistack"}
+_READ: dict[str, str] = {"infra.virtrigaud.io": "virtrigaud", "virtualization.k8c.io": "kubermatic", "vitistack.io": "vitistack"}
 
 
 def taken_by(group: str, kind: str) -> str | None:

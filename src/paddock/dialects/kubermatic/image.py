@@ -1,0 +1,73 @@
+"""`virtualization.k8c.io/v1alpha1 Image`: an entry of the catalogue of images (docs/spec/kubermatic.md section 6).
+
+A DataVolume may name one as its `sourceRef` where the installation allows it (`Settings.image_source_ref`).
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from paddock.meta.objects import LocalReference, Resource
+from paddock.schema.field import Field, Freeform, Object
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule
+
+SOURCES = ("http", "registry", "s3", "gcs", "pvc")
+_ONE = " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in SOURCES)
+
+
+class Address(Object):
+    """An image behind an address."""
+
+    url: Annotated[str, Field("Address of the image.", required=True, min_length=1)] = ""
+
+
+class Claim(Object):
+    """A claim to copy."""
+
+    name: Annotated[str, Field("Name of the claim.", required=True, format="dns1123-subdomain", max_length=253)] = ""
+    namespace: Annotated[str | None, Field("Namespace of the claim; default: the image's.", format="dns1123-label")] = None
+
+
+class ImageSpec(Object):
+    """What the image is, and where it comes from; exactly one source."""
+
+    type: Annotated[str, Field("Kind of the image.", required=True, min_length=1)] = ""
+    readableName: Annotated[str, Field("Name for people.", required=True, min_length=1)] = ""
+    readableDescription: Annotated[str | None, Field("Description for people.")] = None
+    credentials: Annotated[LocalReference | None, Field("Secret with the credentials of the source.")] = None
+    http: Annotated[Address | None, Field("An image behind a URL.")] = None
+    registry: Annotated[Address | None, Field("An image in an OCI registry.")] = None
+    s3: Annotated[Address | None, Field("An image in an S3 bucket.")] = None
+    gcs: Annotated[Address | None, Field("An image in Google Cloud Storage.")] = None
+    pvc: Annotated[Claim | None, Field("A claim to copy.")] = None
+
+
+class Image(Resource):
+    """An entry of the catalogue of images."""
+
+    spec: Annotated[ImageSpec, Field("What the image is, and where it comes from.", required=True)] = ImageSpec()
+    status: Annotated[Freeform | None, Field("What was observed.")] = None
+
+
+@rule("kubermatic/image-source", Cel("spec", f"{_ONE} == 1", "exactly one source must be set"))
+def one_source_is_set(image: Image, settings: Settings) -> Iterator[Finding]:
+    """Exactly one source is set."""
+    given = [name for name in SOURCES if getattr(image.spec, name) is not None]
+    if len(given) != 1:
+        names = f": {', '.join(given)}" if given else ""
+        yield Finding(path=("spec",), message=f"Invalid value: exactly one source must be set{names}", rule="kubermatic/image-source")
+
+
+KINDS = (
+    Kind(
+        group="virtualization.k8c.io",
+        kind="Image",
+        plural="images",
+        singular="image",
+        cls=Image,
+        dialect="kubermatic",
+        versions=(Version("v1alpha1"),),
+        columns=(Column("Name", ".spec.readableName"), Column("Type", ".spec.type"), AGE),
+        rules=(one_source_is_set,),
+    ),
+)

@@ -1,0 +1,236 @@
+"""Kubermatic's machines, pools, DataSources and DataVolumes to what KubeVirt and CDI take (docs/spec/kubermatic.md section 2).
+
+Nearly everything is the identity. What is Kubermatic's own becomes KubeVirt's: sources are resolved, a flat pool is folded, and
+machines in Kubermatic's form are marked. A machine that uses nothing of Kubermatic's is KubeVirt's, and is left unmarked.
+"""
+
+from collections.abc import Iterator
+from functools import singledispatch
+from typing import TypeVar
+
+import msgspec
+
+from paddock.base import quantity
+from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
+from paddock.dialects.kubevirt import poolform
+from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
+from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, SourceReference
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.pool import VirtualMachinePool
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
+from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta
+from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Ledger, Translated
+from paddock.meta.world import World, namespace_of
+from paddock.schema.finding import Path
+from paddock.translate.kubermatic import cluster
+from paddock.translate.kubermatic.sources import Resolver, golden_name, is_cached
+
+R = TypeVar("R", bound=Resource)
+POOL_VERSION = "pool.kubevirt.io/v1beta1"
+ALIAS_VERSION = "kubevirt.io/v1alpha1"
+_TEMPLATES: Path = ("spec", "dataVolumeTemplates")
+
+
+@singledispatch
+def to_kubevirt(source: Resource, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    """The objects for a KubeVirt cluster, in the order to apply them."""
+    return Translated((source,))
+
+
+@to_kubevirt.register
+def _machine(source: VirtualMachine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    ledger = Ledger(f"VirtualMachine/{source.metadata.name}")
+    marked = is_kubermatic(source.spec.dataVolumeTemplates, namespace_of(source), world)
+    templates, objects = _templates(source.spec.dataVolumeTemplates, _TEMPLATES, Resolver(namespace_of(source), world, rendering))
+    hardware = cluster.hardware(source.spec.template.spec, ("spec", "template", "spec"), ledger)
+    template = msgspec.structs.replace(source.spec.template, spec=hardware)
+    spec = msgspec.structs.replace(source.spec, template=template, dataVolumeTemplates=templates)
+    metadata = _said(source, in_namespace=marked)
+    if marked:
+        labels = {**(metadata.labels or {}), MANAGED_BY: rendering.product}
+        metadata = msgspec.structs.replace(metadata, labels=labels, annotations=_waiting(metadata.annotations))
+    machine = msgspec.structs.replace(source, apiVersion="kubevirt.io/v1", metadata=metadata, spec=spec, status=None)
+    return Translated((*objects, machine), ledger.losses)
+
+
+@to_kubevirt.register
+def _pool(source: VirtualMachinePool, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    ledger = Ledger(f"VirtualMachinePool/{source.metadata.name}")
+    folded = poolform.fold(source)
+    given = folded.spec.virtualMachineTemplate
+    own_form = source.apiVersion == ALIAS_VERSION or folded is not source
+    marked = own_form or is_kubermatic(given.spec.dataVolumeTemplates, namespace_of(source), world)
+    templates, objects = _templates(
+        given.spec.dataVolumeTemplates, (*poolform.MACHINE, "dataVolumeTemplates"), Resolver(namespace_of(source), world, rendering)
+    )
+    machine = msgspec.structs.replace(given.spec, dataVolumeTemplates=templates)
+    if machine.template is not None:
+        hardware = cluster.hardware(machine.template.spec, poolform.hardware_path(source), ledger)
+        machine = msgspec.structs.replace(machine, template=msgspec.structs.replace(machine.template, spec=hardware))
+    metadata, around = _said(source, in_namespace=marked), given.metadata
+    if marked:
+        metadata = msgspec.structs.replace(metadata, labels={**(metadata.labels or {}), MANAGED_BY: rendering.product})
+        around = around or TemplateMeta()
+        around = msgspec.structs.replace(around, annotations=_waiting(around.annotations))
+    template = msgspec.structs.replace(given, metadata=around, spec=machine)
+    spec = msgspec.structs.replace(source.spec, virtualMachineTemplate=template)
+    pool = msgspec.structs.replace(source, apiVersion=POOL_VERSION, metadata=metadata, spec=spec, status=None)
+    return Translated((*objects, pool), ledger.losses)
+
+
+@to_kubevirt.register
+def _data_source(source: DataSource, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    """One that CDI knows is taken verbatim. Of an address nothing is made here: whoever refers to it gets it."""
+    if not _is_address(source, world):
+        return Translated((msgspec.structs.replace(source, metadata=_said(source), status=None),))
+    namespace, name = namespace_of(source), source.metadata.name
+    consumers = list(_consumers(source, world))
+    if not consumers:
+        ledger = Ledger(f"DataSource/{name}")
+        why = f"CDI's DataSource knows {', '.join(CDI_SOURCES)} only, and no machine in the input refers to this one"
+        ledger.lose(("spec", "source"), source_type(source.spec.source), why, "nothing is made of it")
+        return Translated((), ledger.losses)
+    if not is_cached(source):
+        return Translated(())
+    resolved = Resolver(namespace, world, rendering).golden(source)
+    smallest = min(consumers, key=_size)
+    metadata = ObjectMeta(
+        name=golden_name(source),
+        namespace=namespace,
+        labels={MANAGED_BY: rendering.product},
+        annotations={DATA_SOURCE: f"{namespace}/{name}"},
+    )
+    spec = DataVolumeSpec(source=resolved.source, pvc=smallest.pvc, storage=smallest.storage)
+    golden = DataVolume(apiVersion="cdi.kubevirt.io/v1beta1", kind="DataVolume", metadata=metadata, spec=spec)
+    return Translated((*resolved.objects, golden))
+
+
+@to_kubevirt.register
+def _data_volume(source: DataVolume, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    resolver = Resolver(namespace_of(source), world, rendering)
+    spec, name, objects = _resolved(source.spec, source.metadata.name, ("spec",), resolver)
+    metadata = _said(source, in_namespace=bool(name))
+    if name:
+        metadata = msgspec.structs.replace(metadata, annotations={**(metadata.annotations or {}), DATA_SOURCE: name})
+    return Translated((*objects, msgspec.structs.replace(source, metadata=metadata, spec=spec, status=None)))
+
+
+def is_kubermatic(templates: list[DataVolumeTemplate] | None, namespace: str, world: World) -> bool:
+    """Whether a machine says something that only Kubermatic understands: a group in a sourceRef, or a source that is an address."""
+    for template in templates or ():
+        reference = template.spec.sourceRef
+        if reference is not None and (reference.apiGroup or _is_import(reference, namespace, world)):
+            return True
+    return False
+
+
+def _is_import(reference: SourceReference, namespace: str, world: World) -> bool:
+    if reference.kind == "Image":
+        return True
+    found = world.get(DataSource, reference.namespace or namespace, reference.name)
+    return found is not None and _is_address(found, world)
+
+
+def _is_address(source: DataSource, world: World) -> bool:
+    """Whether CDI cannot hold a DataSource: it has an address, or names one that has."""
+    to = source.spec.source.dataSource
+    if to is not None and to.name != source.metadata.name:
+        named = world.get(DataSource, to.namespace, to.name)
+        return named is not None and source_type(named.spec.source) not in CDI_SOURCES
+    return source_type(source.spec.source) not in CDI_SOURCES
+
+
+def _said(source: Resource, *, in_namespace: bool = False) -> ObjectMeta:
+    """The metadata that a user writes; what servers write is left to them."""
+    given = source.metadata
+    return ObjectMeta(
+        name=given.name,
+        generateName=given.generateName,
+        namespace=namespace_of(source) if in_namespace else given.namespace,
+        labels=given.labels,
+        annotations=given.annotations,
+        ownerReferences=given.ownerReferences,
+        finalizers=given.finalizers,
+    )
+
+
+def _waiting(annotations: dict[str, str] | None) -> dict[str, str]:
+    """DataVolumes are made when the machine is started, unless the user says otherwise."""
+    return {**(annotations or {}), IMMEDIATE: (annotations or {}).get(IMMEDIATE, "false")}
+
+
+def _templates(
+    templates: list[DataVolumeTemplate] | None, path: Path, resolver: Resolver
+) -> tuple[list[DataVolumeTemplate] | None, tuple[Resource, ...]]:
+    """The DataVolumes of a machine with their sources resolved, and the objects that these need."""
+    if templates is None:
+        return None, ()
+    made, objects = [], dict[str, Resource]()
+    for index, template in enumerate(templates):
+        metadata = template.metadata or TemplateMeta()
+        spec, name, needed = _resolved(template.spec, metadata.name or "", (*path, index, "spec"), resolver)
+        if name:
+            metadata = msgspec.structs.replace(metadata, annotations={**(metadata.annotations or {}), DATA_SOURCE: name})
+            template = msgspec.structs.replace(template, metadata=metadata)
+        made.append(msgspec.structs.replace(template, spec=spec))
+        objects.update((each.metadata.name, each) for each in needed)
+    return made, tuple(objects.values())
+
+
+def _resolved(spec: DataVolumeSpec, name: str, path: Path, resolver: Resolver) -> tuple[DataVolumeSpec, str, tuple[Resource, ...]]:
+    """A spec that CDI takes, the DataSource it was resolved from, and the objects that it needs."""
+    spec = _with_class(spec)
+    if spec.sourceRef is not None:
+        found = resolver.reference(spec.sourceRef, (*path, "sourceRef"))
+        if found is None:
+            return msgspec.structs.replace(spec, sourceRef=msgspec.structs.replace(spec.sourceRef, apiGroup=None)), "", ()
+        return msgspec.structs.replace(spec, sourceRef=None, source=found.source), found.name, found.objects
+    if spec.source is not None:
+        inline = resolver.inline(spec.source, name, (*path, "source", "http", "certConfig"))
+        if inline is not None:
+            return msgspec.structs.replace(spec, source=inline.source), "", inline.objects
+    return spec, "", ()
+
+
+def _with_class(spec: DataVolumeSpec) -> DataVolumeSpec:
+    """The class of a claim where CDI looks for it."""
+    if spec.storageClassName is None:
+        return spec
+    name = "pvc" if spec.pvc is not None else "storage"
+    claim = getattr(spec, name)
+    if claim is None:
+        return spec
+    moved = msgspec.structs.replace(claim, storageClassName=claim.storageClassName or spec.storageClassName)
+    return msgspec.structs.replace(spec, storageClassName=None, **{name: moved})
+
+
+def _consumers(source: DataSource, world: World) -> Iterator[DataVolumeSpec]:
+    """What is asked of a DataSource, in the order of the world."""
+    namespace, name = namespace_of(source), source.metadata.name
+    wanted = {(namespace, name)}
+    for other in world.all(DataSource):
+        to = other.spec.source.dataSource
+        if to is not None and (to.namespace, to.name) == (namespace, name):
+            wanted.add((namespace_of(other), other.metadata.name))
+    for machine in world.all(VirtualMachine):
+        yield from _asking(machine.spec.dataVolumeTemplates, machine, wanted)
+    for pool in world.all(VirtualMachinePool):
+        yield from _asking(pool.spec.virtualMachineTemplate.spec.dataVolumeTemplates, pool, wanted)
+    for volume in world.all(DataVolume):
+        yield from _asking([DataVolumeTemplate(spec=volume.spec)], volume, wanted)
+
+
+def _asking(templates: list[DataVolumeTemplate] | None, owner: Resource, wanted: set[tuple[str, str]]) -> Iterator[DataVolumeSpec]:
+    for template in templates or ():
+        reference = template.spec.sourceRef
+        if reference is not None and (reference.namespace or namespace_of(owner), reference.name) in wanted:
+            yield _with_class(template.spec)
+
+
+def _size(spec: DataVolumeSpec) -> int:
+    """How much a consumer asks for; one that leaves it to its source asks for the most."""
+    claim = spec.pvc or spec.storage
+    requests = claim.resources.requests if claim is not None and claim.resources is not None else None
+    size = (requests or {}).get("storage")
+    return quantity.parse("1Ei") if size is None else quantity.parse(size)

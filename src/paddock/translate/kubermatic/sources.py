@@ -1,0 +1,239 @@
+"""Where the content of a DataVolume comes from, as CDI can be told (docs/spec/kubermatic.md 2.2 and 2.3).
+
+CDI's DataSource knows claims and snapshots only. A DataSource with an address is resolved: the address goes into the DataVolume,
+and certificate authorities into a ConfigMap beside it.
+"""
+
+import base64
+from typing import Any
+
+import msgspec
+
+from paddock.dialects.core.configmap import ConfigMap
+from paddock.dialects.core.secret import Secret, decoded
+from paddock.dialects.kubermatic.image import Image
+from paddock.dialects.kubermatic.marks import CACHE, MANAGED_BY
+from paddock.dialects.kubevirt import pem
+from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
+from paddock.dialects.kubevirt.datavolume import (
+    CertConfig,
+    DataVolumeSource,
+    GcsSource,
+    HttpSource,
+    ObjectReference,
+    RegistrySource,
+    S3Source,
+    SourceReference,
+)
+from paddock.meta.objects import ObjectMeta, OwnerReference
+from paddock.meta.rendering import Rendering
+from paddock.meta.world import World, namespace_of
+from paddock.schema.finding import Path
+from paddock.translate.kubermatic.refusals import (
+    ClientCertificateUnsupported,
+    CrossNamespaceSecret,
+    DataSourceNotFound,
+    DataSourceNotReady,
+)
+
+CA_KEY = "ca.pem"
+_CA_KEYS = ("ca.crt", "ca.pem", "caBundle")
+_CERTIFICATE_ENDS = (".crt", ".pem")
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """A source for CDI, the DataSource it was taken from, and the ConfigMaps it needs."""
+
+    source: DataVolumeSource
+    name: str = ""
+    objects: tuple[ConfigMap, ...] = ()
+
+
+class Resolver:
+    """Resolves the sources of the DataVolumes of one namespace."""
+
+    def __init__(self, namespace: str, world: World, rendering: Rendering) -> None:
+        self.namespace = namespace
+        self.world = world
+        self.rendering = rendering
+
+    def reference(self, reference: SourceReference, path: Path) -> Resolved | None:
+        """What a reference means for CDI; None when CDI itself can follow it."""
+        namespace = reference.namespace or self.namespace
+        if reference.kind == "Image":
+            return self._image(namespace, reference.name, path)
+        found = self.world.get(DataSource, namespace, reference.name)
+        if found is None:
+            # Without the group it is CDI's own form, and what is meant may well be in the cluster.
+            if reference.apiGroup:
+                raise DataSourceNotFound(path, "DataSource", f"{namespace}/{reference.name}")
+            return None
+        found = self._followed(found, path)
+        if source_type(found.spec.source) in CDI_SOURCES:
+            return None
+        return self._imported(found, path)
+
+    def inline(self, source: DataVolumeSource, name: str, path: Path) -> Resolved | None:
+        """What a source with certificates means for CDI; None when CDI takes it as it is."""
+        if source.http is None or source.http.certConfig is None:
+            return None
+        http, objects = self._trusting(source.http, _Owner(name, self.namespace), path)
+        return Resolved(source=msgspec.structs.replace(source, http=http), objects=objects)
+
+    def _followed(self, source: DataSource, path: Path) -> DataSource:
+        """The DataSource that another one names; it is followed once, and within a namespace only."""
+        to = source.spec.source.dataSource
+        if to is None:
+            return source
+        own, name = namespace_of(source), f"{namespace_of(source)}/{source.metadata.name}"
+        if to.namespace != own:
+            raise DataSourceNotReady(path, name, "CrossNamespaceReference", f"it names the DataSource {to.namespace}/{to.name}")
+        if to.name == source.metadata.name:
+            raise DataSourceNotReady(path, name, "SelfReference", "it names itself")
+        found = self.world.get(DataSource, to.namespace, to.name)
+        if found is None:
+            raise DataSourceNotReady(path, name, "NotFound", f"it names the DataSource {to.name}, which is not there")
+        if found.spec.source.dataSource is not None:
+            raise DataSourceNotReady(path, name, "MaxReferenceDepthReached", f"{to.name} names another DataSource in turn")
+        return found
+
+    def _imported(self, found: DataSource, path: Path) -> Resolved:
+        """An address, for the DataVolume itself or for the copy that all share."""
+        namespace, name = namespace_of(found), f"{namespace_of(found)}/{found.metadata.name}"
+        if is_cached(found):
+            copy = ObjectReference(namespace=namespace, name=golden_name(found))
+            return Resolved(source=DataVolumeSource(pvc=copy), name=name)
+        if namespace != self.namespace and _needs_secret(found):
+            raise CrossNamespaceSecret(path, name, self.namespace)
+        kind = source_type(found.spec.source)
+        member: Any = getattr(found.spec.source, kind)
+        objects: tuple[ConfigMap, ...] = ()
+        if isinstance(member, HttpSource):
+            owner = _Owner(found.metadata.name, namespace, found if namespace == self.namespace else None)
+            member, objects = self._trusting(member, owner, path)
+        return Resolved(source=DataVolumeSource(**{kind: member}), name=name, objects=objects)
+
+    def golden(self, found: DataSource) -> Resolved:
+        """The source of the copy that all consumers of a cached DataSource share, for a resolver of its own namespace."""
+        plain = msgspec.structs.replace(found.metadata, annotations=None)
+        return self._imported(msgspec.structs.replace(found, metadata=plain), ())
+
+    def _image(self, namespace: str, name: str, path: Path) -> Resolved:
+        found = self.world.get(Image, namespace, name)
+        if found is None:
+            raise DataSourceNotFound(path, "Image", f"{namespace}/{name}")
+        spec, full = found.spec, f"{namespace}/{name}"
+        secret = spec.credentials.name if spec.credentials is not None else None
+        if secret is not None and namespace != self.namespace:
+            raise CrossNamespaceSecret(path, full, self.namespace)
+        source = DataVolumeSource()
+        if spec.http is not None:
+            source = DataVolumeSource(http=HttpSource(url=spec.http.url, secretRef=secret))
+        elif spec.registry is not None:
+            source = DataVolumeSource(registry=RegistrySource(url=spec.registry.url, secretRef=secret))
+        elif spec.s3 is not None:
+            source = DataVolumeSource(s3=S3Source(url=spec.s3.url, secretRef=secret))
+        elif spec.gcs is not None:
+            source = DataVolumeSource(gcs=GcsSource(url=spec.gcs.url, secretRef=secret))
+        elif spec.pvc is not None:
+            source = DataVolumeSource(pvc=ObjectReference(namespace=spec.pvc.namespace or namespace, name=spec.pvc.name))
+        return Resolved(source=source, name=full)
+
+    def _trusting(self, http: HttpSource, owner: "_Owner", path: Path) -> tuple[HttpSource, tuple[ConfigMap, ...]]:
+        """An HTTP source in CDI's words, with the ConfigMap of the certificate authorities that it trusts."""
+        config = http.certConfig or CertConfig()
+        if config.cert is not None or config.key is not None:
+            raise ClientCertificateUnsupported(path, f"{owner.namespace}/{owner.name}")
+        away = owner.namespace != self.namespace
+        if config.caBundle is None and config.secretRef is None and not (http.certConfigMap and away):
+            return msgspec.structs.replace(http, certConfig=None), ()
+        trusted = "".join(dict.fromkeys(self._authorities(http, config, owner, path)))
+        made = ConfigMap(
+            apiVersion="v1",
+            kind="ConfigMap",
+            metadata=ObjectMeta(
+                name=f"{owner.name}-ca",
+                namespace=self.namespace,
+                labels={MANAGED_BY: self.rendering.product},
+                ownerReferences=owner.references(),
+            ),
+            data={CA_KEY: trusted},
+        )
+        return msgspec.structs.replace(http, certConfig=None, certConfigMap=made.metadata.name), (made,)
+
+    def _authorities(self, http: HttpSource, config: CertConfig, owner: "_Owner", path: Path) -> list[str]:
+        """The bundles to trust, in a fixed order: inline, from the Secret, from the ConfigMap."""
+        full, bundles = f"{owner.namespace}/{owner.name}", []
+        if config.caBundle is not None:
+            bundles.append(config.caBundle)
+        if config.secretRef is not None:
+            secret = self.world.get(Secret, owner.namespace, config.secretRef.name)
+            if secret is None:
+                why = f"the Secret {config.secretRef.name} is not there"
+                raise DataSourceNotReady(path, full, "SecretNotFound", why)
+            values = decoded(secret)
+            held = next((values[key] for key in _CA_KEYS if key in values), b"")
+            bundles.append(held.decode(errors="replace"))
+        if http.certConfigMap:
+            config_map = self.world.get(ConfigMap, owner.namespace, http.certConfigMap)
+            if config_map is None:
+                raise DataSourceNotReady(path, full, "ConfigMapNotFound", f"the ConfigMap {http.certConfigMap} is not there")
+            bundles.extend(_certificates(config_map))
+        plain = [pem.bundle(bundle) for bundle in bundles]
+        if "" in plain or not plain:
+            raise DataSourceNotReady(path, full, "InvalidCertificate", "the certificate authorities to trust are not PEM")
+        return plain
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    """Whose certificate authorities they are: a DataSource, or the DataVolume itself."""
+
+    name: str
+    namespace: str
+    source: DataSource | None = None
+
+    def references(self) -> list[OwnerReference] | None:
+        """The DataSource as the owner of what is made for it; an object without UID owns nothing."""
+        uid = self.source.metadata.uid if self.source is not None else None
+        if not uid:
+            return None
+        return [
+            OwnerReference(
+                apiVersion="cdi.kubevirt.io/v1beta1",
+                kind="DataSource",
+                name=self.name,
+                uid=uid,
+                controller=True,
+                blockOwnerDeletion=True,
+            )
+        ]
+
+
+def is_cached(source: DataSource) -> bool:
+    """Whether the image of a DataSource is imported once and copied from then on."""
+    annotated = (source.metadata.annotations or {}).get(CACHE) == "true"
+    return annotated and source_type(source.spec.source) not in ("", *CDI_SOURCES)
+
+
+def golden_name(source: DataSource) -> str:
+    """The DataVolume that holds the one copy of a cached DataSource."""
+    return f"{source.metadata.name}-golden"
+
+
+def _needs_secret(source: DataSource) -> bool:
+    member: Any = getattr(source.spec.source, source_type(source.spec.source))
+    config = getattr(member, "certConfig", None)
+    return bool(
+        getattr(member, "secretRef", None)
+        or getattr(member, "secretExtraHeaders", None)
+        or (config is not None and (config.secretRef or config.cert or config.key))
+    )
+
+
+def _certificates(config_map: ConfigMap) -> list[str]:
+    """The values of a ConfigMap that CDI adds to the certificate authorities."""
+    found = {key: value for key, value in (config_map.data or {}).items() if key.endswith(_CERTIFICATE_ENDS)}
+    for key, value in (config_map.binaryData or {}).items():
+        if key.endswith(_CERTIFICATE_ENDS):
+            found[key] = base64.b64decode(value).decode(errors="replace")
+    return [found[key] for key in sorted(found)]
