@@ -16,11 +16,14 @@ from paddock.meta.manifests.document import Document, Position
 from paddock.meta.manifests.limits import DEFAULT, Limits
 from paddock.meta.manifests.load import load
 from paddock.meta.manifests.unreadable import Unreadable
+from paddock.schema.check import TYPE
 from paddock.schema.finding import Finding
 from paddock.schema.kind import Settings
 
 NO_NAME = "(no name)"
 NO_KIND = "(no kind)"
+# of kind and name; longer ones are mistakes
+_LONGEST_TITLE = 320
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -51,8 +54,8 @@ def title(data: dict[str, Any]) -> str:
     name = None
     if isinstance(metadata, dict):
         name = metadata.get("name") or metadata.get("generateName")
-    shown = name if isinstance(name, str) else NO_NAME
-    return one_line(f"{kind if isinstance(kind, str) and kind else NO_KIND}/{shown}")
+    shown = name if isinstance(name, str) and name else NO_NAME
+    return one_line(f"{kind if isinstance(kind, str) and kind else NO_KIND}/{shown}"[:_LONGEST_TITLE])
 
 
 class Reader:
@@ -104,10 +107,17 @@ def located(subject: Subject, findings: Sequence[Finding]) -> list[Located]:
     """The problems of the document and the findings of its object, by place."""
     document, name = subject.document, subject.title
     found = [Located(document.source, problem.position, name, problem.finding) for problem in document.problems]
-    found += [Located(document.source, place_of(document, each), name, each) for each in findings]
+    found += [Located(document.source, place_of(document, each), name, _as_written(document, each)) for each in findings]
     return sorted(found, key=lambda each: each.position)
 
 
 def place_of(document: Document, found: Finding) -> Position:
     """Where a finding points: at the value, or at the key of a field that should not be there."""
     return document.position(found.path, of_key=found.rule.endswith("/unknown-field"))
+
+
+def _as_written(document: Document, found: Finding) -> Finding:
+    """A hint to quote a word shows the word as it stands there: 1.10 and 0777 are other numbers by the time they are checked."""
+    before, hint, _ = found.message.partition('; quote it: "')
+    word = document.written(found.path) if hint and found.rule == TYPE else None
+    return msgspec.structs.replace(found, message=f'{before}{hint}{word}"') if word else found

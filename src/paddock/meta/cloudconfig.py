@@ -15,6 +15,8 @@ _HEADERS = (
 )
 # Composing is recursive and in C: what is nested without end would end the process. Nobody writes a tenth of this.
 _DEEPEST = 200
+# Every value costs time and memory before anything can be said of the document.
+_MOST_EVENTS = 100_000
 _NETWORK_VERSIONS = ("1", "2")
 
 
@@ -59,7 +61,9 @@ def mapping_problem(text: str) -> str:
 
 def _compose(text: str) -> yaml.Node | None:
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+    for count, event in enumerate(yaml.parse(text, Loader=yaml.CSafeLoader)):
+        if count > _MOST_EVENTS:
+            raise yaml.MarkedYAMLError(problem=f"more than {_MOST_EVENTS} values")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEEPEST:

@@ -21,6 +21,7 @@ _UP = (How.UP,)
 _DOWN = (How.DOWN,)
 
 _NEW_DISK = "a disk keeps what it was made from and where it lies: anything else means a new disk without the old one's data"
+_ORDER = "the guest sees the disks in their new order after a restart"
 _SHRINK = "a disk cannot shrink: a smaller one is a new disk without the old one's data"
 _GROW = "the claim grows at once if its class allows it; the guest still has to grow its file system"
 _TOPOLOGY = "the guest sees its processors and memory as they were when it started"
@@ -62,7 +63,7 @@ _STAKATER: Rows = (
     Row(f"{_P}.dataSource", LOSS, "the root disk is a clone of it: " + _NEW_DISK),
     *_size(f"{_P}.storage.size"),
     Row(f"{_P}.storage.storageClassName", LOSS, _NEW_DISK),
-    Row(f"{_P}.additionalDisks", RESTART, "the guest sees the disks in their new order after a restart"),
+    Row(f"{_P}.additionalDisks", RESTART, _ORDER, (How.REORDERED,)),
     Row(_DISK, RESTART, "made at once, and seen by the guest at once where disks can be plugged in, else after a restart", _COMING),
     Row(_DISK, RESTART, "the guest loses the disk; its data is kept until the machine is deleted or prune-disks is set", _GOING),
     Row(f"{_DISK}.name", RESTART, "the name of a disk is part of the machine"),
@@ -93,7 +94,7 @@ _VITISTACK: Rows = (
     Row("spec.resources.cpu.threads", RESTART, _TOPOLOGY),
     *_pluggable("spec.resources.cpu.sockets"),
     *_pluggable("spec.resources.memory.size"),
-    Row("spec.disks", RESTART, "the guest sees the disks in their new order after a restart"),
+    Row("spec.disks", RESTART, _ORDER, (How.REORDERED,)),
     Row("spec.disks[]", RESTART, "the claim is made at once, the guest sees the disk after a restart", _COMING),
     Row("spec.disks[]", RESTART, "the guest loses the disk at its next restart; the claim is kept until the machine is deleted", _GOING),
     Row("spec.disks[].name", RESTART, "the name of a disk is part of the machine"),
@@ -205,7 +206,8 @@ def _rigaud_machine(at: str) -> Rows:
         Row(f"{at}.providerRef", LOSS, "another provider makes another machine with new disks: move it with a VMMigration"),
         Row(f"{at}.classRef", RESTART, "processors and memory are plugged in where provider and class allow it, else at a restart"),
         *_each(at, "imageRef importedDisk networks placement placementRef tags", NONE, _MADE_ONCE),
-        Row(f"{at}.disks", NONE, _MADE_ONCE),
+        Row(f"{at}.disks", NONE, _MADE_ONCE, (How.REORDERED,)),
+        *_each(f"{at}.disks[]", "name type storageClass scsi", NONE, _MADE_ONCE),
         Row(f"{at}.disks[]", LIVE, "attached at once", _COMING),
         Row(f"{at}.disks[]", LIVE, "detached at once, and never deleted", _GOING),
         *_size(f"{at}.disks[].sizeGiB", grow="grown while the machine runs with expandPolicy Online, else when it is off"),

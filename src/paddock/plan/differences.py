@@ -101,19 +101,25 @@ def _compare(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[D
 
 
 def _one_side(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[Difference]:
-    """A value that only one form has. Objects and maps are told member by member, down to those that are empty."""
+    """A value that only one form has. Objects, maps and lists of objects are told member by member; an empty one
+    says something by being there."""
     gone = after is ABSENT or after is None
     there = before if gone else after
     if there is ABSENT or there is None or (there == {} and isinstance(place, shape.MapShape)):
         return
     found = False
-    if there and isinstance(place, shape.ObjectShape | shape.MapShape):
-        inner = _compare(place, there, {}, at) if gone else _compare(place, {}, there, at)
+    if there and (isinstance(place, shape.ObjectShape | shape.MapShape) or _lists_objects(place)):
+        nothing = type(there)()
+        inner = _compare(place, there, nothing, at) if gone else _compare(place, nothing, there, at)
         for found_inside in inner:
             found = True
             yield found_inside
     if not found:
         yield _difference(place, How.REMOVED if gone else How.ADDED, at, before, after)
+
+
+def _lists_objects(place: shape.Shape) -> bool:
+    return isinstance(place, shape.ListShape) and isinstance(place.item, shape.ObjectShape)
 
 
 def _objects(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any], at: _At) -> Iterator[Difference]:

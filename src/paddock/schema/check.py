@@ -32,6 +32,7 @@ DEPRECATED = "schema/deprecated"
 Findings = list[Finding]
 Check = Callable[[Any, Any, Findings], Any]
 _DROP = object()
+_MOST_HINTS = 500
 
 
 class Checked(NamedTuple):
@@ -375,7 +376,8 @@ class _ObjectCheck:
         path = path_of((trail, name))
         hint = self.place.cls.STRANGERS.get(name, "")
         if not hint:
-            meant = nearest(name, self.index)
+            # Looking for what is meant is slow, and nobody reads the five-hundredth hint.
+            meant = nearest(name, self.index) if len(out) < _MOST_HINTS else None
             hint = f'did you mean "{meant}"?' if meant else ""
         text = f'unknown field "{finding.format_path(path)}"'
         out.append(Finding(path=path, message=f"{text}; {hint}" if hint else text, rule=UNKNOWN_FIELD))

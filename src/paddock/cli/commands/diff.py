@@ -1,0 +1,78 @@
+"""`paddock diff`: where two sets of manifests differ in meaning."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from paddock.cli import arguments, report
+from paddock.cli.compared import Pair, pair, place
+from paddock.cli.console import Console, one_line
+from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
+from paddock.cli.gather import gather
+from paddock.cli.objects import Reader
+from paddock.cli.rendered import Outcome
+from paddock.plan.differences import ABSENT, Difference, format_named
+from paddock.schema.kind import Settings
+
+_TEXT = """Compare two sets of manifests by meaning: quantities by value, defaults filled in, list entries by name, and machines
+of different dialects as the KubeVirt objects they become. Exit code 1: there are differences."""
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """The command."""
+    options = arguments.parser("diff", _TEXT)
+    text = "twice: the old and the new file, directory or -"
+    options.add_argument("-f", "--filename", dest="files", metavar="F", action="append", default=[], help=text)
+    arguments.add_format(options)
+    parsed = options.parse_args(given)
+    if len(parsed.files) != 2:
+        options.error("-f stands twice: -f OLD -f NEW")
+    reader = Reader(console, Settings())
+    old, new = (gather(reader, [name], console) for name in parsed.files)
+    if reader.unusable:
+        return UNUSABLE
+    if old.refused or new.refused:
+        return FINDINGS
+    outcome = Outcome(console)
+    pairs = pair(old, new, outcome)
+    if outcome.failures:
+        return FINDINGS
+    return _print(pairs, parsed.output, console)
+
+
+def _print(pairs: Sequence[Pair], output: str, console: Console) -> int:
+    if output == "text":
+        lines = [line for each in pairs for line in _lines(each)]
+        console.out("".join(f"{line}\n" for line in lines))
+        return FINDINGS if lines else GOOD
+    data = [entry for each in pairs for entry in _as_data(each)]
+    console.out(report.structured({"differences": data}, output))
+    return FINDINGS if data else GOOD
+
+
+def _lines(pair: Pair) -> Iterator[str]:
+    one_sided = pair.new if pair.old is None else pair.old if pair.new is None else None
+    if one_sided is not None:
+        start = one_sided.document.start
+        how = "added" if pair.old is None else "removed"
+        yield one_line(f"{one_sided.document.source}:{start.line}:{start.column}: {one_sided.title}: {how}")
+    for each in pair.differences():
+        found = place(pair, each)
+        at = f"{found.source}:{found.position.line}:{found.position.column}"
+        yield one_line(f"{at}: {found.title}: {found.finding.message}")
+
+
+def _word(difference: Difference) -> str:
+    return {"up": "changed", "down": "changed"}.get(str(difference.how), str(difference.how))
+
+
+def _as_data(pair: Pair) -> Iterator[dict[str, Any]]:
+    side = pair.new or pair.old
+    assert side is not None
+    if pair.old is None or pair.new is None:
+        yield {"object": side.title, "change": "added" if pair.old is None else "removed"}
+    for each in pair.differences():
+        found = place(pair, each)
+        entry = {"object": side.title, "change": _word(each), "field": format_named(each.named)}
+        values = {"before": each.before, "after": each.after}
+        entry.update({name: value for name, value in values.items() if value is not ABSENT})
+        yield {**entry, "file": found.source, "line": found.position.line, "column": found.position.column}

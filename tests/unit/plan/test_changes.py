@@ -1,0 +1,147 @@
+"""The table of changes: it knows every field of every kind, and nothing else."""
+
+import pytest
+
+from paddock.dialects import catalog
+from paddock.plan.changes import CHANGES, UNWRITTEN, judge, row_for, rows_of
+from paddock.plan.differences import ABSENT, Difference, How
+from paddock.plan.effects import Effect, best
+from paddock.plan.patterns import parse
+from paddock.schema.finding import Path
+from paddock.schema.kind import Kind
+from tests.unit.plan.fields import places
+
+KINDS = [kind for kind in catalog.every() if (kind.group, kind.kind) not in UNWRITTEN]
+# Kinds of which everything has the same effect; in all others each field has to be thought about.
+WHOLE = {kind for kind, rows in CHANGES.items() if rows and rows[0].path == "spec"}
+
+
+def name(kind: Kind) -> str:
+    return f"{kind.kind}.{kind.group or 'core'}"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_every_field_has_a_row(kind: Kind) -> None:
+    rows = rows_of(kind)
+    for parts in places(kind):
+        if len(parts) == 1 and parts[0] == "spec" and (kind.group, kind.kind) not in WHOLE:
+            continue
+        if any(len(row.parts) > len(parts) and row.parts[: len(parts)] == parts for row in rows) and best(rows, parts) is None:
+            # An object whose members have rows of their own.
+            continue
+        assert best(rows, parts) is not None, ".".join(parts)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_every_row_has_a_field(kind: Kind) -> None:
+    known = set(places(kind))
+    for row in CHANGES[kind.group, kind.kind]:
+        assert row.parts in known, row.path
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name)
+def test_no_row_stands_twice(kind: Kind) -> None:
+    rows = [(row.path, row.when, row.having) for row in rows_of(kind)]
+    assert len(rows) == len(set(rows))
+
+
+def test_the_table_has_no_kind_that_does_not_exist() -> None:
+    assert set(CHANGES) <= set(catalog.known())
+
+
+STAKATER = ("infrastructure.stakater.com", "VirtualMachine")
+VITISTACK = ("vitistack.io", "Machine")
+MACHINE = ("kubevirt.io", "VirtualMachine")
+POOL = ("pool.kubevirt.io", "VirtualMachinePool")
+FLAT_POOL = ("kubevirt.io", "VirtualMachinePool")
+RIGAUD = ("infra.virtrigaud.io", "VirtualMachine")
+T: Path = ("spec", "template", "spec")
+P: Path = ("spec", "parameters")
+V: Path = ("spec", "virtualMachineTemplate", "spec")
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "how", "entry", "effect"),
+    [
+        (STAKATER, (*P, "cpu", "cores"), How.UP, None, Effect.RESTART),
+        (STAKATER, (*P, "cpu", "sockets"), How.UP, None, Effect.LIVE),
+        (STAKATER, (*P, "cpu", "sockets"), How.DOWN, None, Effect.RESTART),
+        (STAKATER, (*P, "memory", "guest"), How.UP, None, Effect.LIVE),
+        (STAKATER, (*P, "storage", "size"), How.UP, None, Effect.LIVE),
+        (STAKATER, (*P, "storage", "size"), How.DOWN, None, Effect.LOSS),
+        (STAKATER, (*P, "dataSource", "name"), How.CHANGED, None, Effect.LOSS),
+        (STAKATER, (*P, "additionalDisks", 1), How.ADDED, {}, Effect.RESTART),
+        (STAKATER, (*P, "additionalDisks", 1, "accessModes"), How.CHANGED, None, Effect.LOSS),
+        (STAKATER, (*P, "additionalDisks", 1, "bus"), How.CHANGED, None, Effect.RESTART),
+        (STAKATER, (*P, "additionalDisks"), How.REORDERED, None, Effect.RESTART),
+        (STAKATER, (*P, "cloudInit", "userData"), How.CHANGED, None, Effect.NONE),
+        (STAKATER, (*P, "service", "port"), How.UP, None, Effect.LIVE),
+        (STAKATER, (*P, "additionalLabels", "a/b.c"), How.ADDED, "x", Effect.LIVE),
+        (STAKATER, ("spec", "crossplane"), How.CHANGED, None, Effect.NONE),
+        (STAKATER, ("metadata", "labels", "x"), How.ADDED, "y", Effect.LIVE),
+        (VITISTACK, ("spec", "disks", 0, "size"), How.DOWN, None, Effect.LOSS),
+        (VITISTACK, ("spec", "disks", 0, "storageClass"), How.CHANGED, None, Effect.LOSS),
+        (VITISTACK, ("spec", "networks", 0, "macAddress"), How.CHANGED, None, Effect.RESTART),
+        (VITISTACK, ("spec", "cloudInit", "userData"), How.CHANGED, None, Effect.NONE),
+        (VITISTACK, ("spec", "template"), How.CHANGED, None, Effect.RESTART),
+        (MACHINE, ("spec", "runStrategy"), How.CHANGED, None, Effect.LIVE),
+        (MACHINE, (*T, "hostname"), How.CHANGED, None, Effect.RESTART),
+        (MACHINE, (*T, "domain", "cpu", "threads"), How.UP, None, Effect.RESTART),
+        (MACHINE, (*T, "domain", "cpu", "sockets"), How.UP, None, Effect.LIVE),
+        (MACHINE, (*T, "tolerations"), How.CHANGED, None, Effect.LIVE),
+        (MACHINE, (*T, "volumes", 2), How.ADDED, {"name": "x", "dataVolume": {"name": "y"}}, Effect.LIVE),
+        (MACHINE, (*T, "volumes", 2), How.ADDED, {"name": "x", "containerDisk": {"image": "y"}}, Effect.RESTART),
+        (MACHINE, (*T, "volumes", 0, "persistentVolumeClaim", "claimName"), How.CHANGED, None, Effect.RESTART),
+        (MACHINE, (*T, "domain", "devices", "interfaces", 1), How.ADDED, {"name": "x", "bridge": {}}, Effect.LIVE),
+        (MACHINE, (*T, "domain", "devices", "interfaces", 1), How.ADDED, {"name": "x", "masquerade": {}}, Effect.RESTART),
+        (MACHINE, (*T, "domain", "devices", "interfaces", 1, "state"), How.CHANGED, None, Effect.LIVE),
+        (MACHINE, ("spec", "template", "metadata", "labels", "a"), How.CHANGED, None, Effect.LIVE),
+        (MACHINE, ("spec", "dataVolumeTemplates", 0, "spec", "pvc"), How.CHANGED, None, Effect.NONE),
+        (MACHINE, ("spec", "dataVolumeTemplates", 0), How.ADDED, {}, Effect.LIVE),
+        (POOL, ("spec", "replicas"), How.UP, None, Effect.LIVE),
+        (POOL, ("spec", "replicas"), How.DOWN, None, Effect.LOSS),
+        (POOL, (*V, "dataVolumeTemplates", 0, "spec"), How.CHANGED, None, Effect.LOSS),
+        (POOL, (*V, "template", "spec", "domain"), How.CHANGED, None, Effect.RESTART),
+        (POOL, ("spec", "virtualMachineTemplate", "metadata", "labels", "a"), How.CHANGED, None, Effect.LIVE),
+        (FLAT_POOL, ("spec", "virtualMachineTemplate", "metadata", "labels", "a"), How.CHANGED, None, Effect.RESTART),
+        (FLAT_POOL, (*V, "domain", "memory"), How.CHANGED, None, Effect.RESTART),
+        (RIGAUD, ("spec", "disks", 0, "sizeGiB"), How.UP, None, Effect.LIVE),
+        (RIGAUD, ("spec", "disks", 0, "sizeGiB"), How.DOWN, None, Effect.LOSS),
+        (RIGAUD, ("spec", "disks", 0), How.REMOVED, {}, Effect.LIVE),
+        (RIGAUD, ("spec", "resources", "cpu"), How.DOWN, None, Effect.RESTART),
+        (RIGAUD, ("spec", "snapshot", "revertToRef", "name"), How.ADDED, "s", Effect.LOSS),
+        (RIGAUD, ("spec", "snapshot", "revertToRef", "name"), How.REMOVED, "s", Effect.NONE),
+        (RIGAUD, ("spec", "providerRef", "name"), How.CHANGED, None, Effect.LOSS),
+        (("cdi.kubevirt.io", "DataVolume"), ("spec", "source", "http", "url"), How.CHANGED, None, Effect.LOSS),
+        (("cdi.kubevirt.io", "DataSource"), ("spec", "source", "http", "url"), How.CHANGED, None, Effect.NONE),
+    ],
+)
+def test_effects_that_the_specifications_name(kind: tuple[str, str], path: Path, how: How, entry: object, effect: Effect) -> None:
+    found = catalog.find(*kind)
+    assert found is not None
+    before, after = (entry, ABSENT) if how is How.REMOVED else (ABSENT, entry)
+    row = judge(found, Difference(how, path, path, before, after))
+    assert row is not None
+    assert row.effect is effect
+    assert row.why
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "effect"),
+    [
+        (STAKATER, "spec.parameters.additionalDisks.size", Effect.LIVE),
+        (STAKATER, "spec.parameters.cpu.cores", Effect.RESTART),
+        (MACHINE, "spec.template.spec.domain.devices.disks.name", Effect.RESTART),
+        (MACHINE, "spec.template.metadata.labels", Effect.LIVE),
+        (STAKATER, "spec", None),
+    ],
+)
+def test_a_field_as_users_write_its_path(kind: tuple[str, str], path: str, effect: Effect | None) -> None:
+    found = catalog.find(*kind)
+    assert found is not None
+    row = row_for(found, parse(path))
+    assert (row and row.effect) == effect
+
+
+def test_effects_have_an_order() -> None:
+    assert sorted(Effect, key=lambda effect: effect.weight) == [Effect.NONE, Effect.LIVE, Effect.RESTART, Effect.RECREATE, Effect.LOSS]
