@@ -5,6 +5,7 @@ on the same machine. Each figure is the smallest of several runs, and the runs o
 take turns, so that a busy moment hits both.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -62,8 +63,10 @@ def take_turns(commands: Mapping[str, Sequence[str]], *, runs: int) -> dict[str,
 
 def example_documents() -> list[dict[str, Any]]:
     """The shipped examples of all dialects."""
-    text = subprocess.run([PADDOCK, "examples"], check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout
-    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
+    command = [PADDOCK, "examples", "-o", "json"]
+    text = subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout
+    documents: list[dict[str, Any]] = json.loads(text)["items"]
+    return documents
 
 
 def many(documents: Sequence[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
@@ -88,8 +91,8 @@ def _is_namespaced(document: Mapping[str, Any]) -> bool:
 def measure(folder: Path) -> list[Figure]:
     documents = example_documents()
     one, mixed = folder / "one.yaml", folder / "mixed.yaml"
-    one.write_text(yaml.dump(next(d for d in documents if d["kind"] == "VirtualMachine"), Dumper=yaml.CSafeDumper))
-    mixed.write_text(yaml.dump_all(many(documents, DOCUMENTS), Dumper=yaml.CSafeDumper))
+    one.write_text(yaml.dump(next(d for d in documents if d["kind"] == "VirtualMachine"), Dumper=yaml.CSafeDumper, sort_keys=False))
+    mixed.write_text(yaml.dump_all(many(documents, DOCUMENTS), Dumper=yaml.CSafeDumper, sort_keys=False))
     cold = take_turns(
         {
             "import": [sys.executable, "-c", "import json"],

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Shows, for each dialect, the example manifest that Paddock ships and the objects it becomes on a KubeVirt cluster.
+# Shows one example manifest of each dialect, and the objects it becomes on a KubeVirt cluster.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 paddock=.venv/bin/paddock
+examples=(stakater/full vitistack/networked kubermatic/machine virtrigaud/local kubevirt/server)
 
 heading() {
     printf '\n================================================================================\n'
@@ -10,10 +11,11 @@ heading() {
     printf '================================================================================\n'
 }
 
-for dialect in stakater vitistack kubermatic virtrigaud kubevirt; do
-    example=$("$paddock" examples --dialect "$dialect")
-    heading "$dialect: the manifest" "\$ paddock examples --dialect $dialect"
-    printf '%s\n' "$example"
-    heading "$dialect: what it becomes" "\$ paddock examples --dialect $dialect | paddock render -f -"
-    printf '%s\n' "$example" | "$paddock" render -f -
+for example in "${examples[@]}"; do
+    dialect=${example%/*} name=${example#*/}
+    file=$("$paddock" examples --dialect "$dialect" --list | grep "/$name.yaml\$")
+    heading "$dialect: the example \"$name\"" "\$ cat $(basename "$file")"
+    cat "$file"
+    heading "$dialect: what it becomes" "\$ paddock render -f $(basename "$file")"
+    "$paddock" render -f "$file"
 done
