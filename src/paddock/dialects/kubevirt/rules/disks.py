@@ -50,16 +50,19 @@ def disks_have_volumes(place: Place) -> Iterator[Finding]:
 
 @check("kubevirt/V43")
 def volumes_have_disks(place: Place) -> Iterator[Finding]:
-    """Every volume of a running machine is used by a disk or a filesystem. A template gets the missing disks by itself."""
+    """Every volume of a running machine is used by a disk or a filesystem. A template gets the missing disks (a note)."""
     devices = place.spec.domain.devices
-    if not place.running:
-        return
     used = {disk.name for disk in devices.disks or ()} | {filesystem.name for filesystem in devices.filesystems or ()}
     for index, volume in enumerate(place.spec.volumes or ()):
-        if volume.name and volume.name not in used and volume.memoryDump is None:
+        if not volume.name or volume.name in used or volume.memoryDump is not None:
+            continue
+        at = place.at("volumes", index, "name")
+        if place.running:
             why = f"'{volume.name}' not found: no disk or filesystem of this name"
             found = finding.invalid(place.at("domain", "volumes", index, "name"), volume.name, why, "kubevirt/V43")
-            yield standing(found, place.at("volumes", index, "name"))
+            yield standing(found, at)
+        else:
+            yield finding.note(at, "no disk or filesystem of this name; the running machine gets a disk for it", "kubevirt/V43")
 
 
 @check(
