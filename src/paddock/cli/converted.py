@@ -12,7 +12,6 @@ from paddock.cli.gather import Gathered
 from paddock.cli.objects import Subject
 from paddock.cli.rendered import Outcome, Rendered, render
 from paddock.dialects import admission
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss
@@ -39,19 +38,21 @@ def convert(gathered: Gathered, target: str, rendering: Rendering, outcome: Outc
 
 def _is_of(subject: Subject, target: str) -> bool:
     kind = subject.admission.kind
-    return kind is not None and kind.dialect == target
+    # A kind of the hub may still be written in another dialect's way; its translator knows.
+    return kind is not None and kind.dialect == target and catalog.taken_by(kind.group, kind.kind) in (None, target)
 
 
 def _from_hub(hub: list[Rendered], gathered: Gathered, target: str, rendering: Rendering, outcome: Outcome) -> Iterator[dict[str, Any]]:
-    machines = [each for each in hub if isinstance(each.value, VirtualMachine)]
+    machines = [each for each in hub if each.value is not None and catalog.is_read_back(target, each.data["kind"])]
     known = (each.value for each in hub if each.value is not None)
     world = World([*gathered.world.everything(), *known])
-    results: list[dict[str, Any]] = []
+    results: Objects = []
     again: set[Name] = set()
     for each in machines:
         step = Gathered(gathered.subjects, world, 0)
         front = outcome.translate(catalog.from_kubevirt(target), each.value, step, each.origin, rendering)
-        results.extend(to_data(resource) for resource in front)
+        # Two machines may bring along the same object.
+        results.extend(data for data in map(to_data, front) if data not in results)
         again.update(_made_again(front, world, target, rendering))
     yield from results
     there = {_name(data) for data in results} | again
@@ -59,9 +60,9 @@ def _from_hub(hub: list[Rendered], gathered: Gathered, target: str, rendering: R
     told = {name for each in machines for name in _referred(each.data)}
     for each in hub:
         name = _name(each.data)
-        if isinstance(each.value, VirtualMachine) or name in there:
+        if each in machines or name in there:
             continue
-        if name in wanted or not (each.generated or _belongs_to_hub(each)):
+        if name in wanted or catalog.is_native(target, name[0]) or not (each.generated or _belongs_to_hub(each)):
             yield each.data
         # What a machine refers to was compared when the machine was translated.
         elif name not in told and not any(each.data["kind"] == kind for (_, kind), _, _ in again):

@@ -32,6 +32,21 @@ _TAKEN_BY: dict[tuple[str, str], str] = {
 # Kinds that only say something about machines: they are read while a machine is translated, and become nothing by themselves.
 _READ: dict[str, str] = {"infra.virtrigaud.io": "virtrigaud", "virtualization.k8c.io": "kubermatic", "vitistack.io": "vitistack"}
 
+# What each dialect makes of KubeVirt's objects again: machines, and where it has them, pools.
+_READ_BACK: dict[str, tuple[str, ...]] = {"kubermatic": ("VirtualMachine", "VirtualMachinePool")}
+
+
+def is_read_back(dialect: str, kind: str) -> bool:
+    """Whether `from_kubevirt` of a dialect takes this kind of KubeVirt's."""
+    return kind in _READ_BACK.get(dialect, ("VirtualMachine",))
+
+
+def is_native(dialect: str, kind: tuple[str, str]) -> bool:
+    """Whether a dialect has a kind of KubeVirt's or CDI's as it is."""
+    group, name = kind
+    of_hub = group == "kubevirt.io" or group.endswith(".kubevirt.io")
+    return dialect == "kubermatic" and of_hub and not is_read_back(dialect, name)
+
 
 def taken_by(group: str, kind: str) -> str | None:
     """The dialect whose translator takes objects of a kind."""
