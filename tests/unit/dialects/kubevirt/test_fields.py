@@ -196,7 +196,7 @@ def test_all_failures_come_in_one_answer_and_rules_stand_broken_objects() -> Non
 
 
 def test_unknown_fields_and_metadata_of_templates() -> None:
-    changes = {"P.domain.cpus": {}, "P.domain.devices.disk": [], "M.creationTimestamp": None, "M.finalizers": ["x"]}
+    changes: dict[str, Any] = {"P.domain.cpus": {}, "P.domain.devices.disk": [], "M.creationTimestamp": None, "M.finalizers": ["x"]}
     found = dict(errors(admitted(changes)))
     assert found["spec.template.spec.domain.cpus"].endswith('did you mean "cpu"?')
     assert found["spec.template.spec.domain.devices.disk"].endswith('did you mean "disks"?')
@@ -287,10 +287,10 @@ def test_lists_have_ends() -> None:
 
 
 def test_every_rule_has_an_id_of_its_own_and_a_text() -> None:
-    for rules in ((*machine.RULES, *machine.TRANSITIONS), (*instance.RULES, *instance.TRANSITIONS)):
-        ids = [each.id for each in rules]
-        assert len(set(ids)) == len(ids)
-        assert all(each.id.startswith("kubevirt/") and each.text for each in rules)
+    for rules, transitions in ((machine.RULES, machine.TRANSITIONS), (instance.RULES, instance.TRANSITIONS)):
+        told = [(each.id, each.text) for each in rules] + [(each.id, each.text) for each in transitions]
+        assert len({name for name, _ in told}) == len(told)
+        assert all(name.startswith("kubevirt/") and text for name, text in told)
 
 
 def test_two_networks_are_two() -> None:
