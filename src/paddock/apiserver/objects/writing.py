@@ -7,12 +7,13 @@ computation is repeated on the new state. Everything else runs through without g
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from paddock.apiserver.objects import deletion, metadata
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
+from paddock.apiserver.objects.fieldwalk import value_at
 from paddock.apiserver.objects.index import Index
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.resources.strategy import Context, View
@@ -101,6 +102,21 @@ class Proposal(msgspec.Struct, frozen=True):
 Compute = Callable[[Data], Proposal]
 
 
+class _Draft:
+    """A write that is being worked out. `wrong` is what the schema refuses of the body."""
+
+    __slots__ = ("context", "new", "old", "options", "resource", "warnings", "wrong")
+
+    def __init__(self, resource: Resource, new: Data, old: Data | None, options: Options, context: Context) -> None:
+        self.resource = resource
+        self.new = new
+        self.old = old
+        self.options = options
+        self.context = context
+        self.wrong: tuple[Finding, ...] = ()
+        self.warnings: list[str] = []
+
+
 class Writer:
     """Decides writes."""
 
@@ -132,18 +148,18 @@ class Writer:
         raise AssertionError("the last attempt returns or raises")
 
     async def _create(self, resource: Resource, namespace: str, raw: Data, options: Options) -> Written:
-        new, warnings = self._decode(resource, raw, options)
+        draft = self._draft(resource, raw, options, None)
+        new = draft.new
         suffix = metadata.generated_suffix(self._clock.random(5))
         metadata.prepare_create(resource, new, namespace, uid=self._clock.uid(), now=self._clock.now(), suffix=suffix)
         self._check_namespace(resource, namespace, new["metadata"].get("name", ""))
+        draft.warnings.extend(metadata.drop_repeated_owners(new))
         if resource.status:
             new.pop("status", None)
-        context = self._context(options)
-        new = resource.strategy.prepare_create(new, context)
-        new, more = await self._admit(resource, "CREATE", new, None, options)
-        warnings += more
-        self._validate(resource, new, None, context, warnings)
-        name = new["metadata"]["name"]
+        draft.new = resource.strategy.prepare_create(new, draft.context)
+        await self._admit(draft, "CREATE")
+        self._validate(draft)
+        name = draft.new["metadata"]["name"]
         key = Key(resource.collection, namespace if resource.namespaced else "", name)
         before = self._store_of.decided(key)
         if before is not None:
@@ -151,8 +167,9 @@ class Writer:
             raise failure.already_exists(resource.about(name), terminating=terminating)
         # What an applier owns is what it has sent, before defaults and the server's own fields.
         owner = applying.claim if options.applies else ownership.record
-        owner(raw if options.applies else None, new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
-        return await self._store(resource, (key, 0), new, options, warnings)
+        schema, manager = resource.pipeline.schema, self._manager(resource, options)
+        owner(raw if options.applies else None, draft.new, schema, manager, self._clock.now())
+        return await self._store(draft, (key, 0))
 
     async def replace(self, resource: Resource, namespace: str, name: str, compute: Compute, options: Options) -> Written:
         """Give an object a new form; `compute` makes it from the old one. Raises `Failure`."""
@@ -161,32 +178,29 @@ class Writer:
             before = self._store_of.decided(key)
             if before is None:
                 raise failure.not_found(resource.about(name))
-            old = self.encoder(resource).read(before.value)
-            old = resource.pipeline.decode(old).data
+            old = resource.pipeline.decode(self.encoder(resource).read(before.value)).data
             proposal = compute(old)
-            new, warnings = self._decode(resource, proposal.data, options, old)
-            metadata.prepare_update(resource, new, old, namespace, name)
-            new = self._keep_other_half(resource, new, old, options)
-            context = self._context(options)
+            draft = self._draft(resource, proposal.data, options, old)
+            metadata.prepare_update(resource, draft.new, old, namespace, name)
+            draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
+            self._keep_other_half(draft)
             if not options.subresource:
-                new = resource.strategy.prepare_update(new, old, context)
-            new, more = await self._admit(resource, "UPDATE", new, old, options)
+                draft.new = resource.strategy.prepare_update(draft.new, old, draft.context)
+            await self._admit(draft, "UPDATE")
             if self._store_of.decided(key) == before:
-                self._validate(resource, new, old, context, warnings + more)
-                self._count_generation(resource, new, old)
+                self._validate(draft)
+                self._count_generation(draft)
                 if not proposal.settled:
-                    ownership.record(old, new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
-                return await self._decide(resource, before, new, old, options, warnings + more)
+                    ownership.record(old, draft.new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
+                return await self._decide(draft, before)
         raise failure.modified(resource.about(name))
 
-    async def _decide(
-        self, resource: Resource, before: Record, new: Data, old: Data, options: Options, warnings: tuple[str, ...]
-    ) -> Written:
-        if ownership.same(new, old):
-            return Written(self.encoder(resource).serve(before.value), warnings=warnings)
-        meta = new["metadata"]
-        gone = meta.get("deletionTimestamp") and not meta.get("finalizers")
-        return await self._store(resource, (before.key, before.revision), new, options, warnings, delete=bool(gone))
+    async def _decide(self, draft: _Draft, before: Record) -> Written:
+        if ownership.same(draft.new, draft.old or {}):
+            return Written(self.encoder(draft.resource).serve(before.value), warnings=tuple(draft.warnings))
+        meta = draft.new["metadata"]
+        gone = meta.get("deletionTimestamp") and not meta.get("finalizers") and not draft.resource.strategy.holds_deletion(draft.new)
+        return await self._store(draft, (before.key, before.revision), delete=bool(gone))
 
     async def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
         """Delete an object, or mark it for those who have to agree first; raises `Failure`."""
@@ -197,9 +211,9 @@ class Writer:
         encoder = self.encoder(resource)
         old = encoder.read(before.value)
         deletion.check_preconditions(resource, old, options)
-        context = Context(self._view, self._clock.now(), options.user, options.dry_run)
-        resource.strategy.before_delete(old, context)
         plain = Options(user=options.user, dry_run=options.dry_run)
+        context = self._context(plain)
+        resource.strategy.before_delete(old, context)
         if self._admission.concerns(resource, "DELETE", namespace):
             await self._admission.review(resource, "DELETE", None, old, plain)
             if self._store_of.decided(key) != before:
@@ -208,23 +222,27 @@ class Writer:
         gone = not new["metadata"].get("finalizers") and not resource.strategy.holds_deletion(new)
         if not gone and new == old:
             return Deleted(encoder.serve(before.value), gone=False)
-        written = await self._store(resource, (key, before.revision), old if gone else new, plain, (), delete=gone)
+        draft = _Draft(resource, old if gone else new, old, plain, context)
+        written = await self._store(draft, (key, before.revision), delete=gone)
         return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""))
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
-    def _decode(self, resource: Resource, raw: Data, options: Options, old: Data | None = None) -> tuple[Data, tuple[str, ...]]:
+    def _draft(self, resource: Resource, raw: Data, options: Options, old: Data | None) -> _Draft:
         """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes."""
         self._check_type(resource, raw)
         unknown = metadata.coerce(raw)
         decoded = resource.pipeline.decode(raw)
         if decoded.broken:
             raise failure.bad_request("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
-        found = [*unknown, *decoded.unknown]
-        said = [f'unknown field "{each.field}"' for each in found if not (old is not None and _had(old, each.path))]
+        found = [each for each in (*unknown, *decoded.unknown) if old is None or value_at(old, each.path) is None]
+        said = [f'unknown field "{each.field}"' for each in found]
         if said and options.field_validation == "Strict":
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
-        return decoded.data, tuple(said) if options.field_validation != "Ignore" else ()
+        draft = _Draft(resource, decoded.data, old, options, self._context(options))
+        draft.wrong = decoded.wrong
+        draft.warnings = said if options.field_validation != "Ignore" else []
+        return draft
 
     def _check_type(self, resource: Resource, raw: Data) -> None:
         for key, wanted, what in (("apiVersion", resource.api_version, "API version"), ("kind", resource.kind, "kind")):
@@ -248,9 +266,10 @@ class Writer:
     def _context(self, options: Options) -> Context:
         return Context(self._view, self._clock.now(), options.user, options.dry_run)
 
-    def _keep_other_half(self, resource: Resource, new: Data, old: Data, options: Options) -> Data:
+    def _keep_other_half(self, draft: _Draft) -> None:
         """A status write changes the status only, any other write everything but the status."""
-        if options.subresource == "status":
+        resource, new, old = draft.resource, draft.new, draft.old or {}
+        if draft.options.subresource == "status":
             kept = dict(old)
             kept["metadata"] = dict(old["metadata"])
             if "managedFields" in new["metadata"]:
@@ -258,64 +277,65 @@ class Writer:
             kept.pop("status", None)
             if "status" in new:
                 kept["status"] = new["status"]
-            return resource.strategy.prepare_status(kept, new, old)
-        if resource.status:
+            draft.new = resource.strategy.prepare_status(kept, new, old)
+        elif resource.status:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
-        return new
 
-    async def _admit(
-        self, resource: Resource, operation: str, new: Data, old: Data | None, options: Options
-    ) -> tuple[Data, tuple[str, ...]]:
-        namespace = new["metadata"].get("namespace", "")
-        if not self._admission.concerns(resource, operation, namespace):
-            return new, ()
-        changed, warnings = await self._admission.review(resource, operation, new, old, options)
-        if changed is None or changed is new:
-            return new, warnings
-        return resource.pipeline.decode(changed).data, warnings
+    async def _admit(self, draft: _Draft, operation: str) -> None:
+        namespace = draft.new["metadata"].get("namespace", "")
+        if not self._admission.concerns(draft.resource, operation, namespace):
+            return
+        changed, warnings = await self._admission.review(draft.resource, operation, draft.new, draft.old, draft.options)
+        draft.warnings.extend(warnings)
+        if changed is not None and changed is not draft.new:
+            decoded = draft.resource.pipeline.decode(changed)
+            draft.new, draft.wrong = decoded.data, decoded.wrong
 
-    def _validate(self, resource: Resource, new: Data, old: Data | None, context: Context, warnings: tuple[str, ...]) -> None:
-        found: list[Finding] = list(metadata.check(resource, new, old))
+    def _validate(self, draft: _Draft) -> None:
+        resource, new, old = draft.resource, draft.new, draft.old
+        found: list[Finding] = [each for each in draft.wrong if old is None or value_at(old, each.path) != value_at(new, each.path)]
+        found.extend(metadata.check(resource, new, old))
         found.extend(resource.pipeline.validate(new, old))
-        found.extend(resource.strategy.validate(new, old, context))
+        found.extend(resource.strategy.validate(new, old, draft.context))
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
             raise failure.invalid(resource.about_kind(new["metadata"].get("name", "")), errors)
+        draft.warnings.extend(f"{each.field}: {each.message}" for each in found if each.severity is Severity.WARNING)
+        draft.warnings.extend(resource.strategy.warnings(new, old))
 
-    def _count_generation(self, resource: Resource, new: Data, old: Data) -> None:
-        if not resource.strategy.counts_generation():
+    def _count_generation(self, draft: _Draft) -> None:
+        if not draft.resource.strategy.counts_generation() or draft.old is None:
             return
-        apart = ("metadata", "status") if resource.status else ("metadata",)
-        if _without(new, apart) != _without(old, apart):
-            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        apart = ("metadata", "status") if draft.resource.status else ("metadata",)
+        if _without(draft.new, apart) != _without(draft.old, apart):
+            draft.new["metadata"]["generation"] = draft.old["metadata"].get("generation", 0) + 1
 
     def _manager(self, resource: Resource, options: Options) -> ownership.Manager:
         return ownership.Manager(options.manager or "unknown", resource.api_version, options.subresource)
 
     # --- the decision ---------------------------------------------------------------------------------------------------
 
-    async def _store(
-        self, resource: Resource, place: tuple[Key, int], new: Data, options: Options, warnings: tuple[str, ...], *, delete: bool = False
-    ) -> Written:
-        """Decide the write of `new` over what is at a key and a revision, and wait until it is durable."""
-        encoder = self.encoder(resource)
+    async def _store(self, draft: _Draft, place: tuple[Key, int], *, delete: bool = False) -> Written:
+        """Decide the write of a draft over what is at a key and a revision, and wait until it is durable."""
+        encoder = self.encoder(draft.resource)
         key, expected = place
         created = expected == 0
-        if options.dry_run:
-            return Written(encoder.serve(encode(encoder.store(new))), created, warnings)
+        warnings = tuple(dict.fromkeys(draft.warnings))
+        if draft.options.dry_run:
+            return Written(encoder.serve(encode(encoder.store(draft.new))), created, warnings)
         made: list[bytes] = []
 
         def make(revision: int) -> bytes:
-            made.append(stamp(encoder.store(new), revision))
+            made.append(stamp(encoder.store(draft.new), revision))
             return made[0]
 
         try:
             pending = (self._store_of.delete if delete else self._store_of.put)(key, expected, make)
             await pending.committed()
         except Conflict:
-            raise failure.modified(resource.about(key.name)) from None
+            raise failure.modified(draft.resource.about(key.name)) from None
         except Unavailable as error:
             raise failure.unavailable(str(error)) from error
         return Written(encoder.serve(made[0]), created, warnings)
@@ -323,14 +343,3 @@ class Writer:
 
 def _without(data: Data, keys: Iterable[str]) -> Data:
     return {key: value for key, value in data.items() if key not in keys}
-
-
-def _had(old: Data, path: tuple[Any, ...]) -> bool:
-    """Whether the stored object has a value at the place of an unknown field: then it is not the client's doing."""
-    place: Any = old
-    for part in path:
-        try:
-            place = place[part]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return True

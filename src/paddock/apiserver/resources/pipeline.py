@@ -13,11 +13,16 @@ from paddock.schema.finding import Finding
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """A pruned and defaulted object. `unknown` are the findings of pruned fields; `broken` those of types that do not fit at all."""
+    """A pruned and defaulted object.
+
+    `unknown` are the findings of pruned fields, `broken` those of types that cannot even be read (built-in kinds), `wrong` what else
+    the schema refuses and the value as it stands no longer shows.
+    """
 
     data: dict[str, Any]
     unknown: tuple[Finding, ...] = ()
     broken: tuple[Finding, ...] = ()
+    wrong: tuple[Finding, ...] = ()
 
 
 class Pipeline(Protocol):

@@ -1,0 +1,172 @@
+"""The road of a request, from the edge to its answer (docs/design/0005-api-server.md)."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import orjson
+
+from paddock.apiserver.discovery import Discovery
+from paddock.apiserver.edge.http import Answer, Request, Response
+from paddock.apiserver.health import Health
+from paddock.apiserver.openapi import OpenApi
+from paddock.apiserver.parts import Call, Parts, User
+from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.routing import Route, route
+from paddock.apiserver.verbs import deleting, reading, scaling, writing
+from paddock.meta import failure
+from paddock.meta.failure import Failure
+
+_LOG = logging.getLogger(__name__)
+Verb = Callable[[Parts, Call], Awaitable[Answer]]
+_VERBS: dict[str, Verb] = {
+    "get": reading.get,
+    "list": reading.list_,
+    "watch": reading.watch,
+    "create": writing.create,
+    "update": writing.update,
+    "patch": writing.patch_,
+    "delete": deleting.delete,
+    "deletecollection": deleting.delete_collection,
+}
+_STATUS_VERBS: dict[str, Verb] = {"get": reading.get, "update": writing.update, "patch": writing.patch_}
+_SCALE_VERBS: dict[str, Verb] = {"get": scaling.get, "update": scaling.update, "patch": scaling.patch_}
+# Verbs that need a name in the path, and those that must not have one.
+_NAMED = ("get", "update", "patch", "delete")
+_LONGEST_WARNINGS = 4096
+
+
+class Guard(Protocol):
+    """Who is it, and may they."""
+
+    async def admit(self, request: Request, place: Route) -> User:
+        """The user behind a request; raises a `Failure` of 401 or 403."""
+
+
+class Journal(Protocol):
+    """The audit log."""
+
+    def begin(self, request: Request, place: Route) -> str:
+        """Note a request; returns its audit id."""
+
+    def end(self, audit_id: str, user: User | None, answer: Answer) -> None:
+        """Note the answer."""
+
+
+# Serves a subresource, or paths outside the API groups.
+Subhandler = Callable[[Call], Awaitable[Answer]]
+Pathhandler = Callable[[Request, User], Awaitable[Answer]]
+
+
+class Api:
+    """Answers requests."""
+
+    def __init__(self, parts: Parts, guard: Guard, journal: Journal) -> None:
+        self._parts = parts
+        self._guard = guard
+        self._journal = journal
+        self._discovery = Discovery(parts.registry)
+        self._openapi = OpenApi(parts.registry)
+        self.health = Health()
+        # (group, plural, subresource, verb) and path prefixes that others serve
+        self.subresources: dict[tuple[str, str, str, str], Subhandler] = {}
+        self.paths: dict[str, Pathhandler] = {}
+
+    async def __call__(self, request: Request) -> Answer:
+        """The answer to a request; never raises, except when it is cancelled."""
+        place = route(request)
+        audit_id = self._journal.begin(request, place)
+        user: User | None = None
+        warnings: list[str] = []
+        try:
+            user = await self._guard.admit(request, place)
+            answer = await self._serve(request, place, user, warnings)
+        except Failure as said:
+            answer = _status(said)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            _LOG.exception("request failed", extra={"method": request.method, "path": request.path, "audit_id": audit_id})
+            answer = _status(failure.internal(f"this is a defect of the server; its log has the details under {audit_id}"))
+        if not hasattr(answer, "subprotocol"):
+            answer.headers = (*answer.headers, ("audit-id", audit_id), *_warning_headers(warnings))
+        self._journal.end(audit_id, user, answer)
+        return answer
+
+    async def _serve(self, request: Request, place: Route, user: User, warnings: list[str]) -> Answer:
+        if not place.is_resource:
+            return await self._serve_path(request, user)
+        resource = self._parts.registry.find(place.group, place.version, place.plural)
+        if resource is None:
+            raise failure.no_such_path()
+        call = Call(request, place, resource, user)
+        if resource.deprecation:
+            call.warnings.append(resource.deprecation)
+        try:
+            return await self._verb_of(resource, place)(self._parts, call)
+        finally:
+            warnings.extend(call.warnings)
+
+    def _verb_of(self, resource: Resource, place: Route) -> Verb:
+        own = self.subresources.get((place.group, place.plural, place.subresource, place.verb))
+        if own is not None:
+            return lambda _, call: own(call)
+        if place.subresource:
+            verbs = {"status": _STATUS_VERBS if resource.status else {}, "scale": _SCALE_VERBS if resource.scale else {}}
+            found = verbs.get(place.subresource)
+            if not found:
+                raise failure.no_such_path()
+        else:
+            found = {verb: _VERBS[verb] for verb in resource.verbs if verb in _VERBS}
+        if place.verb not in found:
+            raise failure.method_not_allowed()
+        _check_place(resource, place)
+        return found[place.verb]
+
+    async def _serve_path(self, request: Request, user: User) -> Answer:
+        for prefix, handler in self.paths.items():
+            if request.path == prefix or request.path.startswith(prefix + "/"):
+                return await handler(request, user)
+        if request.method not in ("GET", "HEAD"):
+            raise failure.method_not_allowed()
+        for source in (self.health.answer, self._discovery.answer, self._openapi.answer):
+            found = source(request)
+            if found is not None:
+                return found
+        if request.path == "/":
+            paths = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            return Response(200, orjson.dumps({"paths": paths}), (("content-type", "application/json"),))
+        return Response(
+            404, b"404 page not found\n", (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"))
+        )
+
+
+def _check_place(resource: Resource, place: Route) -> None:
+    """A verb on the wrong kind of path is not served."""
+    if place.verb in _NAMED and not place.name:
+        raise failure.method_not_allowed()
+    if place.verb == "create" and place.name and not place.subresource:
+        raise failure.method_not_allowed()
+    if resource.namespaced and not place.namespace and place.verb not in ("list", "watch"):
+        raise failure.method_not_allowed() if resource.strategic else failure.no_such_path()
+    if not resource.namespaced and place.namespace and place.plural != "namespaces":
+        raise failure.no_such_path()
+
+
+def _status(said: Failure) -> Response:
+    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"), ("cache-control", "no-cache, private"))
+    if said.retry_after is not None:
+        headers = (*headers, ("retry-after", str(said.retry_after)))
+    return Response(said.code, orjson.dumps(said.to_status()), headers)
+
+
+def _warning_headers(warnings: list[str]) -> list[tuple[str, str]]:
+    found, size = [], 0
+    for text in dict.fromkeys(warnings):
+        quoted = '"' + "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+        size += len(quoted)
+        if size > _LONGEST_WARNINGS:
+            break
+        found.append(("warning", f"299 - {quoted}"))
+    return found

@@ -1,0 +1,171 @@
+"""What is served, as clients ask for it: aggregated and group by group (docs/spec/kube-api.md sections 1.2 and 1.3).
+
+Documents are made when first asked for after a change of the registry, and are told apart by their digest.
+"""
+
+import hashlib
+from typing import Any
+
+import orjson
+
+from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.resources.resource import Resource
+from paddock.meta import failure
+
+Data = dict[str, Any]
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+
+
+class Discovery:
+    """The discovery documents of a registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._edition = -1
+        self._made: dict[tuple[str, ...], tuple[bytes, str]] = {}
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer to a discovery path, or None when it is none."""
+        parts = tuple(part for part in request.path.split("/") if part)
+        if parts in (("api",), ("apis",)):
+            version = _aggregated_version(request.headers.get("accept", ""))
+            if version:
+                return self._reply(request, ("aggregated", parts[0], version), _AGGREGATED.format(version))
+            return self._reply(request, parts, "application/json")
+        if parts[:1] == ("apis",) and len(parts) in (2, 3):
+            return self._reply(request, parts, "application/json")
+        if parts[:1] == ("api",) and len(parts) == 2:
+            return self._reply(request, parts, "application/json")
+        return None
+
+    def _reply(self, request: Request, place: tuple[str, ...], media: str) -> Response:
+        if self._edition != self._registry.edition:
+            self._made.clear()
+            self._edition = self._registry.edition
+        if place not in self._made:
+            document = self._document(place)
+            if document is None:
+                raise failure.no_such_path()
+            body = orjson.dumps(document)
+            self._made[place] = (body, f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"')
+        body, etag = self._made[place]
+        headers = (("etag", etag), ("vary", "Accept"), ("cache-control", "public"))
+        if request.headers.get("if-none-match") == etag:
+            return Response(304, b"", headers)
+        return Response(200, body, (*headers, ("content-type", media)))
+
+    def _document(self, place: tuple[str, ...]) -> Data | None:
+        groups = self._registry.groups()
+        match place:
+            case ("aggregated", root, version):
+                return self._aggregated(root, version, groups)
+            case ("api",):
+                return {"kind": "APIVersions", "versions": groups.get("", []), "serverAddressByClientCIDRs": []}
+            case ("apis",):
+                return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name, groups[name]) for name in groups if name]}
+            case ("apis", group) if group in groups:
+                return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, groups[group])}
+            case ("apis", group, version) if version in groups.get(group, []):
+                return self._version(group, version)
+            case ("api", version) if version in groups.get("", []):
+                return self._version("", version)
+        return None
+
+    def _aggregated(self, root: str, version: str, groups: dict[str, list[str]]) -> Data:
+        named = [""] if root == "api" else [name for name in groups if name]
+        items = [
+            {
+                "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
+                "versions": [
+                    {
+                        "version": served,
+                        "freshness": "Current",
+                        "resources": [_described(each) for each in self._registry.of_version(name, served)],
+                    }
+                    for served in groups.get(name, [])
+                ],
+            }
+            for name in named
+        ]
+        return {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}, "items": items}
+
+    def _version(self, group: str, version: str) -> Data:
+        resources = [entry for each in self._registry.of_version(group, version) for entry in _listed(each)]
+        group_version = f"{group}/{version}" if group else version
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}
+
+
+def _aggregated_version(accept: str) -> str:
+    """The version of aggregated discovery that the client likes best, if it takes any."""
+    for clause in accept.split(","):
+        options = {part.strip() for part in clause.split(";")}
+        if {"g=apidiscovery.k8s.io", "as=APIGroupDiscoveryList"} <= options:
+            for version in ("v2", "v2beta1"):
+                if f"v={version}" in options:
+                    return version
+        elif clause.split(";")[0].strip() in ("application/json", "*/*"):
+            return ""
+    return ""
+
+
+def _group(name: str, versions: list[str]) -> Data:
+    found = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": found, "preferredVersion": found[0]}
+
+
+def _described(resource: Resource) -> Data:
+    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    described: Data = {
+        "resource": resource.plural,
+        "responseKind": kind,
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        described["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        described["categories"] = list(resource.categories)
+    if resource.subresources:
+        described["subresources"] = [
+            {"subresource": sub.name, "responseKind": _kind_of(sub.kind, sub.group_version) or kind, "verbs": list(sub.verbs)}
+            for sub in resource.subresources
+        ]
+    return described
+
+
+def _kind_of(kind: str, group_version: str) -> Data | None:
+    if not kind:
+        return None
+    group, _, version = group_version.rpartition("/")
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _listed(resource: Resource) -> list[Data]:
+    entry: Data = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    entry["storageVersionHash"] = hashlib.sha256(f"{resource.collection} {resource.stored_version}".encode()).hexdigest()[:11] + "="
+    found = [entry]
+    for sub in resource.subresources:
+        below: Data = {
+            "name": f"{resource.plural}/{sub.name}",
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": sub.kind or resource.kind,
+            "verbs": list(sub.verbs),
+        }
+        other = _kind_of(sub.kind, sub.group_version)
+        if other is not None:
+            below |= {"group": other["group"], "version": other["version"]}
+        found.append(below)
+    return found

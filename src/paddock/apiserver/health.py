@@ -1,0 +1,73 @@
+"""Health, readiness and version (docs/spec/kube-api.md section 1.1)."""
+
+import platform
+from collections.abc import Callable
+
+import orjson
+
+import paddock
+from paddock.apiserver.edge.http import Request, Response
+
+# The minor version whose semantics are implemented; our own name stands in the build metadata, so that clients can parse it.
+_MAJOR, _MINOR = "1", "35"
+_TEXT = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"), ("cache-control", "no-cache, private"))
+# A check gives the reason why it fails; empty when it does not.
+Check = Callable[[], str]
+
+
+class Health:
+    """The checks of a server."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, Check] = {"ping": lambda: ""}
+        self._ready: dict[str, Check] = {}
+
+    def add_live(self, name: str, check: Check) -> None:
+        """The server is broken while this fails."""
+        self._live[name] = check
+
+    def add_ready(self, name: str, check: Check) -> None:
+        """The server is not to be asked while this fails."""
+        self._ready[name] = check
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer to a health path or /version, or None."""
+        root, _, name = request.path.strip("/").partition("/")
+        if root == "version" and not name:
+            return Response(200, orjson.dumps(version()), (("content-type", "application/json"),))
+        if root in ("healthz", "livez"):
+            return _report(request, root, self._live, name)
+        if root == "readyz":
+            return _report(request, root, {**self._live, **self._ready}, name)
+        return None
+
+
+def _report(request: Request, root: str, checks: dict[str, Check], only: str) -> Response | None:
+    if only:
+        if only not in checks:
+            return None
+        checks = {only: checks[only]}
+    excluded = request.query.get("exclude", [])
+    checks = {name: check for name, check in checks.items() if name not in excluded}
+    failed = {name for name, check in checks.items() if check()}
+    if not failed and not request.flag("verbose"):
+        return Response(200, b"ok", _TEXT)
+    lines = [f"[-]{name} failed: reason withheld" if name in failed else f"[+]{name} ok" for name in checks]
+    lines.append(f"{root} check {'failed' if failed else 'passed'}")
+    return Response(500 if failed else 200, ("\n".join(lines) + "\n").encode(), _TEXT)
+
+
+def version() -> dict[str, str]:
+    """What `kubectl version` shows."""
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return {
+        "major": _MAJOR,
+        "minor": _MINOR,
+        "gitVersion": f"v{_MAJOR}.{_MINOR}.0+paddock.{paddock.__version__}",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": f"cpython {platform.python_version()}",
+        "platform": f"linux/{machine}",
+    }

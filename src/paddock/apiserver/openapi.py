@@ -1,0 +1,138 @@
+"""The OpenAPI documents of what is served (docs/spec/kube-api.md sections 1.4 and 1.5): an index, and one document per group version."""
+
+import hashlib
+from typing import Any
+
+import orjson
+
+from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.resources.resource import Resource
+from paddock.meta import failure
+from paddock.meta.objects import ObjectMeta
+from paddock.schema.generate import metaschemas, openapi
+
+Data = dict[str, Any]
+_PREFIX = "/openapi/v3/"
+_GNOSTIC = ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
+_FAR_FUTURE = "Fri, 31 Dec 2027 23:59:59 GMT"
+
+
+class OpenApi:
+    """The documents of a registry, made when first asked for after a change."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._edition = -1
+        self._documents: dict[str, tuple[bytes, str]] = {}
+        self._metadata = metaschemas.object_meta(ObjectMeta)
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer to an OpenAPI path, or None when it is none."""
+        if self._edition != self._registry.edition:
+            self._documents.clear()
+            self._edition = self._registry.edition
+        if request.path == "/openapi/v3":
+            return self._index(request)
+        if request.path.startswith(_PREFIX):
+            return self._document(request, request.path[len(_PREFIX) :])
+        return self._second(request) if request.path == "/openapi/v2" else None
+
+    def _paths(self) -> dict[str, tuple[str, str]]:
+        return {
+            openapi.path_of(group, version): (group, version) for group, versions in self._registry.groups().items() for version in versions
+        }
+
+    def _made(self, path: str) -> tuple[bytes, str]:
+        """A document and its digest."""
+        if path not in self._documents:
+            place = self._paths().get(path)
+            if place is None:
+                raise failure.no_such_path()
+            served = [_described(each) for each in self._registry.of_version(*place)]
+            body = orjson.dumps(openapi.document(served, self._metadata))
+            self._documents[path] = (body, hashlib.sha256(body).hexdigest().upper())
+        return self._documents[path]
+
+    def _index(self, request: Request) -> Response:
+        paths = {path: {"serverRelativeURL": f"{_PREFIX}{path}?hash={self._made(path)[1]}"} for path in self._paths()}
+        body = orjson.dumps({"paths": paths})
+        return _tagged(request, body, hashlib.sha256(body).hexdigest().upper(), "application/json")
+
+    def _document(self, request: Request, path: str) -> Response:
+        _refuse_protobuf(request)
+        body, digest = self._made(path)
+        asked = request.parameter("hash")
+        if asked and asked != digest:
+            return Response(301, b"", (("location", f"{_PREFIX}{path}?hash={digest}"),))
+        extra = (("cache-control", "public, immutable"), ("expires", _FAR_FUTURE)) if asked else ()
+        return _tagged(request, body, digest, "application/json", extra)
+
+    def _second(self, request: Request) -> Response:
+        """Version 2: to clients that take only its binary form an empty document, which they read as one without definitions."""
+        accept = request.headers.get("accept", "")
+        for media in _GNOSTIC:
+            if media in accept and "application/json" not in accept.replace(media, ""):
+                return _tagged(request, b"", "EMPTY", media)
+        body = orjson.dumps(_swagger([orjson.loads(self._made(path)[0]) for path in self._paths()]))
+        return _tagged(request, body, hashlib.sha256(body).hexdigest().upper(), "application/json")
+
+
+def _refuse_protobuf(request: Request) -> None:
+    accept = request.headers.get("accept", "")
+    if accept and "json" not in accept and "*/*" not in accept:
+        raise failure.not_acceptable(["application/json"])
+
+
+def _tagged(request: Request, body: bytes, digest: str, media: str, extra: tuple[tuple[str, str], ...] = ()) -> Response:
+    etag = f'"{digest}"'
+    headers = (("etag", etag), ("vary", "Accept"), *extra)
+    if request.headers.get("if-none-match") == etag:
+        return Response(304, b"", headers)
+    return Response(200, body, (*headers, ("content-type", media)))
+
+
+def _described(resource: Resource) -> openapi.Resource:
+    return openapi.Resource(
+        group=resource.group,
+        version=resource.version,
+        kind=resource.kind,
+        plural=resource.plural,
+        schema=resource.pipeline.schema,
+        list_kind=resource.list_kind,
+        namespaced=resource.namespaced,
+        status=resource.status,
+        scale=resource.scale is not None,
+        stored="list" in resource.verbs,
+        builtin=resource.strategic,
+    )
+
+
+def _swagger(documents: list[Data]) -> Data:
+    """The same in the words of version 2."""
+    definitions: Data = {}
+    paths: Data = {}
+    for document in documents:
+        for name, schema in document["components"]["schemas"].items():
+            definitions[name] = _old_words(schema)
+        for path, item in document["paths"].items():
+            paths[path] = {verb: _old_operation(operation) for verb, operation in item.items() if isinstance(operation, dict)}
+    return {"swagger": "2.0", "info": {"title": "Paddock", "version": "v1"}, "paths": paths, "definitions": definitions}
+
+
+_NOT_IN_TWO = ("x-kubernetes-validations", "nullable", "oneOf", "anyOf", "not")
+
+
+def _old_words(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_old_words(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return {"$ref": schema["$ref"].replace("#/components/schemas/", "#/definitions/")}
+    return {key: _old_words(value) for key, value in schema.items() if key not in _NOT_IN_TWO}
+
+
+def _old_operation(operation: Data) -> Data:
+    kept = {key: value for key, value in operation.items() if key.startswith("x-") or key in ("description", "operationId", "tags")}
+    return {**kept, "responses": {"200": {"description": "OK"}}}

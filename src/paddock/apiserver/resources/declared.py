@@ -1,0 +1,105 @@
+"""Resources of the kinds that Paddock declares itself: built-in kinds and the VM dialects.
+
+Their declaration is the schema, the rules and the rules about changes at once, so a live server and the offline commands say the
+same words. The structural schema that clients and apply see is generated from the same declaration.
+"""
+
+from functools import cached_property
+from typing import Any
+
+from paddock.apiserver.objects.fieldwalk import value_at
+from paddock.apiserver.resources.pipeline import Decoded
+from paddock.apiserver.resources.resource import ALL_VERBS, Resource, Subresource
+from paddock.apiserver.resources.strategy import CUSTOM, PLAIN, Strategy
+from paddock.meta.wire import from_data
+from paddock.schema.check import TYPE, UNKNOWN_FIELD, check
+from paddock.schema.finding import Finding, Severity
+from paddock.schema.generate import crd
+from paddock.schema.kind import Kind, Settings, Version
+
+
+class DeclaredPipeline:
+    """The pipeline of a declared kind."""
+
+    def __init__(self, kind: Kind, settings: Settings) -> None:
+        self._kind = kind
+        self._settings = settings
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The structural schema, generated."""
+        return crd.schema(self._kind)
+
+    def decode(self, raw: dict[str, Any]) -> Decoded:
+        """Prune, default and check against the schema."""
+        checked = check(self._kind.cls, raw)
+        unknown, broken, wrong = [], [], []
+        for found in checked.findings:
+            if found.rule == UNKNOWN_FIELD:
+                unknown.append(found)
+            elif found.path[:1] == ("metadata",):
+                continue  # the metadata of all objects is checked by the server, in one place
+            elif self._kind.builtin and found.rule == TYPE:
+                broken.append(found)
+            else:
+                wrong.append(found)
+        data = {**checked.value, "metadata": raw.get("metadata", {})}
+        return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
+
+    def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> tuple[Finding, ...]:
+        """The rules of the kind; what was wrong before and was not touched stays the past's mistake."""
+        value = from_data(new, self._kind.cls)
+        found = [each for rule in self._kind.rules for each in rule.check(value, self._settings)]
+        if old is None:
+            return tuple(found)
+        before = from_data(old, self._kind.cls)
+        found = [each for each in found if each.severity is not Severity.ERROR or not _untouched(each, new, old)]
+        for transition in self._kind.transitions:
+            found.extend(transition.check(before, value, self._settings))
+        return tuple(found)
+
+
+def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool:
+    """Whether the value at the place of a finding is the stored one."""
+    return len(found.path) > 1 and value_at(new, found.path) == value_at(old, found.path) and new.get("spec") == old.get("spec")
+
+
+def resources_of(kind: Kind, settings: Settings, strategy: Strategy | None = None) -> tuple[Resource, ...]:
+    """A resource for each served version of a kind."""
+    pipeline = DeclaredPipeline(kind, settings)
+    return tuple(_resource(kind, version, pipeline, strategy or (PLAIN if kind.builtin else CUSTOM)) for version in kind.versions)
+
+
+def collection_of(group: str, plural: str) -> str:
+    """Where the objects of a group and plural are stored."""
+    return f"{plural}.{group}" if group else plural
+
+
+def _resource(kind: Kind, version: Version, pipeline: DeclaredPipeline, strategy: Strategy) -> Resource:
+    subresources = []
+    if kind.status:
+        subresources.append(Subresource("status", ("get", "patch", "update")))
+    if kind.scale is not None:
+        subresources.append(Subresource("scale", ("get", "patch", "update"), "Scale", "autoscaling/v1"))
+    return Resource(
+        group=kind.group,
+        version=version.name,
+        plural=kind.plural,
+        kind=kind.kind,
+        collection=collection_of(kind.group, kind.plural),
+        pipeline=pipeline,
+        strategy=strategy,
+        stored_version=kind.api_version,
+        singular=kind.singular or kind.kind.lower(),
+        namespaced=kind.namespaced,
+        short_names=kind.short_names,
+        categories=kind.categories,
+        verbs=ALL_VERBS if kind.stored else ("create",),
+        status=kind.status,
+        scale=kind.scale,
+        subresources=tuple(subresources),
+        columns=kind.columns,
+        strategic=kind.builtin,
+        unconditional_update=kind.builtin,
+        deprecation=version.deprecated,
+    )

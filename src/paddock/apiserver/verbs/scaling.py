@@ -1,0 +1,107 @@
+"""The scale subresource: the number of replicas of an object as a kind of its own (docs/spec/kube-api.md section 2.6)."""
+
+import copy
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.apiserver import bodies
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.objects.encoding import Data, decode
+from paddock.apiserver.objects.writing import Proposal
+from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.representation import answer, form_of
+from paddock.apiserver.verbs.options import write_options
+from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from paddock.meta import failure, fieldpath, patch
+from paddock.schema import finding
+
+_KIND = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+_ABOUT = failure.About(group="autoscaling", kind="Scale")
+
+
+async def get(parts: Parts, call: Call) -> Response:
+    """The scale of an object."""
+    form = form_of(call.request, transforms=())
+    record = parts.reader.get(call.resource, call.route.namespace, call.route.name)
+    return answer(form, orjson.dumps(_scale(call, decode(parts.writer.encoder(call.resource).serve(record.value)))))
+
+
+async def update(parts: Parts, call: Call) -> Response:
+    """Another number of replicas."""
+    wanted = bodies.read_object(call.request).data
+    return await _set(parts, call, lambda _: wanted)
+
+
+async def patch_(parts: Parts, call: Call) -> Response:
+    """A change of the scale."""
+    media = bodies.media_type(call.request)
+    if media == JSON_PATCH:
+        operations = bodies.read_json(call.request.body).data
+        return await _set(parts, call, lambda scale: patch.apply_json_patch(scale, operations))
+    if media in (MERGE_PATCH, STRATEGIC_PATCH):
+        change = bodies.read_json(call.request.body).data
+        return await _set(parts, call, lambda scale: patch.apply_merge_patch(scale, change))
+    if media == APPLY_PATCH:
+        change = bodies.read_yaml(call.request.body).data
+        return await _set(parts, call, lambda scale: patch.apply_merge_patch(scale, change))
+    raise failure.unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
+
+
+def _scale(call: Call, data: Data) -> Data:
+    paths, meta = call.resource.scale, data["metadata"]
+    assert paths is not None
+    status: Data = {"replicas": fieldpath.at(data, paths.status_replicas) or 0}
+    selector = fieldpath.at(data, paths.selector) if paths.selector else None
+    if selector:
+        status["selector"] = selector
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    spec = {"replicas": fieldpath.at(data, paths.replicas) or 0}
+    return {**_KIND, "metadata": {key: meta[key] for key in kept if key in meta}, "spec": spec, "status": status}
+
+
+async def _set(parts: Parts, call: Call, change: Any) -> Response:
+    form = form_of(call.request, transforms=())
+    options = msgspec.structs.replace(write_options(call, operation="Update"), subresource="")
+    paths = call.resource.scale
+    assert paths is not None
+
+    def compute(old: Data) -> Proposal:
+        try:
+            wanted = change(_scale(call, old))
+        except patch.BadPatch as error:
+            raise failure.Failure(422, "Invalid", str(error), about=_ABOUT) from None
+        _check(call, wanted)
+        new = copy.deepcopy(old)
+        revision = (wanted.get("metadata") or {}).get("resourceVersion")
+        new["metadata"]["resourceVersion"] = revision or old["metadata"].get("resourceVersion")
+        _put(new, paths.replicas, wanted["spec"]["replicas"])
+        return Proposal(new)
+
+    written = await parts.writer.replace(call.resource, call.route.namespace, call.route.name, compute, options)
+    return answer(form, orjson.dumps(_scale(call, decode(written.value))))
+
+
+def _check(call: Call, wanted: Any) -> None:
+    if (
+        not isinstance(wanted, dict)
+        or wanted.get("kind", "Scale") != "Scale"
+        or wanted.get("apiVersion", _KIND["apiVersion"]) != _KIND["apiVersion"]
+    ):
+        raise failure.bad_request("the body must be a Scale of autoscaling/v1")
+    replicas = (wanted.get("spec") or {}).get("replicas", 0)
+    wanted.setdefault("spec", {})["replicas"] = replicas
+    if type(replicas) is not int or replicas < 0:
+        wrong = finding.invalid(("spec", "replicas"), replicas, "must be greater than or equal to 0", "scale/replicas")
+        raise failure.invalid(failure.About(name=call.route.name, group="autoscaling", kind="Scale"), [wrong])
+    name = (wanted.get("metadata") or {}).get("name", call.route.name)
+    if name != call.route.name:
+        raise failure.bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.route.name})")
+
+
+def _put(data: Data, path: str, value: Any) -> None:
+    *before, last = path.strip(".").split(".")
+    for part in before:
+        data = data.setdefault(part, {})
+    data[last] = value
