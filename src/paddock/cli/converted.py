@@ -32,7 +32,7 @@ def convert(gathered: Gathered, target: str, rendering: Rendering, outcome: Outc
     hub = render(others, rendering, outcome)
     made: Objects = [settle(subject.document.data) for subject in already]
     if target == catalog.HUB:
-        return [*made, *(each.data for each in hub)]
+        return [each.data for each in hub]
     return [*made, *_from_hub(hub, gathered, target, rendering, outcome)]
 
 
@@ -67,6 +67,11 @@ def _from_hub(hub: list[Rendered], gathered: Gathered, target: str, rendering: R
         # What a machine refers to was compared when the machine was translated.
         elif name not in told and not any(each.data["kind"] == kind for (_, kind), _, _ in again):
             _lose(each, target, outcome)
+
+
+def _is_machine(each: Rendered, target: str) -> bool:
+    group, _ = admission.split_api_version(each.data.get("apiVersion"))
+    return each.value is not None and catalog.makes_of(target, group, str(each.data.get("kind")))
 
 
 def _made_again(front: tuple[Resource, ...], world: World, target: str, rendering: Rendering) -> Iterator[Name]:

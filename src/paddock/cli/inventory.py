@@ -110,7 +110,7 @@ class Inventory:
         meant = nearest(reference.name, names)
         if meant:
             return f'{text}; did you mean "{meant}"?'
-        if 0 < len(names) <= _FEW:
+        if kind[0] and 0 < len(names) <= _FEW:
             return f"{text}; it has " + " and ".join(f'"{name}"' for name in sorted(names))
         return text
 

@@ -60,7 +60,7 @@ _CROSSPLANE = """
     providerConfigRef providerConfigsRef crossplane
 """
 _STAKATER: Rows = (
-    Row(f"{_P}.dataSource", LOSS, "the root disk is a clone of it: " + _NEW_DISK),
+    Row(f"{_P}.dataSource", LOSS, "the root disk is a clone of it: another image means a new disk without the old one's data"),
     *_size(f"{_P}.storage.size"),
     Row(f"{_P}.storage.storageClassName", LOSS, _NEW_DISK),
     Row(f"{_P}.additionalDisks", RESTART, _ORDER, (How.REORDERED,)),
@@ -372,6 +372,7 @@ CHANGES: dict[KindId, Rows] = {
         },
     ),
     ("upload.cdi.kubevirt.io", "UploadTokenRequest"): _FIXED,
+    ("virtualization.k8c.io", "Image"): _DATA_SOURCE,
 }
 # Kinds of which only the labels ever change: nobody writes them.
 UNWRITTEN = frozenset({("", "Event")})

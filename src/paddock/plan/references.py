@@ -84,6 +84,7 @@ CLAIM: KindId = ("", "PersistentVolumeClaim")
 ATTACHMENT: KindId = ("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
 DATA_VOLUME: KindId = ("cdi.kubevirt.io", "DataVolume")
 DATA_SOURCE: KindId = ("cdi.kubevirt.io", "DataSource")
+IMAGE: KindId = ("virtualization.k8c.io", "Image")
 MACHINE: KindId = ("kubevirt.io", "VirtualMachine")
 INSTANCE: KindId = ("kubevirt.io", "VirtualMachineInstance")
 SNAPSHOT: KindId = ("snapshot.kubevirt.io", "VirtualMachineSnapshot")
@@ -93,6 +94,35 @@ _PREFERENCES = ("VirtualMachinePreference", "VirtualMachineClusterPreference")
 
 def _rigaud(kind: str) -> tuple[KindId, ...]:
     return (("infra.virtrigaud.io", kind),)
+
+
+def _rigaud_machine(at: str) -> tuple[Refers, ...]:
+    """The spec of a machine at a provider."""
+    return (
+        Refers(f"{at}.providerRef.name", _rigaud("Provider"), "namespace"),
+        Refers(f"{at}.classRef.name", _rigaud("VMClass"), "namespace"),
+        Refers(f"{at}.imageRef.name", _rigaud("VMImage"), "namespace"),
+        Refers(f"{at}.networks[].networkRef.name", _rigaud("VMNetworkAttachment"), "namespace"),
+        Refers(f"{at}.placementRef.name", _rigaud("VMPlacementPolicy")),
+        Refers(f"{at}.snapshot.revertToRef.name", _rigaud("VMSnapshot")),
+        Refers(f"{at}.importedDisk.migrationRef.name", _rigaud("VMMigration")),
+        Refers(f"{at}.metaData.cloudInit.secretRef.name", (SECRET,)),
+        *_user_data(f"{at}.userData"),
+    )
+
+
+def _user_data(at: str) -> tuple[Refers, ...]:
+    return tuple(Refers(f"{at}.{kind}.secretRef.name", (SECRET,)) for kind in ("cloudInit", "ignition"))
+
+
+def _rigaud_target(at: str) -> tuple[Refers, ...]:
+    """Where a clone or a migration goes."""
+    return (
+        Refers(f"{at}.providerRef.name", _rigaud("Provider"), "namespace"),
+        Refers(f"{at}.classRef.name", _rigaud("VMClass")),
+        Refers(f"{at}.networks[].networkRef.name", _rigaud("VMNetworkAttachment"), "namespace"),
+        Refers(f"{at}.placementRef.name", _rigaud("VMPlacementPolicy")),
+    )
 
 
 def _http(at: str) -> tuple[Refers, ...]:
@@ -107,7 +137,7 @@ def _http(at: str) -> tuple[Refers, ...]:
 
 def _volume(at: str) -> tuple[Refers, ...]:
     """The spec of a DataVolume."""
-    return (*_http(f"{at}.source"), Refers(f"{at}.sourceRef.name", (DATA_SOURCE,), "namespace", "kind"))
+    return (*_http(f"{at}.source"), Refers(f"{at}.sourceRef.name", (DATA_SOURCE, IMAGE), "namespace", "kind"))
 
 
 def _instance(at: str) -> tuple[Refers, ...]:
@@ -173,18 +203,8 @@ REFERENCES: dict[KindId, tuple[Refers, ...]] = {
         Refers("spec.networks[].networkName", (("vitistack.io", "NetworkConfiguration"),)),
         Refers("spec.cloudInit.secretRef.name", (SECRET,)),
     ),
-    ("infra.virtrigaud.io", "VirtualMachine"): (
-        Refers("spec.providerRef.name", _rigaud("Provider"), "namespace"),
-        Refers("spec.classRef.name", _rigaud("VMClass"), "namespace"),
-        Refers("spec.imageRef.name", _rigaud("VMImage"), "namespace"),
-        Refers("spec.networks[].networkRef.name", _rigaud("VMNetworkAttachment"), "namespace"),
-        Refers("spec.placementRef.name", _rigaud("VMPlacementPolicy")),
-        Refers("spec.snapshot.revertToRef.name", _rigaud("VMSnapshot")),
-        Refers("spec.importedDisk.migrationRef.name", _rigaud("VMMigration")),
-        Refers("spec.userData.cloudInit.secretRef.name", (SECRET,)),
-        Refers("spec.userData.ignition.secretRef.name", (SECRET,)),
-        Refers("spec.metaData.cloudInit.secretRef.name", (SECRET,)),
-    ),
+    ("infra.virtrigaud.io", "VirtualMachine"): _rigaud_machine("spec"),
+    ("infra.virtrigaud.io", "VMSet"): _rigaud_machine("spec.template.spec"),
     ("infra.virtrigaud.io", "Provider"): (
         Refers("spec.credentialSecretRef.name", (SECRET,), "namespace"),
         Refers("spec.runtime.service.tls.secretRef.name", (SECRET,)),
@@ -193,6 +213,30 @@ REFERENCES: dict[KindId, tuple[Refers, ...]] = {
         Refers("spec.source.vsphere.providerRef.name", _rigaud("Provider")),
         *(Refers(f"spec.source.http.authentication.{way}.secretRef.name", (SECRET,)) for way in ("basicAuth", "bearer", "clientCert")),
         Refers("spec.source.registry.pullSecretRef.name", (SECRET,)),
+    ),
+    ("infra.virtrigaud.io", "VMSnapshot"): (Refers("spec.vmRef.name", _rigaud("VirtualMachine")),),
+    ("infra.virtrigaud.io", "VMClone"): (
+        Refers("spec.source.vmRef.name", _rigaud("VirtualMachine")),
+        Refers("spec.source.snapshotRef.name", _rigaud("VMSnapshot")),
+        Refers("spec.source.templateRef.name", _rigaud("VMImage"), "namespace"),
+        Refers("spec.source.imageRef.name", _rigaud("VMImage"), "namespace"),
+        *_rigaud_target("spec.target"),
+        *_user_data("spec.customization.userData"),
+        Refers("spec.customization.sysprep.adminPassword.secretRef.name", (SECRET,)),
+        Refers("spec.customization.sysprep.joinDomain.password.secretRef.name", (SECRET,)),
+        Refers("spec.customization.certificates[].secretRef.name", (SECRET,)),
+    ),
+    ("infra.virtrigaud.io", "VMMigration"): (
+        Refers("spec.source.vmRef.name", _rigaud("VirtualMachine")),
+        Refers("spec.source.providerRef.name", _rigaud("Provider"), "namespace"),
+        Refers("spec.source.snapshotRef.name", _rigaud("VMSnapshot")),
+        Refers("spec.target.imageRef.name", _rigaud("VMImage")),
+        *_rigaud_target("spec.target"),
+        Refers("spec.storage.s3.credentialsSecretRef.name", (SECRET,), "namespace"),
+    ),
+    ("virtualization.k8c.io", "Image"): (
+        Refers("spec.credentials.name", (SECRET,)),
+        Refers("spec.pvc.name", (CLAIM,), "namespace"),
     ),
 }
 
