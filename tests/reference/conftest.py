@@ -56,6 +56,14 @@ def installed(api: Api) -> list[crds.Crd]:
     return found
 
 
+@pytest.fixture(scope="session")
+def crate(api: Api) -> crds.Crd:
+    """A CRD made by hand, installed."""
+    (crd,) = crds.load(Path(__file__).parent / "harness")
+    crds.install(api, [crd])
+    return crd
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says where the logs are when something failed."""
     if _logs in config.stash and (terminalreporter.stats.get("failed") or terminalreporter.stats.get("error")):

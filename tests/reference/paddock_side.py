@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from paddock.dialects import admission
+from paddock.meta.manifests.load import load
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.kind import Kind, Settings
 from tests.reference.client import Json, Resource
 from tests.reference.verdict import Complaint, Question, Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "src" / "paddock" / "dialects"
+# Good objects of kinds for which users need no example.
+GOOD = Path(__file__).parent / "good"
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,23 @@ class Example:
         return kind
 
 
-def examples(directory: Path = EXAMPLES) -> Iterator[Example]:
+def examples() -> Iterator[Example]:
     """Every document of every dialect's examples."""
-    for path in sorted(directory.glob("*/examples/**/*.yaml")):
-        for document in yaml.load_all(path.read_bytes(), yaml.CSafeLoader):
-            if document is not None:
-                yield Example(str(path.relative_to(directory)), document)
+    for path in sorted(EXAMPLES.glob("*/examples/**/*.yaml")):
+        yield from documents_of(path, str(path.relative_to(EXAMPLES)))
+
+
+def good_objects() -> Iterator[Example]:
+    """The examples, and good objects of the kinds that have none."""
+    yield from examples()
+    for path in sorted(GOOD.glob("*.yaml")):
+        yield from documents_of(path, path.name)
+
+
+def documents_of(path: Path, origin: str) -> Iterator[Example]:
+    """The documents of one file, as Paddock reads them."""
+    for document in load(path.read_bytes(), origin):
+        yield Example(origin, document.data)
 
 
 def resource_of(kind: Kind) -> Resource:

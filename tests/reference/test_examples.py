@@ -1,5 +1,7 @@
 """Every example that Paddock shows its users, given to the real kubectl with strict validation."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -16,6 +18,12 @@ pytestmark = pytest.mark.reference
 FILES = sorted(EXAMPLES.glob("*/examples/**/*.yaml"))
 DOCUMENTS = list(examples())
 
+# What kubectl makes of some examples that are quoted as their authors published them, mistakes and all.
+ONLY_PADDOCK_READS = {
+    # `powerState: On` without quotes is a boolean to kubectl.
+    "virtrigaud/examples/documented.yaml": "spec.powerState in body must be of type string",
+}
+
 each_document = pytest.mark.parametrize("example", DOCUMENTS, ids=lambda it: f"{it.origin}:{it.document['metadata'].get('name')}")
 
 
@@ -25,10 +33,15 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(EXAMPLES)))
-def test_kubectl_applies_it_strictly_and_without_a_warning(kubectl: Kubectl, installed: list[Crd], path: object) -> None:
+def test_kubectl_applies_it_strictly_and_without_a_warning(kubectl: Kubectl, installed: list[Crd], path: Path) -> None:
+    refused = ONLY_PADDOCK_READS.get(str(path.relative_to(EXAMPLES)))
     applied = kubectl.run("apply", "--validate=strict", "-f", str(path))
     try:
-        assert (applied.code, applied.errors) == (0, "")
+        if refused is None:
+            assert (applied.code, applied.errors) == (0, "")
+        else:
+            assert applied.code == 1
+            assert refused in applied.errors
     finally:
         kubectl.run("delete", "--ignore-not-found", "--wait=false", "-f", str(path))
 

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,6 @@ GOOD: Json = {
     "spec": {"color": "red", "items": [{"name": "a", "weight": "2kg"}]},
 }
 REFUSED = Verdict(False, (Complaint("spec.color", "crate/color"),))
-
-
-@pytest.fixture(scope="module")
-def crate(api: Api) -> Iterator[Crd]:
-    """The hand-made CRD, installed."""
-    (crd,) = crds.load(Path(__file__).parent / "harness")
-    crds.install(api, [crd])
-    yield crd
-    api.request("DELETE", f"{crds.PATH}/{crd.name}")
 
 
 def changed(path: str, value: Any) -> Json:

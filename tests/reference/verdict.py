@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 
 from tests.reference.client import Answer, Api, Json, Resource
 
@@ -19,6 +20,7 @@ REPEATED = "DuplicateField"
 # Refused before any field was looked at, for instance because metadata does not decode.
 UNREADABLE = "BadRequest"
 
+_changes = count()
 _STRICT_ERROR = re.compile(r'(unknown|duplicate) field "((?:[^"\\]|\\.)*)"')
 # A request that says nothing about the object: asking again, or asking better, could end otherwise.
 _NO_VERDICT = frozenset({401, 403, 404, 409, 429, 500, 503, 504})
@@ -93,22 +95,25 @@ def ask(api: Api, question: Question) -> Verdict:
     if question.status_of:
         written = {**question.status_of.thing, "status": question.thing["status"]}
         return read(api.request("PUT", f"{question.status_of.path}/status", written, query=STRICT))
-    path = question.resource.collection_of(question.thing)
-    if question.old is None:
-        return read(api.request("POST", path, question.thing, query=STRICT))
-    return _ask_about_change(api, path, question.old, question.thing)
+    if question.old is not None:
+        return _ask_about_change(api, question.resource, question.old, question.thing)
+    return read(api.request("POST", question.resource.collection_of(question.thing), question.thing, query=STRICT))
 
 
-def _ask_about_change(api: Api, path: str, old: Json, new: Json) -> Verdict:
-    stored = api.request("POST", path, old)
-    if not stored.ok:
-        raise NoVerdict(f"cannot store the old form: {stored.message}")
-    one = f"{path}/{stored.body['metadata']['name']}"
+def _ask_about_change(api: Api, resource: Resource, old: Json, new: Json) -> Verdict:
+    """The old form gets a namespace, or a name, of its own, so that questions at the same time stay apart."""
+    apart = {"namespace" if resource.namespaced else "name": f"change-{next(_changes)}"}
+    old, new = ({**each, "metadata": {**each.get("metadata", {}), **apart}} for each in (old, new))
+    path = resource.collection_of(old)
+    answer = api.request("POST", path, old)
+    if not answer.ok:
+        raise NoVerdict(f"cannot store the old form: {answer.message}")
+    metadata = answer.body["metadata"]
+    new["metadata"]["resourceVersion"] = metadata["resourceVersion"]
     try:
-        metadata = {**new.get("metadata", {}), "resourceVersion": stored.body["metadata"]["resourceVersion"]}
-        return read(api.request("PUT", one, {**new, "metadata": metadata}, query=STRICT))
+        return read(api.request("PUT", f"{path}/{metadata['name']}", new, query=STRICT))
     finally:
-        api.request("DELETE", one)
+        api.request("DELETE", f"{path}/{metadata['name']}")
 
 
 def ask_all(api: Api, questions: Iterable[Question], *, at_once: int = 4) -> Iterator[Verdict]:

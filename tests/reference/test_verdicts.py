@@ -1,0 +1,121 @@
+"""Both judges on the same objects: what Paddock refuses a real kube-apiserver refuses, and the other way round.
+
+What differs is listed and explained in `differences.toml`.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from paddock.schema.kind import Kind
+from tests import documents
+from tests.reference import differences, objects, questions, verdict
+from tests.reference.client import Api, Json
+from tests.reference.crds import Crd
+from tests.reference.differences import Case, Difference
+from tests.reference.paddock_side import good_objects, judge, name_of, resource_of
+from tests.reference.verdict import Question, Stored
+
+pytestmark = pytest.mark.reference
+
+KINDS = questions.kinds()
+# Metadata is the same for every kind of a server, so it is broken once in what is built in and once in what a CRD declares.
+BEARERS = {next((name_of(kind) for kind in KINDS if kind.builtin is builtin), "") for builtin in (True, False)}
+
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=name_of)
+
+
+@pytest.fixture(scope="module")
+def known() -> list[differences.Entry]:
+    """What has been explained."""
+    return differences.read()
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[Difference, Case]:
+    """What the tests of this module have seen."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def asked() -> set[str]:
+    """The tests of this module that have asked everything they ask."""
+    return set()
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+    """The objects of the dialects' own tests."""
+    return list(questions.recorded(tmp_path_factory.mktemp("recorded") / "admissions"))
+
+
+@pytest.fixture(scope="module")
+def bases(api: Api, installed: list[Crd], cases: list[Case]) -> Iterator[dict[str, Stored]]:
+    """A good object of each kind, stored."""
+    with ExitStack() as stack:
+        yield {name_of(kind): base for kind in KINDS if (base := _base(api, kind, cases, stack))}
+
+
+def _base(api: Api, kind: Kind, cases: list[Case], stack: ExitStack) -> Stored | None:
+    """The first good object that both judges accept: an example, the least document, or one from the dialects' tests."""
+    resource = resource_of(kind)
+    for thing in _good(kind, cases):
+        named: Json = {**thing, "metadata": {"name": "base", "namespace": "bases"}}
+        named.pop("status", None)
+        if judge(Question(named, resource)).accepted and verdict.ask(api, Question(named, resource)).accepted:
+            return stack.enter_context(objects.stored(api, resource, named))
+    return None
+
+
+def _good(kind: Kind, cases: list[Case]) -> Iterator[Json]:
+    yield from (example.document for example in good_objects() if example.kind == name_of(kind))
+    yield documents.least(kind)
+    yield from (case.question.thing for case in cases if case.kind == name_of(kind) and case.ours.accepted)
+
+
+def _compare(api: Api, cases: list[Case], known: list[differences.Entry], found: dict[Difference, Case]) -> None:
+    seen = differences.compare_all(cases, verdict.ask_all(api, (case.question for case in cases)))
+    found |= seen
+    unexplained = differences.unexplained(seen, known)
+    assert not unexplained, unexplained
+
+
+@each_kind
+def test_there_is_a_good_object_to_break(bases: dict[str, Stored], kind: Kind) -> None:
+    """Without one, both would refuse a broken object for another reason."""
+    assert name_of(kind) in bases
+
+
+@each_kind
+def test_broken_objects_get_the_same_verdict(
+    api: Api, bases: dict[str, Stored], known: list[differences.Entry], found: dict[Difference, Case], asked: set[str], kind: Kind
+) -> None:
+    everything = questions.mutated(kind, bases.get(name_of(kind)))
+    cases = [case for case in everything if name_of(kind) in BEARERS or not case.broken.startswith("metadata")]
+    _compare(api, cases, known, found)
+    asked.add(name_of(kind))
+
+
+def test_every_sort_of_scalar_gets_the_same_verdict(
+    api: Api, bases: dict[str, Stored], known: list[differences.Entry], found: dict[Difference, Case], asked: set[str]
+) -> None:
+    """Also of what Paddock accepts: texts, numbers and quantities on both sides of every edge."""
+    seen: set[object] = set()
+    custom = [kind for kind in KINDS if not kind.builtin]
+    _compare(api, [case for kind in custom for case in questions.probed(kind, bases.get(name_of(kind)), seen)], known, found)
+    asked.add("scalars")
+
+
+def test_the_objects_of_the_dialects_tests_get_the_same_verdict(
+    api: Api, installed: list[Crd], cases: list[Case], known: list[differences.Entry], found: dict[Difference, Case], asked: set[str]
+) -> None:
+    """Among them is an object for and against every rule across fields."""
+    _compare(api, cases, known, found)
+    asked.add("recorded")
+
+
+def test_no_explanation_is_stale(known: list[differences.Entry], found: dict[Difference, Case], asked: set[str]) -> None:
+    if asked != {"scalars", "recorded", *map(name_of, KINDS)}:
+        pytest.skip("only part of the objects was asked about")
+    assert differences.stale(found, known) == []
