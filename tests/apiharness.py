@@ -1,0 +1,233 @@
+"""The API server in a test, without sockets: requests go straight into the road, answers come back decoded.
+
+async with Harness() as api:
+    made = await api.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})
+    assert made.status == 201
+    async with api.watch("/api/v1/configmaps?watch=true") as events:
+        assert (await events.next())["type"] == "ADDED"
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+
+from paddock.apiserver.api import Api
+from paddock.apiserver.edge.http import Answer, Peer, Request, Response, Stream
+from paddock.apiserver.objects.encoding import stamp
+from paddock.apiserver.parts import Parts, User
+from paddock.apiserver.resources.declared import resources_of
+from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.routing import Route
+from paddock.dialects import catalog
+from paddock.meta import ages
+from paddock.schema.kind import Settings
+from paddock.store.contract import Key, Store
+from paddock.store.memory import MemoryStore
+
+ADMIN = User("admin", ("system:masters", "system:authenticated"))
+
+
+class Clock:
+    """Time that stands still until it is moved; identities that count."""
+
+    def __init__(self) -> None:
+        self.time = 1_800_000_000.0
+        self._count = 0
+
+    def seconds(self) -> float:
+        return self.time
+
+    def now(self) -> str:
+        return ages.timestamp(self.time)
+
+    def uid(self) -> str:
+        self._count += 1
+        return f"00000000-0000-4000-8000-{self._count:012d}"
+
+    def random(self, count: int) -> bytes:
+        self._count += 1
+        return self._count.to_bytes(count, "big")
+
+
+class OpenDoor:
+    """Everybody is the administrator."""
+
+    async def admit(self, request: Request, place: Route) -> User:
+        return ADMIN
+
+
+class NoJournal:
+    """Nothing is noted."""
+
+    def begin(self, request: Request, place: Route) -> str:
+        return "audit"
+
+    def end(self, audit_id: str, user: User | None, answer: Answer) -> None: ...
+
+
+class Reply:
+    """An answer, decoded."""
+
+    def __init__(self, response: Response) -> None:
+        self.status = response.status
+        self.headers: dict[str, str] = {}
+        self.warnings = [value for name, value in response.headers if name == "warning"]
+        self.headers.update(response.headers)
+        self.raw = response.body
+
+    @property
+    def data(self) -> Any:
+        """The JSON body."""
+        return orjson.loads(self.raw)
+
+    @property
+    def reason(self) -> str:
+        """The reason of a Status."""
+        return str(self.data.get("reason", ""))
+
+    @property
+    def causes(self) -> dict[str, str]:
+        """The causes of a Status by field."""
+        return {cause.get("field", ""): cause["message"] for cause in self.data["details"].get("causes", [])}
+
+
+class Events:
+    """The lines of a watch."""
+
+    def __init__(self) -> None:
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
+        self._rest = b""
+        self._gone = asyncio.Event()
+        self.backlog = 0
+        self.ended = asyncio.Event()
+
+    @property
+    def closed(self) -> bool:
+        return self._gone.is_set()
+
+    def write(self, data: bytes) -> None:
+        self._rest += data
+        *lines, self._rest = self._rest.split(b"\n")
+        for line in lines:
+            self._lines.put_nowait(line)
+
+    async def drained(self) -> None:
+        await asyncio.sleep(0)
+
+    async def gone(self) -> None:
+        await self._gone.wait()
+
+    def leave(self) -> None:
+        """Be gone."""
+        self._gone.set()
+
+    async def next(self, seconds: float = 5.0) -> dict[str, Any]:
+        """The next event; fails the test when none comes."""
+        async with asyncio.timeout(seconds):
+            event: dict[str, Any] = orjson.loads(await self._lines.get())
+        return event
+
+    async def take(self, count: int) -> list[dict[str, Any]]:
+        """Several events."""
+        return [await self.next() for _ in range(count)]
+
+    async def quiet(self) -> bool:
+        """Whether nothing more comes of what has been committed."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return self._lines.empty()
+
+
+class Harness:
+    """A server in memory with all declared kinds and the namespace `default`."""
+
+    def __init__(self, *, store: Store | None = None, resources: Iterable[Resource] = (), settings: Settings | None = None) -> None:
+        self.store = store or MemoryStore()
+        self.clock = Clock()
+        self.registry = Registry()
+        for kind in catalog.every():
+            self.registry.add(*resources_of(kind, settings or Settings()))
+        self.registry.add(*resources)
+        self._door = OpenDoor()
+
+    async def __aenter__(self) -> "Harness":
+        self.parts = Parts(self.store, self.registry, clock=self.clock)
+        self.api = Api(self.parts, self._door, NoJournal())
+        await self.namespace("default")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.parts.following.close()
+        await self.store.close()
+
+    async def namespace(self, name: str) -> None:
+        """Make a namespace, past the API."""
+        key = Key("namespaces", "", name)
+        if self.store.get(key) is None:
+            data = {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "uid": self.clock.uid(), "creationTimestamp": self.clock.now()},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            }
+            await self.store.put(key, 0, lambda revision: stamp(data, revision)).committed()
+
+    async def answer(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
+        """The answer of the road; header names may be written with underscores."""
+        sent = {name.replace("_", "-").lower(): value for name, value in headers.items()}
+        content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+        if content:
+            sent.setdefault("content-type", "application/json")
+        return await self.api(Request(method, target, sent, content, Peer("127.0.0.1")))
+
+    async def call(self, method: str, target: str, body: Any = None, **headers: str) -> Reply:
+        """A complete answer."""
+        answer = await self.answer(method, target, body, **headers)
+        assert isinstance(answer, Response), answer
+        return Reply(answer)
+
+    async def get(self, target: str, **headers: str) -> Reply:
+        return await self.call("GET", target, **headers)
+
+    async def post(self, target: str, body: Any, **headers: str) -> Reply:
+        return await self.call("POST", target, body, **headers)
+
+    async def put(self, target: str, body: Any, **headers: str) -> Reply:
+        return await self.call("PUT", target, body, **headers)
+
+    async def delete(self, target: str, body: Any = None, **headers: str) -> Reply:
+        return await self.call("DELETE", target, body, **headers)
+
+    async def merge(self, target: str, body: Any) -> Reply:
+        """A merge patch."""
+        return await self.call("PATCH", target, body, content_type="application/merge-patch+json")
+
+    async def apply(self, target: str, body: Any, manager: str = "tester", *, force: bool = False) -> Reply:
+        """A server-side apply."""
+        mark = "&" if "?" in target else "?"
+        target = f"{target}{mark}fieldManager={manager}&force={'true' if force else 'false'}"
+        return await self.call("PATCH", target, body, content_type="application/apply-patch+yaml")
+
+    @asynccontextmanager
+    async def watch(self, target: str, **headers: str) -> AsyncIterator[Events]:
+        """An open watch."""
+        answer = await self.answer("GET", target, **headers)
+        assert isinstance(answer, Stream), answer
+        events = Events()
+
+        async def run() -> None:
+            await answer.run(events)
+            events.ended.set()
+
+        task = asyncio.create_task(run())
+        try:
+            yield events
+        finally:
+            events.leave()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
