@@ -74,7 +74,7 @@ def image_source(address: str) -> DataVolumeSource:
     """Where an image comes from, by its address."""
     if address.startswith(("http://", "https://")):
         return DataVolumeSource(http=HttpSource(url=address))
-    return DataVolumeSource(registry=RegistrySource(url=address if "://" in address else f"docker://{address}"))
+    return DataVolumeSource(registry=RegistrySource(url=address))
 
 
 def is_imported(resolved: Resolved, disk: EffectiveDisk) -> bool:
@@ -123,7 +123,8 @@ def iso_template(resolved: Resolved) -> DataVolumeTemplate | None:
         resources=ResourceRequirements(requests={"storage": boot.iso_size(resolved.machine)}),
     )
     metadata = TemplateMeta(name=iso_name(resolved.name), labels=resolved.labels)
-    return DataVolumeTemplate(metadata=metadata, spec=DataVolumeSpec(source=image_source(address), storage=storage))
+    fetched = f"docker://{address}" if boot.iso_type(resolved.machine) == "registry" and "://" not in address else address
+    return DataVolumeTemplate(metadata=metadata, spec=DataVolumeSpec(source=image_source(fetched), storage=storage))
 
 
 def identity(resolved: Resolved) -> str:

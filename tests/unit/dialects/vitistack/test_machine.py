@@ -282,7 +282,10 @@ def test_annotations_that_do_something(annotations: dict[str, str], field: str, 
 def test_the_address_of_an_installation_image_fits_its_type() -> None:
     spec = small(os={"imageID": "docker://e.org/a"})
     assert [place for place, _ in errors(admitted(spec, annotations=ISO))] == ["spec.os.imageID"]
-    assert admitted(spec, annotations=ISO | {"kubevirt.io/boot-source-type": "registry"}).accepted
+    registry = ISO | {"kubevirt.io/boot-source-type": "registry"}
+    assert admitted(spec, annotations=registry).accepted
+    web = admitted(small(os={"imageID": "https://e.org/a"}), annotations=registry)
+    assert errors(web) == [("spec.os.imageID", 'Invalid value: "https://e.org/a": must be the name of an image in a registry')]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from paddock.dialects.vitistack.machine import Machine
 
 _IMAGE: Path = ("spec", "os", "imageID")
+_HTTP = ("http://", "https://")
+_REGISTRY = ("docker://", "oci-archive://")
 
 
 def _at(annotation: str) -> Path:
@@ -55,8 +57,10 @@ def boot_source_is_complete(machine: "Machine", settings: Settings) -> Iterator[
         yield finding.warning(_at(marks.BOOT_SOURCE), text, "vitistack/boot-source")
     elif source and not image:
         yield finding.warning(_at(marks.BOOT_SOURCE), "has no effect without spec.os.imageID", "vitistack/boot-source")
-    elif image and boot.iso_type(machine) != "registry" and not image.startswith(("http://", "https://")):
+    elif image and boot.iso_type(machine) != "registry" and not image.startswith(_HTTP):
         yield finding.invalid(_IMAGE, image, "must be an http or https URL", "vitistack/boot-source")
+    elif image and boot.iso_type(machine) == "registry" and "://" in image and not image.startswith(_REGISTRY):
+        yield finding.invalid(_IMAGE, image, "must be the name of an image in a registry", "vitistack/boot-source")
 
 
 @rule("vitistack/boot-order")
