@@ -9,7 +9,7 @@ value, which never reaches a schema. Zero values keep rules simple: an object wi
 rule can look at the rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, dataclass_transform
 
 import msgspec
@@ -63,16 +63,28 @@ class Field(msgspec.Struct, frozen=True, eq=False):
     deprecated: str = ""
 
 
+def _is_required(annotation: Any) -> bool:
+    return any(isinstance(extra, Field) and extra.required for extra in getattr(annotation, "__metadata__", ()))
+
+
+def _always(zero: Any) -> Callable[[], Any]:
+    """A factory, which keeps a required member from being left out when it is written with the value it would have anyway."""
+    return lambda: zero if not isinstance(zero, list | dict) else zero.copy()
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class _Declared(msgspec.StructMeta):
-    """Makes every declared object frozen and keyword-only, without each class having to say so."""
+    """Makes every declared object frozen and keyword-only, and its required members written, without each class having to say so."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> "_Declared":
+        for field, annotation in namespace.get("__annotations__", {}).items():
+            if field in namespace and _is_required(annotation):
+                namespace[field] = msgspec.field(default_factory=_always(namespace[field]))
         return super().__new__(mcls, name, bases, namespace, frozen=True, kw_only=True, omit_defaults=True, **options)
 
 
 class Object(msgspec.Struct, metaclass=_Declared):
-    """Base of every declared object. Values are frozen; members equal to their default are left out when written."""
+    """Base of every declared object. Values are frozen; members that are not required and equal to their default are not written."""
 
     # Unknown members are kept and not reported: for objects that are somebody else's.
     OPEN: ClassVar[bool] = False

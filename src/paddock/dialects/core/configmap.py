@@ -1,7 +1,6 @@
 """`v1 ConfigMap`."""
 
 import base64
-import binascii
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -32,7 +31,7 @@ def values_are_readable(config: ConfigMap, settings: Settings) -> Iterator[Findi
     for key, text in (config.binaryData or {}).items():
         try:
             size += len(base64.b64decode("".join(text.split()), validate=True))
-        except binascii.Error:
+        except ValueError:
             yield finding.secret_invalid(("binaryData", key), "not base64; text belongs in data", "core/configmap-data")
         if key in (config.data or {}):
             yield finding.invalid(("binaryData", key), key, "the key stands in data too", "core/configmap-data")

@@ -1,7 +1,6 @@
 """`v1 Secret`."""
 
 import base64
-import binascii
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -51,7 +50,7 @@ def decoded(secret: Secret) -> dict[str, bytes]:
 def _decode(text: str) -> bytes | None:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
-    except binascii.Error:
+    except ValueError:
         return None
 
 

@@ -1,7 +1,6 @@
 """Certificate authorities as users write them: PEM, plain or once more in base64."""
 
 import base64
-import binascii
 import re
 
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----\s*([A-Za-z0-9+/=\s]+?)\s*-----END CERTIFICATE-----")
@@ -21,7 +20,7 @@ def bundle(text: str) -> str:
 def _unwrapped(text: str) -> str:
     try:
         return base64.b64decode("".join(text.split()), validate=True).decode("ascii")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return ""
 
 
@@ -29,7 +28,7 @@ def _normal(body: str) -> str:
     packed = "".join(body.split())
     try:
         content = base64.b64decode(packed, validate=True)
-    except binascii.Error:
+    except ValueError:
         return ""
     # Every certificate is a DER sequence.
     if not content.startswith(b"\x30"):

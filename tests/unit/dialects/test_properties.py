@@ -1,0 +1,81 @@
+"""What holds of every document of every kind: checking settles it, typing keeps it, and nothing makes rules stumble."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddock.dialects import catalog
+from paddock.dialects.admission import admit, admit_change
+from paddock.meta.wire import from_data, to_data
+from paddock.schema import shape
+from paddock.schema.check import check
+from paddock.schema.finding import Severity
+from paddock.schema.kind import Kind, Settings
+from tests import documents as fixed
+from tests import strategies
+
+KINDS = catalog.every()
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}.{kind.group}".rstrip("."))
+# There are many kinds: each gets a share of the profile's examples.
+some = settings(max_examples=max(6, settings().max_examples // 10))
+
+
+@each_kind
+@some
+@given(data=st.data())
+def test_checking_settles_a_document_and_typing_keeps_it(kind: Kind, data: st.DataObject) -> None:
+    raw = data.draw(strategies.documents(kind, {"status": st.just({})} if "status" in kind.cls.__struct_fields__ else None))
+    once = check(kind.cls, raw)
+    assert [found for found in once.findings if found.severity is Severity.ERROR] == []
+    twice = check(kind.cls, once.value)
+    assert twice.value == once.value
+    again = check(kind.cls, to_data(from_data(once.value, kind.cls)))
+    assert again.findings == once.findings
+    place = shape.shape_of(kind.cls)
+    assert _without_nulls(place, again.value) == _without_nulls(place, once.value)
+
+
+def _without_nulls(place: shape.Shape, value: Any) -> Any:
+    """A document as a typed object holds it: null is none, and what somebody else put into an open object is not its business."""
+    if isinstance(place, shape.ObjectShape) and isinstance(value, dict):
+        known = {name: prop for name, prop in place.properties.items() if value.get(name) is not None}
+        return {name: _without_nulls(prop.shape, value[name]) for name, prop in known.items()}
+    if isinstance(place, shape.ListShape) and isinstance(value, list):
+        return [_without_nulls(place.item, entry) for entry in value]
+    if isinstance(place, shape.MapShape) and isinstance(value, dict):
+        return {name: _without_nulls(place.value, entry) for name, entry in value.items()}
+    return value
+
+
+@each_kind
+@some
+@given(data=st.data())
+def test_admission_looks_at_every_document_without_stumbling(kind: Kind, data: st.DataObject) -> None:
+    old, new = data.draw(strategies.documents(kind)), data.draw(strategies.documents(kind))
+    before, after = admit(old, Settings()), admit(new, Settings(target="cluster"))
+    assert before.value is not None
+    assert admit(old, Settings()) == before
+    changed = admit_change(before.value, after, Settings())
+    assert changed.findings[: len(after.findings)] == after.findings
+
+
+@cache
+def _places(group: str, name: str) -> list[fixed.Place]:
+    kind = catalog.find(group, name)
+    assert kind is not None
+    return [place for place in fixed.places(kind) if place.path[:1] not in (("apiVersion",), ("kind",))]
+
+
+@each_kind
+@some
+@given(data=st.data())
+def test_no_rubbish_anywhere_makes_admission_stumble(kind: Kind, data: st.DataObject) -> None:
+    place = data.draw(st.sampled_from(_places(kind.group, kind.kind)))
+    thing = place.wrap(data.draw(strategies.JUNK))
+    if isinstance(thing, dict):
+        admitted = admit({"apiVersion": kind.api_version, "kind": kind.kind, **thing}, Settings())
+        assert admitted.kind is not None
+    check(kind.cls, thing)
