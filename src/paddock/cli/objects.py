@@ -12,6 +12,7 @@ import msgspec
 from paddock.cli import inputs
 from paddock.cli.console import Console, one_line
 from paddock.dialects import admission
+from paddock.meta.manifests.build import NOT_A_MAPPING
 from paddock.meta.manifests.document import Document, Position
 from paddock.meta.manifests.limits import DEFAULT, Limits
 from paddock.meta.manifests.load import load
@@ -107,13 +108,15 @@ def located(subject: Subject, findings: Sequence[Finding]) -> list[Located]:
     """The problems of the document and the findings of its object, by place."""
     document, name = subject.document, subject.title
     found = [Located(document.source, problem.position, name, problem.finding) for problem in document.problems]
+    if any(problem.finding.rule == NOT_A_MAPPING for problem in document.problems):
+        return found
     found += [Located(document.source, place_of(document, each), name, _as_written(document, each)) for each in findings]
     return sorted(found, key=lambda each: each.position)
 
 
 def place_of(document: Document, found: Finding) -> Position:
     """Where a finding points: at the value, or at the key of a field that should not be there."""
-    return document.position(found.path, of_key=found.rule.endswith("/unknown-field"))
+    return document.position(found.place, of_key=found.rule.endswith("/unknown-field"))
 
 
 def _as_written(document: Document, found: Finding) -> Finding:
