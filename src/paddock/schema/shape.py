@@ -165,9 +165,21 @@ def _properties(cls: type[Object]) -> dict[str, Property]:
 def _default(default: Any, field: Field) -> Any:
     if default is None or default is msgspec.NODEFAULT or field.required or field.zero:
         return ABSENT
-    # msgspec keeps an empty list or dict default as a factory.
-    made = default.factory() if hasattr(default, "factory") else default
-    return msgspec.to_builtins(made)
+    return _said(_made(default))
+
+
+def _made(default: Any) -> Any:
+    """A Python default as a value; msgspec keeps those that could be changed as factories."""
+    return default.factory() if hasattr(default, "factory") else default
+
+
+def _said(value: Any) -> Any:
+    """A value as data, without the members of objects that are what they would be anyway."""
+    if isinstance(value, Object):
+        cls = type(value)
+        members = zip(cls.__struct_fields__, cls.__struct_encode_fields__, cls.__struct_defaults__, strict=True)
+        return {wire: _said(given) for name, wire, default in members if (given := getattr(value, name)) != _made(default)}
+    return [_said(entry) for entry in value] if isinstance(value, list) else value
 
 
 _SCALARS: dict[Any, type[Shape]] = {str: StringShape, int: IntegerShape, float: NumberShape, bool: BooleanShape}
