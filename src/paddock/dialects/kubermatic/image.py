@@ -6,8 +6,9 @@ A DataVolume may name one as its `sourceRef` where the installation allows it (`
 from collections.abc import Iterator
 from typing import Annotated
 
+from paddock.meta.conditions import Condition
 from paddock.meta.objects import LocalReference, Resource
-from paddock.schema.field import Field, Freeform, Object
+from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule
 
@@ -42,11 +43,17 @@ class ImageSpec(Object):
     pvc: Annotated[Claim | None, Field("A claim to copy.")] = None
 
 
+class ImageStatus(Object):
+    """What was observed."""
+
+    conditions: Annotated[list[Condition] | None, Field("Conditions of the image.", keys=("type",))] = None
+
+
 class Image(Resource):
     """An entry of the catalogue of images."""
 
     spec: Annotated[ImageSpec, Field("What the image is, and where it comes from.", required=True)] = ImageSpec()
-    status: Annotated[Freeform | None, Field("What was observed.")] = None
+    status: Annotated[ImageStatus | None, Field("What was observed.")] = None
 
 
 @rule("kubermatic/image-source", Cel("spec", f"{_ONE} == 1", "exactly one source must be set"))

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
 from paddock.schema.field import Field, Freeform, Object, Quantity
 from paddock.schema.kind import AGE, Kind, Version
@@ -31,11 +32,17 @@ class MigrationPolicySpec(Object):
     options: Annotated[Freeform | None, Field("More options.", not_honoured=_ONE_HOST)] = None
 
 
+class MigrationPolicyStatus(Object):
+    """What was observed: nothing so far."""
+
+    conditions: Annotated[list[Condition] | None, Field("Conditions of the policy.", keys=("type",))] = None
+
+
 class MigrationPolicy(Resource):
     """How the instances of some namespaces or with some labels migrate."""
 
     spec: Annotated[MigrationPolicySpec, Field("Whom it is for, and how they migrate.", required=True)] = MigrationPolicySpec()
-    status: Annotated[Freeform | None, Field("Nothing is observed.")] = None
+    status: Annotated[MigrationPolicyStatus | None, Field("What was observed.")] = None
 
 
 KINDS = (

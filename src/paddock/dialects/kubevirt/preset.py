@@ -9,7 +9,7 @@ from paddock.meta.selectors import LabelSelector
 from paddock.schema.field import Field, Object
 from paddock.schema.kind import AGE, Kind, Version
 
-_DEPRECATED = "VirtualMachineInstancePreset is deprecated; use an instancetype and a preference"
+_DEPRECATED = "kubevirt.io/v1alpha3 is deprecated; use kubevirt.io/v1, or better an instancetype and a preference"
 
 
 class PresetSpec(Object):
@@ -38,7 +38,7 @@ KINDS = (
         categories=("all",),
         cls=VirtualMachineInstancePreset,
         dialect="kubevirt",
-        versions=(Version("v1", storage=False, deprecated=_DEPRECATED), Version("v1alpha3", deprecated=_DEPRECATED)),
+        versions=(Version("v1", storage=False), Version("v1alpha3", deprecated=_DEPRECATED)),
         columns=(AGE,),
         status=False,
     ),
