@@ -1,24 +1,50 @@
 """The options that several commands have, each said once."""
 
 import argparse
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
+from paddock.base.errors import Terminal
+
+# In place of a default.
+REQUIRED = "(required)"
 FORMATS = ("text", "json", "yaml")
 _CODES = "exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 losses with --strict"
 
 
-def parser(command: str, text: str) -> argparse.ArgumentParser:
+class Usage(Terminal):
+    """The command line is wrong."""
+
+
+class Help(Exception):
+    """Help was asked for."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that leaves printing and ending to its caller."""
+
+    def error(self, message: str) -> NoReturn:
+        """The command line is wrong."""
+        raise Usage(message, fix=f"`{self.prog} --help` tells more")
+
+    def print_help(self, file: object = None) -> NoReturn:
+        """Help was asked for."""
+        raise Help(self.format_help())
+
+
+def parser(command: str, text: str) -> Parser:
     """The parser of a command."""
-    return argparse.ArgumentParser(prog=f"paddock {command}", description=text, epilog=_CODES, allow_abbrev=False)
+    return Parser(prog=f"paddock {command}", description=text, epilog=_CODES, allow_abbrev=False)
 
 
-def add_files(options: argparse.ArgumentParser) -> None:
+def add_files(options: Parser) -> None:
     """`-f`, which takes files, directories and `-`, and may stand several times; the letter may be left out."""
     text = "file, directory (recursively *.yaml, *.yml, *.json) or - for standard input"
     options.add_argument("-f", "--filename", dest="files", metavar="F", nargs="+", action="extend", default=[], help=text)
     options.add_argument("more_files", metavar="F", nargs="*", help=argparse.SUPPRESS)
 
 
-def files(options: argparse.ArgumentParser, parsed: argparse.Namespace) -> list[str]:
+def files(options: Parser, parsed: argparse.Namespace) -> list[str]:
     """The inputs that were named; none is an error."""
     named: list[str] = [*parsed.files, *parsed.more_files]
     if not named:
@@ -26,6 +52,22 @@ def files(options: argparse.ArgumentParser, parsed: argparse.Namespace) -> list[
     return named
 
 
-def add_format(options: argparse.ArgumentParser, default: str = "text", formats: tuple[str, ...] = FORMATS) -> None:
+def add_format(options: Parser, default: str = "text", formats: tuple[str, ...] = FORMATS) -> None:
     """`-o`."""
-    options.add_argument("-o", "--output", choices=formats, default=default, help=f"form of the output (default: {default})")
+    add_choice(options, ("-o", "--output"), formats, f"form of the output (default: {default})", default)
+
+
+def add_choice(options: Parser, names: Sequence[str], choices: Sequence[str], text: str, default: str | None = None) -> None:
+    """An option with a closed set of values. The words of argparse for a wrong one differ from version to version; these do not."""
+    options.add_argument(
+        *names, type=_one_of(choices), metavar=f"{{{','.join(choices)}}}", default=default, help=text, required=default == REQUIRED
+    )
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
+    def check(word: str) -> str:
+        if word not in choices:
+            raise argparse.ArgumentTypeError(f'"{word}" is none of {", ".join(choices)}')
+        return word
+
+    return check

@@ -70,7 +70,7 @@ def pair(old: Gathered, new: Gathered, outcome: Outcome, *, crossing: bool = Tru
         return _pairs(before, after)
     started = {key: side for key, side in before.items() if key not in over}
     ended = {key: side for key, side in after.items() if key not in over}
-    return [*_pairs(started, ended), *_pairs(_rendered(old, over, outcome), _rendered(new, over, outcome))]
+    return _pairs({**started, **_rendered(old, over, outcome)}, {**ended, **_rendered(new, over, outcome)})
 
 
 def _pairs(before: dict[Key, Side], after: dict[Key, Side]) -> list[Pair]:

@@ -99,7 +99,7 @@ def _lose(each: Rendered, target: str, outcome: Outcome) -> None:
         why=f"{target} has nothing that says it",
         instead="it is left out" if each.generated else "keep it beside the converted manifests if it is needed",
     )
-    outcome.losses += losses.tell(outcome.console, [loss], each.origin.document)
+    outcome.losses += losses.tell(outcome.console, [loss], each.origin, type(each.value) if each.value is not None else Resource)
 
 
 def _name(data: dict[str, Any]) -> Name:

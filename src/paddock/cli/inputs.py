@@ -33,7 +33,7 @@ def _below(directory: str) -> Iterator[str]:
         for file in sorted(files):
             if file.endswith(_ENDINGS) and not file.startswith("."):
                 found = True
-                yield os.path.join(folder, file)
+                yield os.path.normpath(os.path.join(folder, file))
     if not found:
         raise Unreadable(directory, "no *.yaml, *.yml or *.json in this directory", fix="name a file, or another directory")
 

@@ -26,36 +26,38 @@ COMMANDS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """The program."""
     # What a command builds is freed by counting references; looking for cycles costs a fifth of the time and finds none.
     gc.disable()
-    console = Console()
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _dispatch(given, console)
-        console.flush()
-        return code
-    except PaddockError as error:
-        console.say(f"paddock: {error}")
-        return UNUSABLE
+        return run(sys.argv[1:], Console())
     except BrokenPipeError:
         # Whoever read our output has seen enough. Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return GOOD
-    except (MemoryError, RecursionError):
-        console.say("paddock: an input is too large or too deeply nested to be handled; split it")
-        return UNUSABLE
     except KeyboardInterrupt:
         return 130
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """One command; what goes wrong is one line."""
+    try:
+        code = _dispatch(list(given), console)
+    except PaddockError as error:
+        console.say(f"paddock: {error}")
+        code = UNUSABLE
+    except (MemoryError, RecursionError):
+        console.say("paddock: an input is too large or too deeply nested to be handled; split it")
+        code = UNUSABLE
+    console.flush()
+    return code
 
 
 def _dispatch(given: list[str], console: Console) -> int:
     command, rest = (given[0], given[1:]) if given else ("", [])
     if command in COMMANDS:
-        run = import_module(f"paddock.cli.commands.{command}").run
-        code: int = run(rest, console)
-        return code
+        return _call(command, rest, console)
     if command in ("-h", "--help", "help", ""):
         if rest[:1] and rest[0] in COMMANDS:
             return _dispatch([rest[0], "--help"], console)
@@ -65,6 +67,18 @@ def _dispatch(given: list[str], console: Console) -> int:
         console.out(f"paddock {_version()}\n")
         return GOOD
     return _unknown(command, console)
+
+
+def _call(command: str, given: list[str], console: Console) -> int:
+    # The parser is needed as soon as there is a command, and not before.
+    from paddock.cli.arguments import Help  # noqa: PLC0415
+
+    try:
+        code: int = import_module(f"paddock.cli.commands.{command}").run(given, console)
+    except Help as text:
+        console.out(str(text))
+        code = GOOD
+    return code
 
 
 def _version() -> str:

@@ -50,7 +50,7 @@ class Outcome:
         except PaddockError as error:
             self.fail(subject, error)
             return ()
-        self.losses += losses.tell(self.console, translated.losses, subject.document)
+        self.losses += losses.tell(self.console, translated.losses, subject, type(value))
         return translated.value
 
     def fail(self, subject: Subject, error: PaddockError) -> None:

@@ -23,7 +23,7 @@ def run(given: Sequence[str], console: Console) -> int:
     options = arguments.parser("convert", _TEXT)
     arguments.add_files(options)
     arguments.add_format(options, "yaml")
-    options.add_argument("--to", required=True, choices=(catalog.HUB, *catalog.DIALECTS), help="the dialect to write")
+    arguments.add_choice(options, ("--to",), (catalog.HUB, *catalog.DIALECTS), "the dialect to write", arguments.REQUIRED)
     options.add_argument("--strict", action="store_true", help="fail when something is lost")
     parsed = options.parse_args(given)
     reader = Reader(console, Settings())

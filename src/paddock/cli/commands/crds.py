@@ -15,9 +15,8 @@ _TEXT = "Print the CustomResourceDefinitions, ready for `kubectl apply`."
 def run(given: Sequence[str], console: Console) -> int:
     """The command."""
     options = arguments.parser("crds", _TEXT)
-    options.add_argument(
-        "--dialect", choices=("core", *catalog.DIALECTS), help="only the kinds of one dialect; core: what clusters do not bring"
-    )
+    text = "only the kinds of one dialect; core: what clusters do not bring along"
+    arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), text)
     arguments.add_format(options, "yaml")
     parsed = options.parse_args(given)
     kinds = [kind for kind in catalog.every() if parsed.dialect in (None, kind.dialect)]

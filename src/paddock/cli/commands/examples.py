@@ -19,7 +19,7 @@ _FOLDER = Path(paddock.dialects.__file__).parent
 def run(given: Sequence[str], console: Console) -> int:
     """The command."""
     options = arguments.parser("examples", _TEXT)
-    options.add_argument("--dialect", choices=catalog.DIALECTS, help="only the examples of one dialect")
+    arguments.add_choice(options, ("--dialect",), catalog.DIALECTS, "only the examples of one dialect")
     options.add_argument("--list", action="store_true", help="the names of the files only")
     arguments.add_format(options, "yaml", ("yaml", "json"))
     parsed = options.parse_args(given)

@@ -23,7 +23,7 @@ def run(given: Sequence[str], console: Console) -> int:
     """The command."""
     options = arguments.parser("explain", _TEXT)
     options.add_argument("what", metavar="KIND[.field.path]")
-    options.add_argument("--dialect", choices=("core", *catalog.DIALECTS), help="the dialect of the kind")
+    arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), "the dialect of the kind")
     options.add_argument("--recursive", action="store_true", help="all fields below, by name and type only")
     arguments.add_format(options)
     parsed = options.parse_args(given)
@@ -120,7 +120,9 @@ def _wrapped(text: str, indent: int, hang: int = 0) -> list[str]:
 
 def _as_data(asked: Asked, place: shape.Shape, prop: shape.Property | None, *, recursive: bool) -> dict[str, Any]:
     data = {"group": asked.kind.group, "kind": asked.kind.kind, "dialect": asked.kind.dialect, **_versions(asked.kind)}
-    return {**data, "path": ".".join(asked.path), **_field_data(place, prop, 2 if not recursive else 100)}
+    row = changes.row_for(asked.kind, asked.path) if asked.path else None
+    change = {"change": {"effect": str(row.effect), "why": row.why}} if row is not None else {}
+    return {**data, "path": ".".join(asked.path), **change, **_field_data(place, prop, 2 if not recursive else 100)}
 
 
 def _versions(kind: Kind) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from paddock.cli.objects import Reader
 from paddock.cli.rendered import Outcome
 from paddock.dialects import admission
 from paddock.plan import changes
-from paddock.plan.differences import Difference, format_named
+from paddock.plan.differences import ABSENT, Difference, How, format_named
 from paddock.plan.effects import Effect
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.kind import Settings
@@ -37,7 +37,7 @@ class Step(msgspec.Struct, frozen=True):
     title: str
     change: str
     why: str
-    field: str = ""
+    difference: Difference | None = None
 
 
 def run(given: Sequence[str], console: Console) -> int:
@@ -45,7 +45,7 @@ def run(given: Sequence[str], console: Console) -> int:
     options = arguments.parser("plan", _TEXT)
     arguments.add_files(options)
     options.add_argument("--against", metavar="OLD", nargs="+", required=True, help="the manifests as they were applied")
-    options.add_argument("--target", choices=("embedded", "cluster"), default="embedded", help="where the machines run")
+    arguments.add_choice(options, ("--target",), ("embedded", "cluster"), "where the machines run (default: embedded)", "embedded")
     arguments.add_format(options)
     parsed = options.parse_args(given)
     settings = Settings(target=parsed.target)
@@ -80,7 +80,7 @@ def _steps(pair: Pair, settings: Settings) -> Iterator[Step]:
     for found in refused:
         if found not in told:
             position = side.document.position(found.path)
-            yield Step(side.document.source, *position, REFUSED, side.title, found.field, f"{found.message} ({found.rule})", found.field)
+            yield Step(side.document.source, *position, REFUSED, side.title, found.field, f"{found.message} ({found.rule})")
 
 
 def _refused(pair: Pair, settings: Settings) -> Iterator[Finding]:
@@ -98,6 +98,9 @@ def _refused(pair: Pair, settings: Settings) -> Iterator[Finding]:
 def _meets(found: Finding, difference: Difference) -> bool:
     """Whether a finding is about a difference: at its place, above or below it."""
     shorter = min(len(found.path), len(difference.path))
+    if difference.how is How.REMOVED and any(isinstance(part, int) for part in found.path):
+        # The one counts the entries of the new form, the other those of the old.
+        return False
     return found.path[:shorter] == difference.path[:shorter]
 
 
@@ -109,7 +112,7 @@ def _step(pair: Pair, difference: Difference, against: Sequence[Finding]) -> Ste
     if against:
         rules = "; ".join(f"{found.message} ({found.rule})" for found in against)
         effect, why = REFUSED, f"{rules}; made anew it would be: {effect}: {why}" if row and row.effect is Effect.LOSS else rules
-    return Step(at.source, *at.position, effect, at.title, text(difference), why, format_named(difference.named))
+    return Step(at.source, *at.position, effect, at.title, text(difference), why, difference)
 
 
 def _print(steps: Sequence[Step], output: str, console: Console) -> None:
@@ -125,4 +128,11 @@ def _print(steps: Sequence[Step], output: str, console: Console) -> None:
 
 
 def _as_data(step: Step) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.structs.asdict(step).items() if value != ""}
+    data: dict[str, Any] = {"object": step.title, "effect": step.effect}
+    if step.difference is not None:
+        data["field"] = format_named(step.difference.named)
+        values = {"before": step.difference.before, "after": step.difference.after}
+        data.update({name: value for name, value in values.items() if value is not ABSENT})
+    elif step.change:
+        data["field"] = step.change
+    return {**data, "why": step.why, "file": step.source, "line": step.line, "column": step.column}

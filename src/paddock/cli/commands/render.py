@@ -21,12 +21,8 @@ def run(given: Sequence[str], console: Console) -> int:
     options = arguments.parser("render", _TEXT)
     arguments.add_files(options)
     arguments.add_format(options, "yaml")
-    options.add_argument(
-        "--target",
-        choices=("kubevirt", "seed"),
-        default="kubevirt",
-        help="seed: the dialect's own documented output where ours departs from it",
-    )
+    text = "seed: the dialect's own documented output where ours departs from it (default: kubevirt)"
+    arguments.add_choice(options, ("--target",), ("kubevirt", "seed"), text, "kubevirt")
     options.add_argument("--strict", action="store_true", help="fail when something is lost")
     parsed = options.parse_args(given)
     reader = Reader(console, Settings())

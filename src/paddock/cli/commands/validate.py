@@ -19,7 +19,7 @@ def run(given: Sequence[str], console: Console) -> int:
     options = arguments.parser("validate", _TEXT)
     arguments.add_files(options)
     arguments.add_format(options)
-    options.add_argument("--target", choices=("embedded", "cluster"), default="embedded", help="where the machines are to run")
+    arguments.add_choice(options, ("--target",), ("embedded", "cluster"), "where the machines are to run (default: embedded)", "embedded")
     options.add_argument("--strict", action="store_true", help="warnings are findings, too")
     parsed = options.parse_args(given)
     reader = Reader(console, Settings(target=parsed.target))
