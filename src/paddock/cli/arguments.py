@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from paddock.base.errors import Terminal
 
+_WIDTH = 100
 # In place of a default.
 REQUIRED = "(required)"
 FORMATS = ("text", "json", "yaml")
@@ -34,7 +35,14 @@ class Parser(argparse.ArgumentParser):
 
 def parser(command: str, text: str) -> Parser:
     """The parser of a command."""
-    return Parser(prog=f"paddock {command}", description=text, epilog=_CODES, allow_abbrev=False)
+    # Asking for the width of the terminal would load a good part of the standard library, for each option.
+    return Parser(
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=_WIDTH),
+        prog=f"paddock {command}",
+        description=text,
+        epilog=_CODES,
+        allow_abbrev=False,
+    )
 
 
 def add_files(options: Parser) -> None:
