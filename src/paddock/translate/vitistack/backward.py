@@ -169,8 +169,10 @@ def _compare(reading: _Reading, image: tuple[Resource, ...]) -> None:
     (after,) = (each for each in image if isinstance(each, VirtualMachine))
     documents = next((each for each in after.spec.template.spec.volumes or () if each.name == marks.CLOUD_INIT_DISK), None)
     named = reading.instance.volumes[reading.cloud_init].name if reading.cloud_init is not None and reading.instance.volumes else ""
+    # An object that was told whole is not told again member by member.
+    whole = [loss.path for loss in reading.ledger.losses if isinstance(loss.value, dict)]
     for path, value in residue(comparable(reading.vm, documents, named), after):
-        told = any(path[: len(loss.path)] == loss.path for loss in reading.ledger.losses)
+        told = any(path[: len(each)] == each for each in whole)
         if not told and not means_the_same(path, value):
             reading.ledger.lose(path, value, *reason(path))
 

@@ -296,6 +296,7 @@ def test_the_address_of_an_installation_image_fits_its_type() -> None:
         ({"template": "mediun"}, {}, "spec.template", 'template "mediun" is not built in'),
         (small(), {"labels": {"vitistack.io/machine-template": "large"}}, "metadata.labels", "spec.template decides"),
         (plain(), {"labels": {"vitistack.io/machine-template": "large"}}, "metadata.labels", "spec.template decides"),
+        (resources(cpu={"cores": 64, "sockets": 9}), {}, "spec.resources.cpu", "576 vCPUs exceed the limit 512"),
         (small(cloudInit={"networkData": "a: 1"}), {}, "spec.cloudInit.networkData", "no version: 1 or version: 2"),
         (small(cloudInit={"userData": "hello"}), {}, "spec.cloudInit.userData", "no header that cloud-init knows"),
         (small(cloudInit={"userData": "#!/x", "secretRef": {"name": "s"}}), {}, "spec.cloudInit.secretRef", "secretRef is ignored"),

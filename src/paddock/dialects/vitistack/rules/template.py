@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from paddock.base import names
 from paddock.base.nearest import nearest
 from paddock.dialects.vitistack import templates
+from paddock.dialects.vitistack.effective import effective
 from paddock.dialects.vitistack.marks import MACHINE_TEMPLATE
 from paddock.schema import finding
 from paddock.schema.finding import Finding
@@ -93,4 +94,14 @@ def there_is_a_disk(machine: "Machine", settings: Settings) -> Iterator[Finding]
         yield finding.required(("spec", "disks"), "vitistack/disks", "a machine without a template needs a disk")
 
 
-RULES = (name_is_a_label, template_is_known, label_agrees, memory_is_given, there_is_a_disk)
+@rule("vitistack/vcpus")
+def vcpus_are_limited(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+    """Each number may be fine and their product more than a machine can have (a warning: the machine will not start)."""
+    merged = effective(machine.spec.resources, (), templates.BUILT_IN.get(machine.spec.template or ""))
+    count = merged.cores * merged.threads * merged.sockets
+    if count > settings.max_vcpus:
+        text = f"{count} vCPUs exceed the limit {settings.max_vcpus}; the machine will not start"
+        yield finding.warning(("spec", "resources", "cpu"), text, "vitistack/vcpus")
+
+
+RULES = (name_is_a_label, template_is_known, label_agrees, memory_is_given, there_is_a_disk, vcpus_are_limited)
