@@ -30,8 +30,8 @@ class Example:
 
     @property
     def resource(self) -> Resource:
-        """Where a server serves it."""
-        return resource_of(self._declared)
+        """Where a server serves it: in the version it is written in."""
+        return resource_of(self._declared, admission.split_api_version(self.document["apiVersion"])[1])
 
     @property
     def _declared(self) -> Kind:
@@ -60,9 +60,9 @@ def documents_of(path: Path, origin: str) -> Iterator[Example]:
         yield Example(origin, document.data)
 
 
-def resource_of(kind: Kind) -> Resource:
-    """Where a server serves a kind."""
-    return Resource(kind.group, kind.storage_version, kind.plural, kind.kind, kind.namespaced)
+def resource_of(kind: Kind, version: str = "") -> Resource:
+    """Where a server serves a kind, in its storage version unless another one is asked for."""
+    return Resource(kind.group, version or kind.storage_version, kind.plural, kind.kind, kind.namespaced)
 
 
 def name_of(kind: Kind) -> str:
