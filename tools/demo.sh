@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 paddock=.venv/bin/paddock
-examples=(stakater/full vitistack/networked kubermatic/machine virtrigaud/local kubevirt/server)
+examples=(stakater/full vitistack/networked kubermatic/virtualmachine virtrigaud/local kubevirt/server)
 
 heading() {
     printf '\n================================================================================\n'
