@@ -88,9 +88,11 @@ def identify(raw: dict[str, Any]) -> tuple[Kind | None, list[Finding]]:
 
 
 def _is_unread(found: Finding, unread: set[Path]) -> bool:
+    """Whether what is said to be missing stands in, or holds, something that could not be read."""
     if found.cause is not Cause.REQUIRED or not unread:
         return False
-    return any(found.path[:length] in unread for length in range(1, len(found.path) + 1))
+    place = found.place
+    return any(place[: len(each)] == each[: len(place)] for each in unread)
 
 
 def _weigh_unknown(findings: list[Finding], unknown: FieldValidation) -> Iterator[Finding]:

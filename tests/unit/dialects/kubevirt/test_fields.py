@@ -195,6 +195,18 @@ def test_all_failures_come_in_one_answer_and_rules_stand_broken_objects() -> Non
     assert {"domain.memory.guest", "domain.devices.disks[0]", "networks[0].name", "volumes"} <= set(places)
 
 
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"P.domain.memory.guest": "much"}, "P.domain.memory.guest"),
+        ({"P.readinessProbe": {"exec": "true"}}, "P.readinessProbe.exec"),
+        ({"P.domain.devices.sound": {"name": ["s"]}}, "P.domain.devices.sound.name"),
+    ],
+)
+def test_what_cannot_be_read_is_not_missing_as_well(changes: dict[str, Any], field: str) -> None:
+    assert [place for place, _ in errors(admitted(changes))] == [objects.place(field, VM)]
+
+
 def test_unknown_fields_and_metadata_of_templates() -> None:
     changes: dict[str, Any] = {"P.domain.cpus": {}, "P.domain.devices.disk": [], "M.creationTimestamp": None, "M.finalizers": ["x"]}
     found = dict(errors(admitted(changes)))
