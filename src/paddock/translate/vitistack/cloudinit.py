@@ -73,9 +73,11 @@ def _user_data(source: Source, secret: Secret | None) -> Document:
 def _network_data(source: Source, secret: Secret | None) -> Document | None:
     if source.networkData:
         return Document(source.networkData.encode())
-    if secret is not None and NETWORK_DATA_KEY in decoded(secret):
-        return Document(secret=secret.metadata.name)
-    return None
+    found = decoded(secret).get(NETWORK_DATA_KEY) if secret else None
+    if secret is None or found is None or source.secretRef is None:
+        return None
+    # The two stay together: what is copied takes the other along.
+    return Document(secret=secret.metadata.name) if source.secretRef.key == USER_DATA_KEY else Document(found, copied=True)
 
 
 def _volume(user: Document, network: Document | None, *, own_secret: str) -> CloudInit:

@@ -145,7 +145,8 @@ def test_network_data_beside_user_data_from_a_secret() -> None:
     assert long == {"secretRef": named, "networkDataSecretRef": {"name": OWN}}
     assert own_data({"secretRef": named, "networkData": LONG}, with_both) == {"networkdata": encoded(LONG)}
     copied: Json = {"secretRef": named | {"key": "foo"}}
-    assert volume(copied, secret(foo=USER, networkdata=NET)) == {"secretRef": {"name": OWN}, "networkDataSecretRef": named}
+    assert volume(copied, secret(foo=USER, networkdata=NET)) == {"secretRef": {"name": OWN}, "networkDataSecretRef": {"name": OWN}}
+    assert own_data(copied, secret(foo=USER, networkdata=NET)) == {"userdata": encoded(USER), "networkdata": encoded(NET)}
 
 
 def test_user_data_in_the_machine_wins_over_the_secret() -> None:
