@@ -305,5 +305,13 @@ def test_every_rule_has_an_id_of_its_own_and_a_text() -> None:
         assert all(name.startswith("kubevirt/") and text for name, text in told)
 
 
+def test_vcpus_are_limited() -> None:
+    many = {"P.domain.cpu": {"sockets": 16, "cores": 16, "threads": 2}}
+    assert admitted(many).accepted
+    assert errors(admitted(many, max_vcpus=511)) == [
+        ("spec.template.spec.domain.cpu", "Invalid value: 512: 512 vCPUs exceed the limit of 511")
+    ]
+
+
 def test_two_networks_are_two() -> None:
     assert admitted(network({"multus": {"networkName": "lan"}}, bridge={})).findings == ()

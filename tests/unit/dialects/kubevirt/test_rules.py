@@ -6,12 +6,14 @@ import msgspec
 import pytest
 
 from paddock.dialects.admission import admit, admit_change
+from paddock.dialects.kubevirt.instance import KINDS as VMI_KINDS
 from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
 from paddock.dialects.kubevirt.preference import PreferenceSpec
 from paddock.dialects.kubevirt.rules import sizing
 from paddock.dialects.kubevirt.rules.instance import instance_findings
 from paddock.dialects.kubevirt.rules.machine import machine_findings
 from paddock.dialects.kubevirt.rules.place import MachinePlace
+from paddock.dialects.kubevirt.virtualmachine import KINDS as VM_KINDS
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
 from paddock.schema.finding import Cause, Finding, Path, Severity
@@ -192,6 +194,12 @@ def test_every_rule_has_its_pair() -> None:
         test_needs_of_a_preference(*need.values)  # type: ignore[arg-type]
         numbers.add(16)
     assert numbers == set(range(1, 106))
+
+
+def test_no_numbered_rule_is_without_a_case() -> None:
+    told = {found.rule for case in CASES for kind in case.kinds for found in refusals(case, kind)}
+    numbered = {each.id for kinds in (VM_KINDS, VMI_KINDS) for each in kinds[0].rules if each.id.startswith("kubevirt/V")}
+    assert numbered <= told
 
 
 POOL: Path = ("spec", "virtualMachineTemplate", "spec")

@@ -3,16 +3,17 @@
 KubeVirt calls the list `dataVolumeTemplate` and its members otherwise than the document does; findings carry both places.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from paddock.dialects.kubevirt import rules_datavolume
 from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
-from paddock.dialects.kubevirt.rules.place import MachinePlace, check, standing
+from paddock.dialects.kubevirt.rules.place import Check, MachinePlace, check, standing
 from paddock.meta.world import DEFAULT_NAMESPACE
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
+from paddock.schema.kind import Rule
 
 
 def _names(place: MachinePlace) -> list[str]:
@@ -34,32 +35,53 @@ def templates_are_named(place: MachinePlace) -> Iterator[Finding]:
         seen.add(name)
 
 
-# Who asks about one template gets the whole of it: the rule is named by what of it is wrong (V8 to V12).
-@check("kubevirt/V8-V12")
-def templates_are_good(place: MachinePlace) -> Iterator[Finding]:
-    """A template says where the content comes from and what the claim is, and obeys the rules of DataVolumes."""
+def _specs(place: MachinePlace) -> Iterator[tuple[Path, DataVolumeSpec]]:
     for index, template in enumerate(place.spec.dataVolumeTemplates or ()):
-        field, at = place.at("dataVolumeTemplate", index), place.at("dataVolumeTemplates", index, "spec")
-        for found in rules_datavolume.data_volume_findings(template.spec, at, place.settings):
-            number, name = _named_by_kubevirt(template.spec, found.path[len(at) :])
-            if number:
-                yield msgspec.structs.replace(found, path=(*field, *name), rule=f"kubevirt/{number}", at=found.path)
-            else:
-                yield found
+        yield place.at("dataVolumeTemplates", index, "spec"), template.spec
 
 
-def _named_by_kubevirt(spec: DataVolumeSpec, below: Path) -> tuple[str, Path]:
-    """The number of the rule and KubeVirt's name of the place, for what KubeVirt itself checks in a template."""
-    if below == ("pvc",):
-        return "V8", ("PVC", "Storage")
-    if below == ("storage",):
-        return "V9", ("PVC", "Storage")
-    if below not in (("source",), ("sourceRef",)):
+# What is told of a template are the findings of DataVolumes; some of them KubeVirt makes itself, at places of its own.
+_OF_DATA_VOLUMES = rules_datavolume.data_volume_rules(_specs)
+_OF_MACHINES = (
+    ("V8", rules_datavolume.CLAIM, "A template says what the claim is."),
+    ("V9", rules_datavolume.CLAIM, "A template says once what the claim is."),
+    ("V10", rules_datavolume.SOURCE, "A template says where the content comes from."),
+    ("V11", rules_datavolume.SOURCE, "The content comes from exactly one source."),
+    ("V12", rules_datavolume.SOURCE, "Content from a source and content that fills the claim from outside exclude each other."),
+)
+
+
+def _known_as(found: Finding, place: MachinePlace) -> tuple[str, Path]:
+    """The number and the place under which KubeVirt makes a finding about a template, if it makes it."""
+    _, index, _, *member = found.path[len(place.path) :]
+    field = place.at("dataVolumeTemplate", index)
+    spec = (place.spec.dataVolumeTemplates or [])[int(index)].spec
+    if found.rule == rules_datavolume.CLAIM and member in (["pvc"], ["storage"]):
+        return "V8" if member == ["pvc"] else "V9", (*field, "PVC", "Storage")
+    if found.rule != rules_datavolume.SOURCE or member not in (["source"], ["sourceRef"]):
         return "", ()
     if spec.source is None and spec.sourceRef is None:
-        return "V10", ("source", "sourceRef")
-    outside = rules_datavolume.is_populated_from_outside(spec)
-    return "V12" if outside else "V11", ("source",)
+        return "V10", (*field, "source", "sourceRef")
+    return "V12" if rules_datavolume.is_populated_from_outside(spec) else "V11", (*field, "source")
+
+
+def _of_templates(rule: Rule, number: str = "") -> Callable[[MachinePlace], Iterator[Finding]]:
+    """The findings of a rule about DataVolumes that have this number, or that have none."""
+
+    def look(place: MachinePlace) -> Iterator[Finding]:
+        for found in rule.check(place, place.settings):
+            known, field = _known_as(found, place)
+            if known == number:
+                yield msgspec.structs.replace(found, path=field, rule=f"kubevirt/{number}", at=found.path) if number else found
+
+    return look
+
+
+_BY_ID = {rule.id: rule for rule in _OF_DATA_VOLUMES}
+_CHECKED: tuple[Check[MachinePlace], ...] = (
+    *(Check(f"kubevirt/{number}", text, _of_templates(_BY_ID[rule], number)) for number, rule, text in _OF_MACHINES),
+    *(Check(rule.id, rule.text, _of_templates(rule)) for rule in _OF_DATA_VOLUMES),
+)
 
 
 @check("kubevirt/V13")
@@ -91,4 +113,4 @@ def templates_stay_at_home(place: MachinePlace) -> Iterator[Finding]:
             yield standing(found, (*path, "metadata", "namespace"))
 
 
-CHECKS = (templates_are_named, templates_are_good, templates_are_used, templates_stay_at_home)
+CHECKS = (templates_are_named, *_CHECKED, templates_are_used, templates_stay_at_home)
