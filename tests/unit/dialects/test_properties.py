@@ -39,15 +39,19 @@ def test_checking_settles_a_document_and_typing_keeps_it(kind: Kind, data: st.Da
 
 
 def _without_nulls(place: shape.Shape, value: Any) -> Any:
-    """A document as a typed object holds it: null is none, and what somebody else put into an open object is not its business."""
+    """A document as a typed object holds it: null is none, a zero where it means nothing, too, and strangers are somebody else's."""
     if isinstance(place, shape.ObjectShape) and isinstance(value, dict):
-        known = {name: prop for name, prop in place.properties.items() if value.get(name) is not None}
+        known = {name: prop for name, prop in place.properties.items() if value.get(name) is not None and not _is_zero(prop, value[name])}
         return {name: _without_nulls(prop.shape, value[name]) for name, prop in known.items()}
     if isinstance(place, shape.ListShape) and isinstance(value, list):
         return [_without_nulls(place.item, entry) for entry in value]
     if isinstance(place, shape.MapShape) and isinstance(value, dict):
         return {name: _without_nulls(place.value, entry) for name, entry in value.items()}
     return value
+
+
+def _is_zero(prop: shape.Property, value: Any) -> bool:
+    return prop.field.zero and not value
 
 
 @each_kind
