@@ -135,7 +135,7 @@ class PoolSpec(Object):
             ge=1,
             bits=32,
             pattern="^([1-9][0-9]?|100)%$",
-            message="must be a percentage from 1% to 100%, or a number that is no text",
+            message="must be a percentage from 1% to 100%, or a number of at least 1 that is no text",
         ),
     ] = None
     scaleInStrategy: Annotated[ScaleInStrategy | None, Field("How the pool gets smaller.")] = None
