@@ -45,8 +45,8 @@ def json_schemas(kinds: Sequence[Kind]) -> dict[str, str]:
 
 
 def reference_pages(kinds: Sequence[Kind], dialects: Mapping[str, str]) -> dict[str, str]:
-    """`DIALECT/KIND.md` for every kind and `DIALECT/README.md` for every dialect; `dialects` gives their texts."""
-    found = {}
+    """`README.md`, `DIALECT/README.md` for every dialect and `DIALECT/KIND.md` for every kind; `dialects` gives their texts."""
+    found = {"README.md": reference.contents(dialects, kinds)}
     names = reference.file_names(kinds)
     for dialect, text in dialects.items():
         own = [kind for kind in kinds if kind.dialect == dialect]

@@ -231,6 +231,20 @@ def links_of(kinds: Sequence[Kind], names: Names) -> dict[type[Object], tuple[st
     return found
 
 
+def contents(dialects: Mapping[str, str], kinds: Sequence[Kind]) -> str:
+    """The page that leads to all others."""
+    lines = (
+        (f"[{dialect}]({dialect}/README.md)", words.sentence(text), str(sum(kind.dialect == dialect for kind in kinds)))
+        for dialect, text in dialects.items()
+    )
+    others = (
+        "- [Manifests in an editor](../guide/editors.md): the same facts while you type\n"
+        "- [Conformance](conformance.md): each item of the specifications, and the test that proves it"
+    )
+    text = "Every kind with its fields, its rules and its columns, by dialect."
+    return "\n\n".join(["# Reference", HEADER, text, _table(("Dialect", "What it is", "Kinds"), lines), others]) + "\n"
+
+
 def index(dialect: str, text: str, kinds: Sequence[Kind], names: Names) -> str:
     """The page that lists the kinds of a dialect."""
     lines = ((f"[{kind.kind}]({names[kind.group, kind.kind]}.md)", f"`{kind.api_version}`", words.sentence(kind.text)) for kind in kinds)
