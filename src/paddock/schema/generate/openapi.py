@@ -187,9 +187,7 @@ def _paths(resource: Resource) -> Iterator[tuple[str, Schema]]:
         return
     some = f"{name}List"
     listed = _Call("get", "list", "list", _LIST, some)
-    delete_all = _Call(
-        "delete", "deletecollection", "deleteCollection", (*_DELETE, *_SELECT), metaschemas.STATUS, metaschemas.DELETE_OPTIONS
-    )
+    delete_all = _Call("delete", "deletecollection", "delete", (*_DELETE, *_SELECT), metaschemas.STATUS, metaschemas.DELETE_OPTIONS)
     yield collection, _item(resource, collection, [listed, create, delete_all])
     if resource.namespaced:
         yield f"{root}/{resource.plural}", _item(resource, f"{root}/{resource.plural}", [listed], "ForAllNamespaces")
@@ -222,7 +220,8 @@ def _item(resource: Resource, path: str, calls: Sequence[_Call], suffix: str = "
 
 
 def _operation(resource: Resource, path: str, call: _Call, suffix: str) -> Schema:
-    where = "Namespaced" if "{namespace}" in path else ""
+    where = "Collection" if call.action == "deletecollection" else ""
+    where += "Namespaced" if "{namespace}" in path else ""
     tag = _camel(resource.group or "core")
     operation: Schema = {
         "tags": [f"{tag[0].lower()}{tag[1:]}_{resource.version}"],
@@ -261,7 +260,7 @@ def _content(media: Sequence[str], name: str) -> Schema:
 
 def _responses(call: _Call) -> Schema:
     words = {"200": "OK", **({"201": "Created"} if call.action in ("post", "put", "patch") else {})}
-    if call.action == "delete":
+    if call.action in ("delete", "post"):
         words["202"] = "Accepted"
     answers: Schema = {code: {"description": word, "content": _content(_BODIES, call.answer)} for code, word in words.items()}
     return {**answers, "401": {"description": "Unauthorized"}}
