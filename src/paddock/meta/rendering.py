@@ -17,3 +17,5 @@ class Rendering(msgspec.Struct, frozen=True, kw_only=True):
     # Vitistack: second octet of generated MAC addresses, and the field that says a machine runs
     mac_set: str = "12"
     power_field: str = "running"
+    # VirtRigaud: name of the Provider that machines read from KubeVirt are given
+    provider: str = "kubevirt"

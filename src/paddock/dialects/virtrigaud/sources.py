@@ -1,0 +1,41 @@
+"""Which block of an image or of a network counts for a provider (docs/spec/virtrigaud.md rulings 0.18 and 0.19).
+
+A block belongs to one type of provider, and blocks are never mixed. A provider without a block of its own takes `http` or
+`registry`, which everybody understands.
+"""
+
+from paddock.dialects.virtrigaud.vmimage import ImageSource
+from paddock.dialects.virtrigaud.vmnetworkattachment import NetworkConfig
+
+# For everybody, in order of preference.
+_COMMON = ("http", "registry", "dataVolume")
+# Of providers that share the kind of host with those that have no block of their own come first.
+_OWNED = ("libvirt", "proxmox", "vsphere")
+
+
+def image_blocks(source: ImageSource, provider_type: str) -> tuple[str, ...]:
+    """The blocks that are given, the provider's own first, then those for everybody, then those of other providers."""
+    order = [name for name in (provider_type,) if name in _OWNED]
+    order += [*_COMMON, *(name for name in _OWNED if name != provider_type)]
+    return tuple(name for name in order if getattr(source, name) is not None)
+
+
+def image_block(source: ImageSource, provider_type: str) -> str | None:
+    """The block that counts for a provider; None when no block is for it."""
+    blocks = image_blocks(source, provider_type)
+    return next((name for name in blocks if name == provider_type or name in _COMMON), None)
+
+
+def network_blocks(network: NetworkConfig, provider_type: str) -> tuple[str, ...]:
+    """The blocks that are given, the provider's own first, then those of other providers."""
+    order = [name for name in (provider_type,) if name in _OWNED]
+    order += [name for name in _OWNED if name != provider_type]
+    return tuple(name for name in order if getattr(network, name) is not None)
+
+
+def network_block(network: NetworkConfig, provider_type: str) -> str | None:
+    """The block that counts for a provider; a type that has no blocks takes the first there is."""
+    blocks = network_blocks(network, provider_type)
+    if provider_type in _OWNED:
+        return provider_type if provider_type in blocks else None
+    return blocks[0] if blocks else None

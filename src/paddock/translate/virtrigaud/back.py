@@ -1,0 +1,211 @@
+"""A KubeVirt machine as VirtRigaud's objects: the machine, its class, image and networks, and a Provider to run it.
+
+The machine is read as far as VirtRigaud can say it. The result is translated forward again and compared with the original, and
+every value that the image lacks is a loss. Annotations that a translation to KubeVirt has left make names, and what only names
+could tell, come back as they were.
+"""
+
+import msgspec
+
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
+from paddock.dialects.virtrigaud.machine import Placement, VirtualMachineLifecycle, VirtualMachineSpec
+from paddock.dialects.virtrigaud.provider import Provider, ProviderRuntime, ProviderSpec
+from paddock.dialects.virtrigaud.shared import API_VERSION, ObjectRef
+from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+from paddock.meta.objects import ObjectMeta, Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.residue import residue
+from paddock.meta.translated import Ledger, Translated
+from paddock.meta.world import World
+from paddock.schema.finding import Path
+from paddock.translate.virtrigaud import disks, forward, marks, read_class, read_disks, read_guest, read_image, read_network
+from paddock.translate.virtrigaud.account import HIDDEN, Reason, Reasons
+from paddock.translate.virtrigaud.comparable import comparable
+from paddock.translate.virtrigaud.read_guest import IGNITION_ANNOTATION
+from paddock.translate.virtrigaud.reading import Reading, from_json
+from paddock.translate.virtrigaud.resolved import resolve
+
+_TEMPLATE: Path = ("spec", "template", "spec")
+_DOMAIN: Path = (*_TEMPLATE, "domain")
+_NO_FIELD: Reason = ("VirtRigaud's API has no field for it", "the machine is made without it")
+_REASONS: Reasons = (
+    (("spec", "runStrategy"), ("a machine of VirtRigaud is on or off", "it is on, and off when it says Halted or Manual")),
+    (("spec", "running"), ("a machine of VirtRigaud is on or off", "powerState says the same")),
+    (("spec", "instancetype"), ("VirtRigaud does not read instancetypes", "give cpu and memory explicitly")),
+    (("spec", "preference"), ("VirtRigaud does not read preferences", "the defaults of the provider apply")),
+    (
+        ("spec", "template", "metadata", "labels"),
+        ("VirtRigaud's labels are put on the machine, and from there on what runs", "running machines go without"),
+    ),
+    (
+        ("spec", "template", "metadata"),
+        ("VirtRigaud's annotations are put on the machine only", "running machines go without"),
+    ),
+    (
+        ("spec", "dataVolumeTemplates"),
+        (
+            "VirtRigaud's root disk comes from a URL, a registry or a claim, and its data disks begin blank",
+            "fill the disk by other means before the machine uses it",
+        ),
+    ),
+    ((*_TEMPLATE, "volumes"), ("VirtRigaud's disks are its own, made for the machine or imported", "the machine is made without it")),
+    ((*_TEMPLATE, "networks"), ("VirtRigaud attaches cards to bridges and to the pod network", "the card is attached like that")),
+    ((*_TEMPLATE, "nodeSelector"), ("VirtRigaud places machines by the name of a host", "name one in placement.host")),
+    ((*_DOMAIN, "devices", "disks"), ("VirtRigaud's disks are virtio or SCSI hard disks", "the disk is one of those, or left out")),
+    ((*_DOMAIN, "devices", "interfaces"), ("VirtRigaud says model and address of a card", "the card is made without it")),
+    ((*_DOMAIN, "cpu"), ("a class counts processors", "the guest has as many, in another arrangement")),
+    ((*_DOMAIN, "memory"), ("a class says how much memory there is", "the guest has as much")),
+    ((*_DOMAIN, "resources"), ("a class limits and reserves memory, and counts processors", "the host decides about the rest")),
+    ((*_DOMAIN, "firmware"), ("a class says BIOS or UEFI, with or without Secure Boot", "the provider makes up the rest")),
+)
+# Some fields by their name, wherever they stand.
+_BY_NAME: dict[str, Reason] = {
+    "containerDisk": (
+        "a root disk of VirtRigaud is kept, not thrown away",
+        "the root disk is a copy of the image; other such disks are left out",
+    ),
+    "accessModes": ("VirtRigaud leaves access modes to the storage", "those that the StorageClass has are taken"),
+    "volumeMode": ("VirtRigaud leaves the volume mode to the storage", "the one that the StorageClass has is taken"),
+    "cloudInitConfigDrive": ("cloud-init of VirtRigaud is on a disk of the kind NoCloud", "the same documents are on such a disk"),
+    IGNITION_ANNOTATION: ("VirtRigaud says it in userData.ignition", "the guest finds the document on a config drive"),
+    "networkInterfaceMultiqueue": ("a network says how many queues its cards have", "cards have one queue"),
+}
+# Set by servers and controllers, not said by anybody.
+_NOT_SAID = ("apiVersion", "kind", "status")
+_SAID_OF_METADATA = ("name", "namespace", "labels", "annotations")
+_OFF = ("Halted", "Manual", "WaitAsReceiver")
+_GRACE = 30
+_RUNTIME_IMAGE = "provider-qemu:latest"
+
+
+def from_kubevirt(vm: Machine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    """VirtRigaud's objects in the order in which they are applied: Provider, class, image, networks, machine.
+
+    The Provider, of type qemu, is made when the world has none of its name.
+    """
+    reading = Reading(vm, world, rendering, Ledger(f"VirtualMachine/{marks.name_of(vm)}"))
+    root, spoken = reading.root, read_guest.read(reading)
+    booted = read_image.read(reading, root)
+    sized = read_class.read(reading, reading.template_of(reading.volumes.get(root.name)) if root is not None else None)
+    wires = read_network.read(reading, spoken.network_data)
+    data = read_disks.read(reading, root)
+    provider = reading.reference(marks.PROVIDER, rendering.provider)
+    spec = VirtualMachineSpec(
+        providerRef=provider,
+        classRef=_ref(sized.vmclass, vm),
+        imageRef=booted.ref,
+        importedDisk=booted.imported,
+        networks=wires.cards or None,
+        disks=[disk.spec for disk in data] or None,
+        userData=spoken.user_data,
+        metaData=spoken.meta_data,
+        placement=_placement(reading),
+        powerState="Off" if _is_off(vm) else "On",
+        resources=sized.resources,
+        tags=_tags(reading),
+        lifecycle=_lifecycle(reading),
+    )
+    front = VirtualMachine(apiVersion=API_VERSION, kind="VirtualMachine", metadata=_metadata(reading), spec=spec)
+    images = () if booted.image is None else (booted.image,)
+    made = (*_provider(reading, provider), sized.vmclass, *images, *wires.attachments, front)
+    image = _image(reading, front, made)
+    _compare(reading, image, whole=spoken.whole)
+    return Translated(made, reading.ledger.losses)
+
+
+def _ref(target: Resource, vm: Machine) -> ObjectRef:
+    namespace = target.metadata.namespace
+    return ObjectRef(name=target.metadata.name, namespace=None if namespace == vm.metadata.namespace else namespace)
+
+
+def _metadata(reading: Reading) -> ObjectMeta:
+    given = reading.vm.metadata
+    labels = {key: value for key, value in (given.labels or {}).items() if key not in marks.LABELS}
+    annotations = {key: value for key, value in (given.annotations or {}).items() if key not in (*marks.OF_MACHINES, marks.LAST_APPLIED)}
+    return ObjectMeta(name=reading.name, namespace=given.namespace, labels=labels or None, annotations=annotations or None)
+
+
+def _is_off(vm: Machine) -> bool:
+    if vm.spec.runStrategy is not None:
+        return vm.spec.runStrategy in _OFF
+    return vm.spec.running is False
+
+
+def _placement(reading: Reading) -> Placement | None:
+    host = (reading.instance.nodeSelector or {}).get(forward.HOST)
+    return Placement(host=host) if host else None
+
+
+def _tags(reading: Reading) -> list[str] | None:
+    tags = from_json(reading.annotations.get(marks.TAGS))
+    good = isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)
+    return tags[:50] or None if good else None
+
+
+def _lifecycle(reading: Reading) -> VirtualMachineLifecycle | None:
+    seconds = reading.instance.terminationGracePeriodSeconds
+    made = VirtualMachineLifecycle(gracefulShutdownTimeout=f"{_GRACE if seconds is None else seconds}s")
+    return None if made == VirtualMachineLifecycle() else made
+
+
+def _provider(reading: Reading, ref: ObjectRef) -> tuple[Resource, ...]:
+    """A Provider of Paddock's own engine, and the Secret that every Provider names."""
+    metadata = reading.metadata_of(ref)
+    if reading.world.get(Provider, metadata.namespace or reading.namespace, ref.name) is not None:
+        return ()
+    credentials = marks.cut(f"{ref.name}-credentials", 253)
+    spec = ProviderSpec(
+        type="qemu",
+        endpoint="qemu:///system",
+        credentialSecretRef=ObjectRef(name=credentials),
+        runtime=ProviderRuntime(image=f"{reading.rendering.product}/{_RUNTIME_IMAGE}"),
+    )
+    secret = Secret(apiVersion="v1", kind="Secret", metadata=msgspec.structs.replace(metadata, name=credentials), type="Opaque")
+    return secret, Provider(apiVersion=API_VERSION, kind="Provider", metadata=metadata, spec=spec)
+
+
+def _image(reading: Reading, front: VirtualMachine, made: tuple[Resource, ...]) -> Machine:
+    """What the result becomes when it is translated forward again."""
+    world = World([*(each for each in reading.world.everything() if not isinstance(each, VirtualMachine)), *made])
+    resolved = resolve(front, world, reading.rendering)
+    attached = list(disks.data(resolved))
+    if front.spec.imageRef is not None or front.spec.importedDisk is not None:
+        attached.insert(0, disks.root(resolved))
+    else:
+        path = (*_DOMAIN, "devices", "disks")
+        reading.lose(path, [], "a machine of VirtRigaud always has a root disk that it boots from", "give imageRef or importedDisk")
+    built = forward.build(resolved, attached).value
+    return next(each for each in built if isinstance(each, Machine))
+
+
+def _compare(reading: Reading, image: Machine, *, whole: bool) -> None:
+    cards = {}
+    for old, new in zip(_wired(reading), image.spec.template.spec.domain.devices.interfaces or (), strict=False):
+        cards[old] = new.name
+    for path, value in residue(comparable(reading, image, cards), image):
+        told = any(path[: len(loss.path)] == loss.path for loss in reading.ledger.losses)
+        if told or not _is_said(path) or path == ("spec", "running"):
+            continue
+        named = next((_BY_NAME[str(step)] for step in path if step in _BY_NAME), None)
+        why, instead = named or next((said for start, said in _REASONS if path[: len(start)] == start), _NO_FIELD)
+        reading.lose(path, value, why, instead)
+    if not whole and reading.told is not None:
+        path = (*_TEMPLATE, "volumes", reading.told[0])
+        reading.lose(path, HIDDEN, "the user data cannot be read as text", "the guest is told nothing")
+
+
+def _wired(reading: Reading) -> list[str]:
+    """The names of the cards that the result has, in their order."""
+    known = {network.name for network in reading.instance.networks or () if network.pod is not None or network.multus is not None}
+    return [interface.name for interface in reading.instance.domain.devices.interfaces or () if interface.name in known]
+
+
+def _is_said(path: Path) -> bool:
+    if path[0] == "metadata":
+        return len(path) > 1 and path[1] in _SAID_OF_METADATA and not _is_mark(path)
+    return path[0] not in _NOT_SAID
+
+
+def _is_mark(path: Path) -> bool:
+    return len(path) > 2 and path[2] in (*marks.LABELS, *marks.OF_MACHINES, marks.LAST_APPLIED)

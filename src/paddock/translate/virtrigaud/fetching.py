@@ -1,0 +1,208 @@
+"""How the root disk's image is fetched: the source of its DataVolume, and the Secret that the fetching needs.
+
+CDI reads credentials under names of its own, so a Secret that has them under other names is copied; the copy says what it was
+made from.
+"""
+
+import base64
+import dataclasses
+from collections.abc import Mapping
+
+import msgspec
+
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.kubevirt.datavolume import (
+    CertConfig,
+    CertificateReference,
+    DataVolumeSource,
+    HttpSource,
+    NameReference,
+    RegistrySource,
+)
+from paddock.dialects.virtrigaud.vmimage import BasicAuth, BearerToken, ClientCert, HTTPImageSource, RegistryImageSource
+from paddock.meta.world import namespace_of
+from paddock.schema.finding import Path
+from paddock.translate.virtrigaud import marks
+from paddock.translate.virtrigaud.account import Account
+from paddock.translate.virtrigaud.resolved import Resolved
+
+USER, PASSWORD = "accessKeyId", "secretKey"
+CERTIFICATE, KEY = "tls.crt", "tls.key"
+HEADER = "authorization"
+_DOCKER = ".dockerconfigjson"
+_DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fetched:
+    """The source of the root disk, and the Secrets it needs."""
+
+    source: DataVolumeSource
+    secrets: tuple[Secret, ...] = ()
+
+
+def by_http(resolved: Resolved, account: Account, block: HTTPImageSource) -> Fetched:
+    """An image behind a URL, with headers, checksum and a way to log in."""
+    path: Path = ("source", "http")
+    account.took(*path, "url")
+    account.took(*path, "headers")
+    headers = [f"{name}: {value}" for name, value in (block.headers or {}).items()]
+    source = HttpSource(
+        url=block.url,
+        extraHeaders=headers or None,
+        checksum=checksum(resolved, account, (*path, "checksum"), block.checksum, block.checksumType),
+    )
+    account.took(*path, "checksumType")
+    given = block.authentication
+    if given is None:
+        return Fetched(DataVolumeSource(http=source))
+    path = (*path, "authentication")
+    if given.basicAuth is not None:
+        source, secrets = _basic(resolved, account, path, given.basicAuth, source)
+    elif given.bearer is not None:
+        source, secrets = _bearer(resolved, account, path, given.bearer, source)
+    elif given.clientCert is not None:
+        source, secrets = _certificate(resolved, account, path, given.clientCert, source)
+    else:
+        secrets = ()
+    return Fetched(DataVolumeSource(http=source), secrets)
+
+
+def checksum(resolved: Resolved, account: Account, path: Path, value: str | None, kind: str) -> str | None:
+    """`type:digits`, when the image is to be compared with it and it is one."""
+    if value is None:
+        return None
+    prepare = resolved.image.spec.prepare if resolved.image is not None else None
+    if prepare is not None and not prepare.validateChecksum:
+        account.took("prepare", "validateChecksum")
+        account.lose(path, value, "validateChecksum is false", "the image is not compared with it")
+        return None
+    digits = value.removeprefix(f"{kind}:")
+    if len(digits) != _DIGITS[kind] or not set(digits) <= set("0123456789abcdefABCDEF"):
+        account.lose(path, value, f"it is no {kind} checksum", "the image is not compared with it")
+        return None
+    account.took(*path)
+    return f"{kind}:{digits}"
+
+
+def _values(resolved: Resolved, name: str) -> dict[str, bytes] | None:
+    """The values of a Secret beside the image. The machine says no more than the name of the image."""
+    assert resolved.image is not None
+    return resolved.secret(namespace_of(resolved.image), name, ("spec", "imageRef", "name"))
+
+
+def _is_here(resolved: Resolved) -> bool:
+    return resolved.image is not None and namespace_of(resolved.image) == resolved.namespace
+
+
+def _absent(account: Account, path: Path, name: str) -> None:
+    why = f'Secret "{name}" is not among the objects'
+    account.lose((*path, "secretRef", "name"), name, why, f"a Secret of this name has to have {USER} and {PASSWORD}")
+
+
+def _basic(resolved: Resolved, account: Account, path: Path, given: BasicAuth, source: HttpSource) -> tuple[HttpSource, tuple[Secret, ...]]:
+    path, name = (*path, "basicAuth"), given.secretRef.name
+    account.took(*path, "usernameKey")
+    account.took(*path, "passwordKey")
+    values = _values(resolved, name)
+    if values is None:
+        _absent(account, path, name)
+        return msgspec.structs.replace(source, secretRef=name), ()
+    account.took(*path)
+    if _is_here(resolved) and (given.usernameKey, given.passwordKey) == (USER, PASSWORD):
+        return msgspec.structs.replace(source, secretRef=name), ()
+    keys = {"usernameKey": given.usernameKey, "passwordKey": given.passwordKey}
+    taken = {USER: values.get(given.usernameKey, b""), PASSWORD: values.get(given.passwordKey, b"")}
+    secret = _copy(resolved, name, {"basicAuth": keys}, taken)
+    return msgspec.structs.replace(source, secretRef=secret.metadata.name), (secret,)
+
+
+def _bearer(
+    resolved: Resolved, account: Account, path: Path, given: BearerToken, source: HttpSource
+) -> tuple[HttpSource, tuple[Secret, ...]]:
+    path, name = (*path, "bearer"), given.secretRef.name
+    values = _values(resolved, name)
+    if values is None:
+        instead = "the image is fetched without it; name a Secret with the whole header in secretExtraHeaders"
+        account.lose(path, name, f'Secret "{name}" is not among the objects', instead)
+        return source, ()
+    account.took(*path)
+    header = b"Authorization: Bearer " + values.get(given.tokenKey, b"").strip()
+    secret = _copy(resolved, name, {"bearer": {"tokenKey": given.tokenKey}}, {HEADER: header})
+    return msgspec.structs.replace(source, secretExtraHeaders=[secret.metadata.name]), (secret,)
+
+
+def _certificate(
+    resolved: Resolved, account: Account, path: Path, given: ClientCert, source: HttpSource
+) -> tuple[HttpSource, tuple[Secret, ...]]:
+    path, name = (*path, "clientCert"), given.secretRef.name
+    account.took(*path)
+    secrets: tuple[Secret, ...] = ()
+    if not _is_here(resolved) or (given.certKey, given.keyKey) != (CERTIFICATE, KEY):
+        values = _values(resolved, name)
+        if values is None:
+            instead = f"a Secret of this name has to have {CERTIFICATE} and {KEY}"
+            account.lose((*path, "secretRef", "name"), name, f'Secret "{name}" is not among the objects', instead)
+        else:
+            keys = {"certKey": given.certKey, "keyKey": given.keyKey}
+            taken = {CERTIFICATE: values.get(given.certKey, b""), KEY: values.get(given.keyKey, b"")}
+            secrets = (_copy(resolved, name, {"clientCert": keys}, taken),)
+            name = secrets[0].metadata.name
+    part = CertificateReference(secretRef=NameReference(name=name))
+    return msgspec.structs.replace(source, certConfig=CertConfig(cert=part, key=part)), secrets
+
+
+def by_registry(resolved: Resolved, account: Account, block: RegistryImageSource) -> Fetched:
+    """An image in a registry; a pull Secret becomes the user and the password that it has for the registry."""
+    path: Path = ("source", "registry")
+    account.took(*path, "image")
+    source = RegistrySource(url=f"docker://{block.image}")
+    if block.pullSecretRef is None:
+        return Fetched(DataVolumeSource(registry=source))
+    path, name = (*path, "pullSecretRef"), block.pullSecretRef.name
+    values = _values(resolved, name)
+    if values is None:
+        account.lose(path, name, f'Secret "{name}" is not among the objects', f"a Secret of this name has to have {USER} and {PASSWORD}")
+        return Fetched(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=name)))
+    account.took(*path)
+    if _is_here(resolved) and USER in values and PASSWORD in values:
+        return Fetched(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=name)))
+    login = _login(values, block.image.partition("/")[0])
+    if login is None:
+        account.lose(path, name, "the Secret has no user and password for this registry", "the image is pulled without a login")
+        return Fetched(DataVolumeSource(registry=source))
+    secret = _copy(resolved, name, {"pullSecretRef": {}}, login)
+    return Fetched(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=secret.metadata.name)), (secret,))
+
+
+def _login(values: Mapping[str, bytes], host: str) -> dict[str, bytes] | None:
+    """User and password, as one of the usual kinds of Secret has them."""
+    for user, password in ((USER, PASSWORD), ("username", "password")):
+        if user in values and password in values:
+            return {USER: values[user], PASSWORD: values[password]}
+    try:
+        auths = msgspec.json.decode(values.get(_DOCKER, b"{}"), type=dict[str, dict[str, dict[str, str]]]).get("auths", {})
+    except msgspec.DecodeError:
+        return None
+    entry = next((auths[name] for name in (host, f"https://{host}", f"https://{host}/v1/", f"https://{host}/v2/") if name in auths), None)
+    if entry is None:
+        return None
+    if "username" in entry and "password" in entry:
+        return {USER: entry["username"].encode(), PASSWORD: entry["password"].encode()}
+    try:
+        name, colon, word = base64.b64decode(entry.get("auth", ""), validate=True).partition(b":")
+    except ValueError:
+        return None
+    return {USER: name, PASSWORD: word} if colon else None
+
+
+def _copy(resolved: Resolved, original: str, what: Mapping[str, Mapping[str, str]], values: Mapping[str, bytes]) -> Secret:
+    """A Secret with values under CDI's names."""
+    annotations = {marks.SECRET: marks.as_json({"name": original, **what})}
+    return Secret(
+        apiVersion="v1",
+        kind="Secret",
+        metadata=marks.meta(resolved.vm, marks.image_secret(resolved.name), resolved.rendering.product, annotations),
+        type="Opaque",
+        data={key: base64.b64encode(value).decode() for key, value in values.items()},
+    )

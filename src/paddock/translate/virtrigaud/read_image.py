@@ -1,0 +1,188 @@
+"""The root disk of a KubeVirt machine as a VMImage, or as a disk that is there already."""
+
+import dataclasses
+from typing import Any, TypeVar
+
+import msgspec
+
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.kubevirt.datavolume import HttpSource, RegistrySource
+from paddock.dialects.kubevirt.devices import Disk
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
+from paddock.dialects.virtrigaud.machine import ImportedDiskRef
+from paddock.dialects.virtrigaud.shared import API_VERSION, LocalObjectReference, ObjectRef
+from paddock.dialects.virtrigaud.vmimage import (
+    REFERENCE_PATTERN,
+    BasicAuth,
+    BearerToken,
+    ClientCert,
+    DataVolumeImageSource,
+    DistributionInfo,
+    HTTPAuthentication,
+    HTTPImageSource,
+    ImageMetadata,
+    ImageSource,
+    LibvirtImageSource,
+    RegistryImageSource,
+    VMImage,
+    VMImageSpec,
+)
+from paddock.meta.wire import from_data
+from paddock.schema.check import check
+from paddock.schema.field import Object
+from paddock.schema.formats import compiled
+from paddock.translate.virtrigaud import marks
+from paddock.translate.virtrigaud.fetching import CERTIFICATE, KEY, PASSWORD, USER
+from paddock.translate.virtrigaud.hardware import ARCHITECTURES
+from paddock.translate.virtrigaud.reading import Reading, claim_of, from_json, is_name, plain
+
+T = TypeVar("T", bound=Object)
+_DOCKER = "docker://"
+
+
+@dataclasses.dataclass(frozen=True)
+class Booted:
+    """What the machine boots from: an image, or a disk; neither when nothing can be said of it."""
+
+    image: VMImage | None = None
+    ref: ObjectRef | None = None
+    imported: ImportedDiskRef | None = None
+
+
+def read(reading: Reading, root: Disk | None) -> Booted:
+    """The image of the root disk, if one can say what fills it."""
+    if root is None:
+        return Booted()
+    volume = reading.volumes[root.name]
+    template = reading.template_of(volume)
+    if volume.containerDisk is not None:
+        image = volume.containerDisk.image
+        image = image if compiled(REFERENCE_PATTERN).search(image) else f"{image}:latest"
+        if compiled(REFERENCE_PATTERN).search(image):
+            pull = volume.containerDisk.imagePullSecret
+            source = RegistryImageSource(image=image, pullSecretRef=LocalObjectReference(name=pull) if pull and is_name(pull) else None)
+            return _image(reading, ImageSource(registry=source), None)
+        return Booted()
+    reference = template.spec.sourceRef if template is not None else None
+    if template is not None and reference is not None and reference.kind == "DataSource" and is_name(reference.name):
+        return _from_data_source(reading, template, ObjectRef(name=reference.name, namespace=reference.namespace))
+    source_of_image = _source(reading, template) if template is not None else None
+    if source_of_image is not None:
+        return _image(reading, source_of_image, template)
+    claim = claim_of(volume)
+    return Booted(imported=ImportedDiskRef(diskID=claim)) if claim and len(claim) <= 253 else Booted()
+
+
+def _image(reading: Reading, source: ImageSource, template: DataVolumeTemplate | None) -> Booted:
+    ref = reading.reference(marks.IMAGE, reading.name)
+    return _made(reading, ref, source, template)
+
+
+def _from_data_source(reading: Reading, template: DataVolumeTemplate, ref: ObjectRef) -> Booted:
+    """A DataSource has no counterpart; an image without a source of its own stands for the DataSource of its name."""
+    remembered = reading.reference(marks.IMAGE, ref.name)
+    if marks.IMAGE not in reading.annotations:
+        reading.lose(
+            ("spec", "dataVolumeTemplates", list(reading.templates.values()).index(template), "spec", "sourceRef", "kind"),
+            "DataSource",
+            "VirtRigaud has no DataSources",
+            f"VMImage {ref.name} has no source; give it one before a provider other than KubeVirt needs it",
+        )
+    return _made(reading, remembered if remembered.name == ref.name else ref, ImageSource(), template)
+
+
+def _made(reading: Reading, ref: ObjectRef, source: ImageSource, template: DataVolumeTemplate | None) -> Booted:
+    metadata, distribution = _about(reading, template)
+    spec = VMImageSpec(source=source, metadata=metadata, distribution=distribution)
+    image = VMImage(apiVersion=API_VERSION, kind="VMImage", metadata=reading.metadata_of(ref), spec=spec)
+    return Booted(image, ref)
+
+
+def _about(reading: Reading, template: DataVolumeTemplate | None) -> tuple[ImageMetadata | None, DistributionInfo | None]:
+    annotations = (template.metadata.annotations if template is not None and template.metadata is not None else None) or {}
+    told = from_json(annotations.get(marks.ABOUT))
+    told = told if isinstance(told, dict) else {}
+    metadata, distribution = typed(ImageMetadata, told.get("metadata")), typed(DistributionInfo, told.get("distribution"))
+    kind = reading.instance.architecture
+    if kind in ARCHITECTURES and (metadata is None or ARCHITECTURES.get(metadata.architecture) != kind):
+        metadata = msgspec.structs.replace(metadata or ImageMetadata(), architecture=kind)
+    return metadata, distribution
+
+
+def typed(cls: type[T], data: Any) -> T | None:
+    """What an annotation holds as an object, when it is a good one."""
+    if not isinstance(data, dict):
+        return None
+    checked = check(cls, data)
+    return None if checked.findings else from_data(checked.value, cls)
+
+
+def _source(reading: Reading, template: DataVolumeTemplate) -> ImageSource | None:
+    source = template.spec.source
+    if source is None:
+        return None
+    if source.http is not None:
+        return _http(reading, source.http)
+    if source.registry is not None:
+        return _registry(reading, source.registry)
+    if source.pvc is not None and is_name(source.pvc.name) and is_name(source.pvc.namespace):
+        return ImageSource(dataVolume=DataVolumeImageSource(name=source.pvc.name, namespace=source.pvc.namespace))
+    return None
+
+
+def _http(reading: Reading, given: HttpSource) -> ImageSource | None:
+    if not given.url.startswith(("http://", "https://")):
+        return None
+    kind, _, digits = (given.checksum or "").partition(":")
+    sums: dict[str, Any] = {"checksum": digits, "checksumType": kind} if digits else {}
+    authentication = _authentication(reading, given)
+    headers = _headers(given)
+    if reading.annotations.get(marks.SOURCE) == "libvirt" and authentication is None and not headers:
+        return ImageSource(libvirt=LibvirtImageSource(url=given.url, **sums))
+    return ImageSource(http=HTTPImageSource(url=given.url, headers=headers, authentication=authentication, **sums))
+
+
+def _headers(given: HttpSource) -> dict[str, str] | None:
+    pairs = [header.partition(": ") for header in given.extraHeaders or ()]
+    return {name: value for name, colon, value in pairs[:20] if colon and name} or None
+
+
+def _authentication(reading: Reading, given: HttpSource) -> HTTPAuthentication | None:
+    """How to log in, by the Secret that the user has: a copy tells which one it was made from."""
+    if given.secretRef and is_name(given.secretRef):
+        name, keys = _original(reading, given.secretRef, "basicAuth")
+        keys = keys or {"usernameKey": USER, "passwordKey": PASSWORD}
+        return HTTPAuthentication(basicAuth=BasicAuth(secretRef=LocalObjectReference(name=name), **keys))
+    if given.secretExtraHeaders:
+        name, keys = _original(reading, given.secretExtraHeaders[0], "bearer")
+        if keys is not None:
+            return HTTPAuthentication(bearer=BearerToken(secretRef=LocalObjectReference(name=name), **keys))
+    part = given.certConfig.cert if given.certConfig is not None else None
+    if part is not None and part.secretRef is not None and is_name(part.secretRef.name):
+        name, keys = _original(reading, part.secretRef.name, "clientCert")
+        keys = keys or {"certKey": CERTIFICATE, "keyKey": KEY}
+        return HTTPAuthentication(clientCert=ClientCert(secretRef=LocalObjectReference(name=name), **keys))
+    return None
+
+
+def _registry(reading: Reading, given: RegistrySource) -> ImageSource | None:
+    image = (given.url or "").removeprefix(_DOCKER)
+    if not (given.url or "").startswith(_DOCKER):
+        return None
+    image = image if compiled(REFERENCE_PATTERN).search(image) else f"{image}:latest"
+    if not compiled(REFERENCE_PATTERN).search(image):
+        return None
+    pull = None
+    if given.secretRef and is_name(given.secretRef):
+        pull = LocalObjectReference(name=_original(reading, given.secretRef, "pullSecretRef")[0])
+    return ImageSource(registry=RegistryImageSource(image=image, pullSecretRef=pull))
+
+
+def _original(reading: Reading, name: str, what: str) -> tuple[str, dict[str, str] | None]:
+    """The Secret that a Secret was copied from, and the keys in it; the Secret itself when it is no copy."""
+    secret = reading.world.get(Secret, reading.namespace, name)
+    told = from_json((secret.metadata.annotations or {}).get(marks.SECRET)) if secret is not None else None
+    if not isinstance(told, dict) or not isinstance(told.get("name"), str) or not isinstance(told.get(what), dict):
+        return name, None
+    keys = {key: value for key, value in told[what].items() if isinstance(value, str)}
+    return (told["name"], keys) if is_name(told["name"]) else (plain(name), None)

@@ -1,0 +1,317 @@
+"""Networks: what a card is attached to, and the NetworkAttachmentDefinition that says how.
+
+A definition is made from the VMNetworkAttachment alone and belongs to it, so that all machines on the network share it. Which
+block of the attachment counts depends on the provider; where there are several, the definition's name tells which one did.
+"""
+
+import dataclasses
+import re
+
+from paddock.base import names
+from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
+from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, Network, PodNetwork
+from paddock.dialects.virtrigaud import sources
+from paddock.dialects.virtrigaud.vmnetworkattachment import IPAllocation, VMNetworkAttachment, VSphereNetwork
+from paddock.meta.objects import ObjectMeta
+from paddock.meta.wire import to_data
+from paddock.meta.world import namespace_of
+from paddock.schema.field import Empty
+from paddock.translate.virtrigaud import cni, marks
+from paddock.translate.virtrigaud.account import Account
+from paddock.translate.virtrigaud.resolved import Card, Resolved
+
+API_VERSION = "k8s.cni.cncf.io/v1"
+MTU = 1500
+_DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,15}\Z", re.ASCII)
+_MODELS = ("e1000", "e1000e", "ne2k_pci", "pcnet", "rtl8139", "virtio")
+# Types of networks that lead nowhere: a bridge without a way out.
+_SEALED = ("isolated", "host-only")
+
+
+@dataclasses.dataclass(frozen=True)
+class Wired:
+    """The cards of a machine: how each is attached, and the definitions that it takes."""
+
+    interfaces: list[Interface]
+    networks: list[Network]
+    definitions: tuple[NetworkAttachmentDefinition, ...]
+    multiqueue: bool
+
+
+def wire(resolved: Resolved) -> Wired | None:
+    """All cards; None when the machine says nothing of networks, so that it has the default card."""
+    if not resolved.cards:
+        return None
+    interfaces: list[Interface] = []
+    networks: list[Network] = []
+    multiqueue = False
+    definitions: dict[tuple[str, str], NetworkAttachmentDefinition] = {}
+    for card in resolved.cards:
+        attached = _attach(resolved, card, taken=any(network.pod is not None for network in networks))
+        if attached is None:
+            continue
+        network, definition = attached
+        networks.append(network)
+        interfaces.append(_interface(resolved, card, network))
+        multiqueue = multiqueue or _queues(card, _block(resolved, card)) > 1
+        if definition is not None:
+            definitions[namespace_of(definition), definition.metadata.name] = definition
+    return Wired(interfaces, networks, tuple(definitions.values()), multiqueue)
+
+
+def _attach(resolved: Resolved, card: Card, *, taken: bool) -> tuple[Network, NetworkAttachmentDefinition | None] | None:
+    path, name = ("networks", card.position), card.ref.name
+    resolved.account.took(*path, "name")
+    if card.ref.networkRef is None:
+        if not taken:
+            return Network(name=name, pod=PodNetwork()), None
+        why = "it names no network, and a machine is on the pod network only once"
+        resolved.account.lose(path, name, why, "the machine is made without the card")
+        return None
+    resolved.account.took(*path, "networkRef")
+    if card.network is None or card.account is None:
+        return _absent(resolved, card), None
+    return _network(resolved, card, card.network, card.account, taken=taken)
+
+
+def _absent(resolved: Resolved, card: Card) -> Network:
+    ref = card.ref.networkRef
+    assert ref is not None
+    target = marks.reference(ref.namespace, ref.name, resolved.namespace)
+    why = f'VMNetworkAttachment "{ref.name}" is not among the objects'
+    instead = f"the card is attached to NetworkAttachmentDefinition {target}, which has to be there"
+    resolved.account.lose(("networks", card.position, "networkRef", "name"), ref.name, why, instead)
+    return Network(name=card.ref.name, multus=MultusNetwork(networkName=target))
+
+
+def _network(
+    resolved: Resolved, card: Card, network: VMNetworkAttachment, account: Account, *, taken: bool
+) -> tuple[Network, NetworkAttachmentDefinition | None]:
+    name, config = card.ref.name, network.spec.network
+    if config.type == "nat" and not taken:
+        account.took("network", "type")
+        return Network(name=name, pod=PodNetwork()), None
+    if config.type == "nat":
+        why = "a machine is on the pod network only once"
+        account.lose(("network", "type"), "nat", why, "the card is on a bridge without a way out")
+    existing = _existing(resolved, network, account)
+    if existing is not None:
+        return Network(name=name, multus=MultusNetwork(networkName=existing)), None
+    definition = _definition(resolved, network, account)
+    target = marks.reference(namespace_of(definition), definition.metadata.name, resolved.namespace)
+    there = resolved.world.get(NetworkAttachmentDefinition, namespace_of(definition), definition.metadata.name)
+    # What somebody else made under the name is used as it is.
+    made = there is None or marks.NETWORK in (there.metadata.annotations or {})
+    return Network(name=name, multus=MultusNetwork(networkName=target)), definition if made else None
+
+
+def _blocks(resolved: Resolved, network: VMNetworkAttachment) -> tuple[str, ...]:
+    return sources.network_blocks(network.spec.network, resolved.provider_type)
+
+
+def _existing(resolved: Resolved, network: VMNetworkAttachment, account: Account) -> str | None:
+    """A network of libvirt, known by its name only: a definition of that name is the counterpart, and made by somebody else."""
+    blocks = _blocks(resolved, network)
+    libvirt = network.spec.network.libvirt
+    if not blocks or blocks[0] != "libvirt" or libvirt is None or libvirt.bridge is not None or not libvirt.networkName:
+        return None
+    namespace, _, name = libvirt.networkName.rpartition("/")
+    if not names.is_subdomain(name) or (namespace and not names.is_label(namespace)):
+        return None
+    account.took("network", "libvirt", "networkName")
+    if network.spec.network.type not in _SEALED:
+        account.took("network", "type")
+    here = namespace or namespace_of(network)
+    return marks.reference(here, name, resolved.namespace)
+
+
+def _definition(resolved: Resolved, network: VMNetworkAttachment, account: Account) -> NetworkAttachmentDefinition:
+    blocks = _blocks(resolved, network)
+    block = blocks[0] if blocks else ""
+    name = f"{network.metadata.name}-{block}" if len(blocks) > 1 else network.metadata.name
+    annotations = {marks.NETWORK: network.metadata.name}
+    if block:
+        annotations[marks.SOURCE] = block
+    if network.spec.network.type not in ("bridged", "nat"):
+        annotations[marks.NETWORK_TYPE] = network.spec.network.type
+    if network.spec.metadata is not None:
+        account.took("metadata")
+        annotations[marks.ABOUT] = marks.as_json({"metadata": to_data(network.spec.metadata)})
+    return NetworkAttachmentDefinition(
+        apiVersion=API_VERSION,
+        kind="NetworkAttachmentDefinition",
+        metadata=ObjectMeta(
+            name=name,
+            namespace=network.metadata.namespace,
+            labels={marks.MANAGED_BY: resolved.rendering.product},
+            annotations=annotations,
+            ownerReferences=marks.owned_by(network),
+        ),
+        spec=NetworkAttachmentDefinitionSpec(config=cni.document(name, plugins(network, block, account))),
+    )
+
+
+def plugins(network: VMNetworkAttachment, block: str, account: Account) -> list[cni.Bridge | cni.Bandwidth]:
+    """The plugins of a network's definition, by the block that counts."""
+    config, allocation = network.spec.network, network.spec.ipAllocation or IPAllocation()
+    vlan, trunk = _vlan(network, block, account)
+    vsphere = config.vsphere if block == "vsphere" else None
+    security = vsphere.security if vsphere is not None else None
+    for member in ("allowPromiscuous", "allowForgedTransmits") if security is not None else ():
+        account.took("network", "vsphere", "security", member)
+    if config.type == "host-only":
+        why = "a bridge of the nodes has no address of theirs"
+        account.lose(("network", "type"), "host-only", why, "machines see only each other, as with isolated")
+    account.took("network", "type")
+    plugin = cni.Bridge(
+        bridge=_bridge(network, block, account),
+        vlan=vlan,
+        vlanTrunk=trunk,
+        mtu=_mtu(network, block, account),
+        macspoofchk=True if security is not None and not security.allowForgedTransmits else None,
+        promiscMode=True if security is not None and security.allowPromiscuous else None,
+        ipam=_ipam(allocation, account),
+        dns=_dns(allocation, account),
+    )
+    limits = _limits(network, account)
+    return [plugin] if limits is None else [plugin, limits]
+
+
+def _bridge(network: VMNetworkAttachment, block: str, account: Account) -> str:
+    """The bridge of the nodes that is the network."""
+    config = network.spec.network
+    if block == "libvirt" and config.libvirt is not None and config.libvirt.bridge is not None:
+        return _device(network, account, ("network", "libvirt", "bridge", "name"), config.libvirt.bridge.name)
+    if block == "libvirt" and config.libvirt is not None and config.libvirt.networkName:
+        return _device(network, account, ("network", "libvirt", "networkName"), config.libvirt.networkName)
+    if block == "proxmox" and config.proxmox is not None and config.proxmox.bridge:
+        account.took("network", "proxmox", "bridge")
+        return config.proxmox.bridge
+    if block == "vsphere" and config.vsphere is not None and config.vsphere.portgroup:
+        return _device(network, account, ("network", "vsphere", "portgroup"), config.vsphere.portgroup)
+    made = marks.bridge(f"{namespace_of(network)}/{network.metadata.name}")
+    if config.type not in _SEALED and config.type != "nat":
+        why = "no block names a bridge"
+        account.lose(("network", "type"), config.type, why, f"bridge {made} is used; connect it on the nodes")
+    return made
+
+
+def _device(network: VMNetworkAttachment, account: Account, path: tuple[str, ...], name: str) -> str:
+    """A bridge by a name that was given, where the kernel takes it for a device's name."""
+    if _DEVICE.match(name) and name not in (".", ".."):
+        account.took(*path)
+        return name
+    made = marks.bridge(name)
+    account.lose(path, name, "it cannot be the name of a bridge", f"bridge {made} is used; connect it to the same network on the nodes")
+    return made
+
+
+def _vlan(network: VMNetworkAttachment, block: str, account: Account) -> tuple[int | None, list[cni.Vlan] | None]:
+    config = network.spec.network
+    if block == "proxmox" and config.proxmox is not None:
+        account.took("network", "proxmox", "vlanTag")
+        return config.proxmox.vlanTag, None
+    given = config.vsphere.vlan if block == "vsphere" and config.vsphere is not None else None
+    path = ("network", "vsphere", "vlan")
+    if given is not None and given.type == "vlan" and given.vlanID:
+        account.took(*path, "type")
+        account.took(*path, "vlanID")
+        return given.vlanID, None
+    if given is not None and given.type == "trunk" and given.trunkVlanIDs:
+        account.took(*path, "type")
+        account.took(*path, "trunkVlanIDs")
+        return None, [cni.Vlan(id=number) for number in given.trunkVlanIDs]
+    return None, None
+
+
+def _mtu(network: VMNetworkAttachment, block: str, account: Account) -> int | None:
+    config = network.spec.network
+    own = config.proxmox.mtu if block == "proxmox" and config.proxmox is not None else None
+    if own is None:
+        account.took("network", "mtu")
+        return None if config.mtu == MTU else config.mtu
+    account.took("network", "proxmox", "mtu")
+    if config.mtu not in (MTU, own):
+        account.lose(("network", "mtu"), config.mtu, "proxmox.mtu is given, too", f"the MTU is {own}")
+    account.took("network", "mtu")
+    return own
+
+
+def _ipam(allocation: IPAllocation, account: Account) -> cni.Ipam | None:
+    """A static address is handed to the guest by KubeVirt itself."""
+    if allocation.type != "Static" or allocation.staticConfig is None:
+        return None
+    path, given = ("ipAllocation", "staticConfig"), allocation.staticConfig
+    account.took("ipAllocation", "type")
+    account.took(*path)
+    return cni.Ipam(
+        type="static",
+        addresses=[cni.Address(given.address, given.gateway)],
+        routes=[cni.Route(each.destination, each.gateway, each.metric) for each in given.routes or ()] or None,
+    )
+
+
+def _dns(allocation: IPAllocation, account: Account) -> cni.Dns | None:
+    given = allocation.dnsConfig
+    if given is None:
+        return None
+    account.took("ipAllocation", "dnsConfig")
+    options = [f"{name}:{value}" if value else name for name, value in (given.options or {}).items()]
+    return cni.Dns(nameservers=given.servers or None, search=given.searchDomains or None, options=options or None)
+
+
+def _limits(network: VMNetworkAttachment, account: Account) -> cni.Bandwidth | None:
+    """Limits in bits a second; a second's worth may come at once."""
+    given = network.spec.qos
+    if given is None or (given.ingressLimit is None and given.egressLimit is None):
+        return None
+    account.took("qos", "ingressLimit")
+    account.took("qos", "egressLimit")
+    return cni.Bandwidth(
+        ingressRate=given.ingressLimit, ingressBurst=given.ingressLimit, egressRate=given.egressLimit, egressBurst=given.egressLimit
+    )
+
+
+def _block(resolved: Resolved, card: Card) -> str:
+    """The block of the card's network that counts."""
+    blocks = _blocks(resolved, card.network) if card.network is not None else ()
+    return blocks[0] if blocks else ""
+
+
+def _queues(card: Card, block: str) -> int:
+    libvirt = card.network.spec.network.libvirt if card.network is not None and block == "libvirt" else None
+    return (libvirt.driver.queues or 1) if libvirt is not None and libvirt.driver is not None else 1
+
+
+def _interface(resolved: Resolved, card: Card, network: Network) -> Interface:
+    resolved.account.took("networks", card.position, "macAddress")
+    return Interface(
+        name=card.ref.name,
+        model=_model(resolved, card),
+        masquerade=Empty() if network.pod is not None else None,
+        bridge=Empty() if network.multus is not None else None,
+        macAddress=card.ref.macAddress,
+    )
+
+
+def _model(resolved: Resolved, card: Card) -> str:
+    if card.network is None or card.account is None:
+        return "virtio"
+    block, config = _block(resolved, card), card.network.spec.network
+    given = {
+        "libvirt": config.libvirt.model if config.libvirt is not None else "",
+        "proxmox": config.proxmox.model if config.proxmox is not None else "",
+        "vsphere": _adapter(config.vsphere),
+    }.get(block, "virtio")
+    member = "adapterType" if block == "vsphere" else "model"
+    if given in _MODELS:
+        card.account.took("network", block, member)
+        return given
+    why = "KubeVirt has no such card"
+    card.account.lose(("network", block, member), given, why, "the card is a virtio card; the guest needs its driver")
+    return "virtio"
+
+
+def _adapter(vsphere: VSphereNetwork | None) -> str:
+    # What vSphere's machines have when nothing is said is what ours have then.
+    return "virtio" if vsphere is None or vsphere.adapterType == "vmxnet3" else vsphere.adapterType
