@@ -110,8 +110,8 @@ def _is_machine(side: Side) -> bool:
 
 def _rendered(gathered: Gathered, crossing: set[Key], outcome: Outcome) -> dict[Key, Side]:
     """The KubeVirt objects of the machines that cross over."""
-    subjects = tuple(subject for subject in gathered.subjects if key_of(subject.document.data) in crossing)
-    made = render(Gathered(subjects, gathered.world, 0), Rendering(), outcome)
+    subjects = [subject for subject in gathered.subjects if key_of(subject.document.data) in crossing]
+    made = render(gathered.narrowed(subjects), Rendering(), outcome)
     return {key_of(each.data): _side(each) for each in made}
 
 

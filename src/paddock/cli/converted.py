@@ -7,6 +7,8 @@ refers to nor makes again is a loss.
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from paddock.cli import losses
 from paddock.cli.gather import Gathered
 from paddock.cli.objects import Subject
@@ -18,7 +20,6 @@ from paddock.meta.translated import Loss
 from paddock.meta.wire import to_data
 from paddock.meta.world import DEFAULT_NAMESPACE, World
 from paddock.plan.references import KindId, references
-from paddock.schema.check import settle
 from paddock.translate import catalog
 
 Objects = list[dict[str, Any]]
@@ -27,13 +28,12 @@ Name = tuple[KindId, str, str]
 
 def convert(gathered: Gathered, target: str, rendering: Rendering, outcome: Outcome) -> Objects:
     """The objects of the input in another dialect."""
-    already = [subject for subject in gathered.subjects if _is_of(subject, target)]
-    others = Gathered(tuple(subject for subject in gathered.subjects if subject not in already), gathered.world, 0)
-    hub = render(others, rendering, outcome)
-    made: Objects = [settle(subject.document.data) for subject in already]
     if target == catalog.HUB:
-        return [each.data for each in hub]
-    return [*made, *_from_hub(hub, gathered, target, rendering, outcome)]
+        return [each.data for each in render(gathered, rendering, outcome)]
+    already = [subject.data for subject in gathered.subjects if _is_of(subject, target)]
+    others = gathered.narrowed([subject for subject in gathered.subjects if not _is_of(subject, target)])
+    hub = render(others, rendering, outcome)
+    return [*already, *_from_hub(hub, gathered, target, rendering, outcome)]
 
 
 def _is_of(subject: Subject, target: str) -> bool:
@@ -46,32 +46,31 @@ def _from_hub(hub: list[Rendered], gathered: Gathered, target: str, rendering: R
     machines = [each for each in hub if each.value is not None and catalog.is_read_back(target, each.data["kind"])]
     known = (each.value for each in hub if each.value is not None)
     world = World([*gathered.world.everything(), *known])
+    step = msgspec.structs.replace(gathered, world=world)
     results: Objects = []
+    made: dict[Name, dict[str, Any]] = {}
     again: set[Name] = set()
     for each in machines:
-        step = Gathered(gathered.subjects, world, 0)
         front = outcome.translate(catalog.from_kubevirt(target), each.value, step, each.origin, rendering)
-        # Two machines may bring along the same object.
-        results.extend(data for data in map(to_data, front) if data not in results)
+        for data in map(to_data, front):
+            # Two machines may bring along the same object.
+            if made.setdefault(_name(data), data) is data or made[_name(data)] != data:
+                results.append(data)
         again.update(_made_again(front, world, target, rendering))
     yield from results
-    there = {_name(data) for data in results} | again
+    there = made.keys() | again
     wanted = {name for data in results for name in _referred(data)}
     told = {name for each in machines for name in _referred(each.data)}
+    read = {_name(each.data) for each in machines}
     for each in hub:
         name = _name(each.data)
-        if each in machines or name in there:
+        if name in read or name in there:
             continue
         if name in wanted or catalog.is_native(target, name[0]) or not (each.generated or _belongs_to_hub(each)):
             yield each.data
         # What a machine refers to was compared when the machine was translated.
         elif name not in told and not any(each.data["kind"] == kind for (_, kind), _, _ in again):
             _lose(each, target, outcome)
-
-
-def _is_machine(each: Rendered, target: str) -> bool:
-    group, _ = admission.split_api_version(each.data.get("apiVersion"))
-    return each.value is not None and catalog.makes_of(target, group, str(each.data.get("kind")))
 
 
 def _made_again(front: tuple[Resource, ...], world: World, target: str, rendering: Rendering) -> Iterator[Name]:
@@ -99,7 +98,7 @@ def _lose(each: Rendered, target: str, outcome: Outcome) -> None:
         why=f"{target} has nothing that says it",
         instead="it is left out" if each.generated else "keep it beside the converted manifests if it is needed",
     )
-    outcome.losses += losses.tell(outcome.console, [loss], each.origin, type(each.value) if each.value is not None else Resource)
+    outcome.losses += losses.tell(outcome.console, [loss], each.value, each.origin, {}) if each.value else 0
 
 
 def _name(data: dict[str, Any]) -> Name:

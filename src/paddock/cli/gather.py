@@ -19,6 +19,11 @@ class Gathered(msgspec.Struct, frozen=True):
     subjects: tuple[Subject, ...]
     world: World
     refused: int
+    titles: dict[str, Subject]
+
+    def narrowed(self, subjects: Sequence[Subject]) -> "Gathered":
+        """Some of the objects, in the same world."""
+        return msgspec.structs.replace(self, subjects=tuple(subjects), refused=0)
 
 
 def gather(reader: Reader, names: Sequence[str], console: Console) -> Gathered:
@@ -31,7 +36,7 @@ def gather(reader: Reader, names: Sequence[str], console: Console) -> Gathered:
             refused += 1
             report.tell(console, wrong)
     world = World(subject.admission.value for subject in subjects if isinstance(subject.admission.value, Resource))
-    return Gathered(subjects, world, refused)
+    return Gathered(subjects, world, refused, {subject.title: subject for subject in subjects})
 
 
 def errors_of(subject: Subject) -> list[Located]:

@@ -1,39 +1,40 @@
 """Losses of a translation on standard error: what does not fit, why, and what happens instead."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from paddock.cli.console import Console, one_line
 from paddock.cli.objects import Subject
+from paddock.meta.objects import Resource
 from paddock.meta.translated import Loss
 from paddock.plan.differences import HIDDEN, without_secrets
 from paddock.schema import finding, shape
 from paddock.schema.field import Object
 
 
-def tell(console: Console, losses: Iterable[Loss], subject: Subject, cls: type[Object]) -> int:
-    """Print the losses of one object; the answer is their number.
+def tell(console: Console, losses: Iterable[Loss], value: Resource, subject: Subject, others: Mapping[str, Subject]) -> int:
+    """Print the losses of the translation of a value that comes from a subject; the answer is their number.
 
-    `file:line:column: loss: Kind/name: field.path: value: why; what happens instead`. `cls` is what was translated. A loss of a
-    second translation names a field that the input does not have, so its place is the beginning of the object.
+    `file:line:column: loss: Kind/name: field.path: value: why; what happens instead`. A loss may be about another object of the
+    input, known by its title. One of a second translation names a field that the input does not have: its place is the beginning
+    of the object.
     """
+    own = f"{value.kind}/{value.metadata.name}"
     count = 0
     for loss in losses:
         count += 1
-        place = f"{subject.document.source}:{_place(subject, loss, cls)}"
+        about = subject if loss.of == own else others.get(loss.of, subject)
+        source = value if loss.of == own else about.admission.value
+        document = about.document
+        position = document.position(loss.path) if source is about.admission.value else document.start
+        place = f"{document.source}:{position.line}:{position.column}"
         field = [loss.field] if loss.path else []
-        console.say(one_line(": ".join([place, "loss", loss.of, *field, _value(loss, cls), f"{loss.why}; {loss.instead}"])))
+        console.say(one_line(": ".join([place, "loss", loss.of, *field, _value(loss, source), f"{loss.why}; {loss.instead}"])))
     return count
 
 
-def _place(subject: Subject, loss: Loss, cls: type[Object]) -> str:
-    document = subject.document
-    position = document.position(loss.path) if type(subject.admission.value) is cls else document.start
-    return f"{position.line}:{position.column}"
-
-
-def _value(loss: Loss, cls: type[Object]) -> str:
+def _value(loss: Loss, source: Object | None) -> str:
     """The value that is lost, without the secrets in it."""
-    place: shape.Shape | None = shape.shape_of(cls)
+    place: shape.Shape | None = None if source is None else shape.shape_of(type(source))
     for part in loss.path:
         if place is None or place.field.secret:
             break

@@ -20,6 +20,7 @@ from paddock.meta.manifests.unreadable import Unreadable
 from paddock.schema.check import TYPE
 from paddock.schema.finding import Finding
 from paddock.schema.kind import Settings
+from paddock.schema.scalars import BareWord
 
 NO_NAME = "(no name)"
 NO_KIND = "(no kind)"
@@ -38,6 +39,12 @@ class Subject(msgspec.Struct, frozen=True):
         """`Kind/name`."""
         return title(self.document.data)
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The object as it was written, with every bare word as what its field makes of it."""
+        data: dict[str, Any] = _resolved(self.document.data, self.admission.data)
+        return data
+
 
 class Located(msgspec.Struct, frozen=True):
     """A finding with the place where the user can mend it."""
@@ -46,6 +53,19 @@ class Located(msgspec.Struct, frozen=True):
     position: Position
     title: str
     finding: Finding
+
+
+def _resolved(raw: Any, checked: Any) -> Any:
+    """A bare `On` is a text where the declaration wants one, and a boolean everywhere else."""
+    if isinstance(raw, BareWord):
+        return checked if type(checked) in (str, bool) else raw.as_bool()
+    if isinstance(raw, dict):
+        members = checked if isinstance(checked, dict) else {}
+        return {key: _resolved(member, members.get(key)) for key, member in raw.items()}
+    if isinstance(raw, list):
+        entries = checked if isinstance(checked, list) and len(checked) == len(raw) else [None] * len(raw)
+        return [_resolved(entry, entries[index]) for index, entry in enumerate(raw)]
+    return raw
 
 
 def title(data: dict[str, Any]) -> str:

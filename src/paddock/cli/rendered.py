@@ -19,7 +19,6 @@ from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.wire import to_data
-from paddock.schema.check import settle
 from paddock.schema.finding import Finding
 from paddock.translate import catalog
 
@@ -50,7 +49,7 @@ class Outcome:
         except PaddockError as error:
             self.fail(subject, error)
             return ()
-        self.losses += losses.tell(self.console, translated.losses, subject, type(value))
+        self.losses += losses.tell(self.console, translated.losses, value, subject, gathered.titles)
         return translated.value
 
     def fail(self, subject: Subject, error: PaddockError) -> None:
@@ -87,7 +86,7 @@ def _of(subject: Subject, gathered: Gathered, rendering: Rendering, outcome: Out
         for resource in outcome.translate(catalog.to_kubevirt(dialect), value, gathered, subject, rendering):
             yield Rendered(to_data(resource), resource, subject, generated=True)
     elif kind is None or not catalog.is_read(kind.group, kind.kind):
-        yield Rendered(settle(subject.document.data), value if isinstance(value, Resource) else None, subject, generated=False)
+        yield Rendered(subject.data, value if isinstance(value, Resource) else None, subject, generated=False)
 
 
 class _Twice(PaddockError):

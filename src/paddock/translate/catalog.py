@@ -48,15 +48,6 @@ def is_native(dialect: str, kind: tuple[str, str]) -> bool:
     return dialect == "kubermatic" and of_hub and not is_read_back(dialect, name)
 
 
-# What `from_kubevirt` of a dialect makes something of; machines alone where it is not said.
-_MADE_FROM: dict[str, tuple[str, ...]] = {"kubermatic": ("VirtualMachine", "VirtualMachinePool")}
-
-
-def makes_of(dialect: str, group: str, kind: str) -> bool:
-    """Whether a dialect has something to say what a KubeVirt object of a kind says."""
-    return group.endswith("kubevirt.io") and kind in _MADE_FROM.get(dialect, ("VirtualMachine",))
-
-
 def taken_by(group: str, kind: str) -> str | None:
     """The dialect whose translator takes objects of a kind."""
     return _TAKEN_BY.get((group, kind))

@@ -132,16 +132,17 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 def test_an_interrupt_is_no_traceback() -> None:
     # Shells start background jobs with interrupts ignored; the program is to see them all the same.
     heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen([*PROGRAM, "validate", "-f", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heard)
-    assert process.stdin is not None and process.stderr is not None
-    # The program has started once it has taken more than a pipe holds.
-    process.stdin.write(b"#" * 2_000_000)
-    process.stdin.flush()
-    process.send_signal(signal.SIGINT)
-    # A signal that comes just before the read is seen when that returns.
-    process.stdin.close()
-    assert process.wait(timeout=60) == 130
-    assert process.stderr.read() == b""
+    command = [*PROGRAM, "validate", "-f", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heard) as process:
+        assert process.stdin is not None and process.stderr is not None
+        # The program has started once it has taken more than a pipe holds.
+        process.stdin.write(b"#" * 2_000_000)
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        # A signal that comes just before the read is seen when that returns.
+        process.stdin.close()
+        assert process.wait(timeout=60) == 130
+        assert process.stderr.read() == b""
 
 
 def test_the_answer_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
