@@ -32,7 +32,7 @@ def certificate(body: str = BODY) -> str:
 
 def nested_form() -> dict[str, Any]:
     """The pool of the documents, written as KubeVirt has it."""
-    pool = copy.deepcopy(FLAT)
+    pool: dict[str, Any] = copy.deepcopy(FLAT)
     pool["apiVersion"] = "pool.kubevirt.io/v1beta1"
     given = pool["spec"]["virtualMachineTemplate"]
     spec = given["spec"]
@@ -48,7 +48,7 @@ def changed(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """A copy with other values at some places; `GONE` takes a member away."""
     made = copy.deepcopy(raw)
     for path, value in changes.items():
-        parts = [int(part) if part.isdigit() else part for part in path.replace("[", ".").replace("]", "").split(".")]
+        parts: list[Any] = [int(part) if part.isdigit() else part for part in path.replace("[", ".").replace("]", "").split(".")]
         at: Any = made
         for part in parts[:-1]:
             at = at[part] if isinstance(at, list) else at.setdefault(part, {})

@@ -119,7 +119,7 @@ def test_one_form_is_needed() -> None:
 
 
 # Changes of the hardware, each with the place below it that is named and the words.
-WRONG_HARDWARE = (
+WRONG_HARDWARE: tuple[tuple[str, Any, str, str], ...] = (
     ("domain.memory", GONE, "domain.memory", "no memory requested"),
     ("domain.devices.disks[0].disk.bus", "ide", "domain.devices.disks[0].disk.bus", "use sata"),
     ("domain.devices.disks[0].name", "other", "domain.devices.disks[0].name", "no volume of this name"),
@@ -140,7 +140,7 @@ def test_findings_stand_where_the_user_wrote(change: str, value: Any, field: str
 @pytest.mark.parametrize("raw", [FLAT, NESTED], ids=["flat", "nested"])
 def test_the_rules_of_machines_hold(raw: dict[str, Any]) -> None:
     source = f"{TEMPLATE}.dataVolumeTemplates[0].spec"
-    cases = (
+    cases: tuple[tuple[dict[str, Any], str, str], ...] = (
         ({f"{TEMPLATE}.running": True}, f"{TEMPLATE}.running", "running is set too, choose one"),
         ({f"{TEMPLATE}.runStrategy": "Sometimes"}, f"{TEMPLATE}.runStrategy", "Unsupported value"),
         ({f"{source}.sourceRef.apiGroup": "foo"}, f"{source}.sourceRef.apiGroup", 'only "cdi.kubevirt.io"'),
@@ -168,6 +168,7 @@ def test_the_selector_is_the_labels_of_the_machines_and_stays() -> None:
     ((field, message),) = errors(admitted(changed(FLAT, {"spec.selector.matchLabels": {"app": "other"}})))
     assert field == "spec.selector"
     assert "does not match virtualMachineTemplate.metadata.labels" in message
+    empty: dict[str, Any]
     for empty in ({}, {"matchLabels": {}}):
         assert errors(admitted(changed(FLAT, {"spec.selector": empty}))) == [("spec.selector", "Invalid value: selector must not be empty")]
     wider = changed(FLAT, {"spec.virtualMachineTemplate.metadata.labels": {**LABELS, "b": "c"}, "spec.selector.matchLabels": {"b": "c"}})
@@ -277,6 +278,7 @@ def test_a_broken_pool_is_told_everything_at_once() -> None:
 
 def test_forms_of_odd_pools() -> None:
     """Whatever is given, folding neither fails nor changes what is not flat."""
+    template: dict[str, Any]
     for template in ({}, {"spec": {}}, {"spec": {"template": {}}}, {"spec": {"domain": {}, "template": {}}}):
         raw = changed(FLAT, {"spec.virtualMachineTemplate": template})
         value = admitted(raw).value
