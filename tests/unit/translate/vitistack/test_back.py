@@ -438,8 +438,12 @@ def test_metadata() -> None:
         annotations={"team": "a", "kubectl.kubernetes.io/last-applied-configuration": "{}", "vitistack.io/power-state": "x"},
         uid="u",
         resourceVersion="1",
-        finalizers=["kubevirt.io/virtualMachineControllerFinalize"],
+        generation=3,
+        creationTimestamp="2025-01-01T00:00:00Z",
+        finalizers=["kubevirt.io/virtualMachineControllerFinalize", "e.org/mine"],
+        ownerReferences=[{"apiVersion": "e.org/v1", "kind": "Machine", "name": "a", "uid": "b"}],
     )
+    raw["status"] = {"ready": True}
     made = back(raw)
     assert to_data(machine(made).metadata) == {
         "name": "web-example",
@@ -447,7 +451,9 @@ def test_metadata() -> None:
         "labels": {"app": "x", "cluster.vitistack.io/cluster-name": "c1"},
         "annotations": {"team": "a"},
     }
-    assert [loss.field for loss in made.losses][:3] == ["metadata.name", "metadata.labels.app", "metadata.annotations"]
+    renamed = [f"{INSTANCE}.volumes[0].persistentVolumeClaim.claimName"]
+    told_of = ["name", "labels.app", "annotations", "ownerReferences", "finalizers"]
+    assert [loss.field for loss in made.losses] == [f"metadata.{name}" for name in told_of] + renamed
 
 
 def test_a_generated_name() -> None:
