@@ -4,7 +4,12 @@ import sys
 from typing import IO
 
 # Characters that would move a cursor or break a line of a report.
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {ord("\n"): "\\n", ord("\t"): "\\t"}
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
+    ord("\n"): "\\n",
+    ord("\t"): "\\t",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
 
 
 class Console:
