@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from paddock.schema.finding import Path
+
 
 def at(data: Any, path: str) -> Any:
     """The value at `spec.color`, or None."""
@@ -20,3 +22,13 @@ def text_at(data: Any, path: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def value_at(data: Any, path: Path) -> Any:
+    """The value at the path of a finding; None where it leads nowhere."""
+    for part in path:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data

@@ -318,6 +318,15 @@ def open_store(path: Path, *, connect: Connect = connect, heal_seconds: float = 
         raise
 
 
+def copy(source: Path, target: Path) -> None:
+    """Copy the committed content of a store, which another process may be using."""
+    connection = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        _copy(connection, target)
+    finally:
+        connection.close()
+
+
 def restore(backup: Path, path: Path) -> None:
     """Put a backup in the place of a store that is not in use.
 
@@ -326,9 +335,7 @@ def restore(backup: Path, path: Path) -> None:
     """
     if path.exists():
         raise Terminal(f"cannot restore to {path}", why="the file exists", fix="move it away first")
-    with sqlite3.connect(f"{backup.resolve().as_uri()}?mode=ro", uri=True) as source:
-        _copy(source, path)
-    source.close()
+    copy(backup, path)
     with connect(path) as connection:
         _prepare(connection, path)
         newest = connection.execute(

@@ -13,11 +13,10 @@ import msgspec
 
 from paddock.apiserver.objects import deletion, metadata
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
-from paddock.apiserver.objects.fieldwalk import value_at
 from paddock.apiserver.objects.index import Index
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.resources.strategy import Context, View
-from paddock.meta import failure
+from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema.finding import Finding, Severity
 from paddock.store.contract import Conflict, Key, Record, Store, Unavailable
@@ -31,6 +30,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a client wants a write to be done, and who it is."""
 
     user: str = ""
+    groups: tuple[str, ...] = ()
     manager: str = ""
     field_validation: str = ""
     dry_run: bool = False
@@ -235,7 +235,7 @@ class Writer:
         decoded = resource.pipeline.decode(raw)
         if decoded.broken:
             raise failure.bad_request("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
-        found = [each for each in (*unknown, *decoded.unknown) if old is None or value_at(old, each.path) is None]
+        found = [each for each in (*unknown, *decoded.unknown) if old is None or fieldpath.value_at(old, each.path) is None]
         said = [f'unknown field "{each.field}"' for each in found]
         if said and options.field_validation == "Strict":
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
@@ -264,7 +264,7 @@ class Writer:
             raise failure.forbidden(resource.about(name), why, [cause])
 
     def _context(self, options: Options) -> Context:
-        return Context(self._view, self._clock.now(), options.user, options.dry_run)
+        return Context(self._view, self._clock.now(), options.user, options.groups, options.dry_run)
 
     def _keep_other_half(self, draft: _Draft) -> None:
         """A status write changes the status only, any other write everything but the status."""
@@ -295,7 +295,9 @@ class Writer:
 
     def _validate(self, draft: _Draft) -> None:
         resource, new, old = draft.resource, draft.new, draft.old
-        found: list[Finding] = [each for each in draft.wrong if old is None or value_at(old, each.path) != value_at(new, each.path)]
+        found: list[Finding] = [
+            each for each in draft.wrong if old is None or fieldpath.value_at(old, each.path) != fieldpath.value_at(new, each.path)
+        ]
         found.extend(metadata.check(resource, new, old))
         found.extend(resource.pipeline.validate(new, old))
         found.extend(resource.strategy.validate(new, old, draft.context))

@@ -7,10 +7,10 @@ same words. The structural schema that clients and apply see is generated from t
 from functools import cached_property
 from typing import Any
 
-from paddock.apiserver.objects.fieldwalk import value_at
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ALL_VERBS, Resource, Subresource
 from paddock.apiserver.resources.strategy import CUSTOM, PLAIN, Strategy
+from paddock.meta import fieldpath
 from paddock.meta.wire import from_data
 from paddock.schema.check import TYPE, UNKNOWN_FIELD, check
 from paddock.schema.finding import Finding, Severity
@@ -61,7 +61,11 @@ class DeclaredPipeline:
 
 def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool:
     """Whether the value at the place of a finding is the stored one."""
-    return len(found.path) > 1 and value_at(new, found.path) == value_at(old, found.path) and new.get("spec") == old.get("spec")
+    return (
+        len(found.path) > 1
+        and fieldpath.value_at(new, found.path) == fieldpath.value_at(old, found.path)
+        and new.get("spec") == old.get("spec")
+    )
 
 
 def resources_of(kind: Kind, settings: Settings, strategy: Strategy | None = None) -> tuple[Resource, ...]:

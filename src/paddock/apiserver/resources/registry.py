@@ -17,6 +17,14 @@ def version_order(version: str) -> tuple[int, int, int, str]:
     return (stage, -int(match[1]), -int(match[3] or 0), "")
 
 
+# A short name that several groups have (vm, vmi) means the first of these.
+_FIRST = ("", "apps", "kubevirt.io")
+
+
+def _group_order(group: str) -> tuple[int, str]:
+    return (_FIRST.index(group) if group in _FIRST else len(_FIRST), group)
+
+
 class Registry:
     """The resources by group, version and plural."""
 
@@ -55,11 +63,11 @@ class Registry:
         return tuple(each for each in self if each.collection == collection)
 
     def groups(self) -> dict[str, list[str]]:
-        """Group -> its versions, the preferred one first; groups by the alphabet, the core group first."""
+        """Group -> its versions, the preferred one first; groups in the order in which clients resolve short names."""
         found: dict[str, set[str]] = {}
         for group, version, _ in self._resources:
             found.setdefault(group, set()).add(version)
-        return {group: sorted(found[group], key=version_order) for group in sorted(found)}
+        return {group: sorted(found[group], key=version_order) for group in sorted(found, key=_group_order)}
 
     def of_version(self, group: str, version: str) -> list[Resource]:
         """The resources of a group version, by plural."""

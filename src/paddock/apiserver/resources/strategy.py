@@ -28,6 +28,7 @@ class Context(msgspec.Struct, frozen=True):
     # RFC 3339 time of the request
     now: str
     user: str = ""
+    groups: tuple[str, ...] = ()
     dry_run: bool = False
 
 

@@ -69,6 +69,7 @@ def write_options(call: Call, *, operation: str) -> Options:
         raise failure.invalid(about, [finding.invalid(("fieldManager",), manager, why, "options/manager")])
     return Options(
         user=call.user.name,
+        groups=call.user.groups,
         manager=manager or default_manager(request.headers.get("user-agent", "")),
         field_validation=validation or "Warn",
         dry_run=_dry_run(request.query.get("dryRun", []), about),

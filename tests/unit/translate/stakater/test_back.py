@@ -28,7 +28,8 @@ def without_none(value: dict[str, Any]) -> dict[str, Any]:
     return {key: member for key, member in value.items() if member is not None}
 
 
-DISKS = st.fixed_dictionaries(
+Documents = st.SearchStrategy[dict[str, Any]]
+DISKS: Documents = st.fixed_dictionaries(
     {"name": NAMES.filter(lambda name: name not in ("rootdisk", "cloudinitdisk")), "size": SIZES},
     optional={
         "storageClassName": NAMES,
@@ -37,7 +38,7 @@ DISKS = st.fixed_dictionaries(
         "bus": st.sampled_from(["virtio", "sata", "scsi", "usb"]),
     },
 )
-SOURCES = st.sampled_from(
+SOURCES: Documents = st.sampled_from(
     [
         {},
         {"sourceType": "pvc", "source": {"pvc": {"name": "a", "namespace": "b"}}},
@@ -45,7 +46,7 @@ SOURCES = st.sampled_from(
         {"sourceType": "registry", "source": {"registry": {"url": "docker://e.org/x", "certConfigMap": "c"}}},
     ]
 )
-NETWORKS = st.sampled_from(
+NETWORKS: Documents = st.sampled_from(
     [
         {},
         {"type": "pod", "bindingName": "masquerade"},
@@ -53,7 +54,7 @@ NETWORKS = st.sampled_from(
         {"type": "multus", "multus": {"networkName": "b"}, "bindingName": "sriov"},
     ]
 )
-PARAMETERS = st.fixed_dictionaries(
+PARAMETERS: Documents = st.fixed_dictionaries(
     {},
     optional={
         "dataSource": st.fixed_dictionaries({}, optional={"name": NAMES, "namespace": NAMES}),

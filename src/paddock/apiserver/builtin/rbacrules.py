@@ -1,0 +1,113 @@
+"""What roles and bindings do besides their schema: free names, a role that cannot be changed, and nobody giving away what they lack."""
+
+from collections.abc import Iterator
+
+from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.security.attributes import Attributes
+from paddock.apiserver.security.rbac import MASTERS, Rbac, Rule, covers, rules_of
+from paddock.meta import failure
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+
+_GROUP = "rbac.authorization.k8s.io"
+_SERVER = "system:apiserver"
+
+
+class RbacStrategy(Strategy):
+    """Common to roles and bindings."""
+
+    def __init__(self, rbac: Rbac, plural: str) -> None:
+        self._rbac = rbac
+        self._plural = plural
+
+    def wrong_name(self, name: str) -> str:
+        """Names are path segments: they may hold colons."""
+        if name in (".", ".."):
+            return f"may not be '{name}'"
+        return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
+
+    def _check_rights(self, wanted: tuple[Rule, ...], new: Data, context: Context, verb: str) -> None:
+        """Refuse to give away what the giver does not have, unless they hold the verb for it."""
+        if MASTERS in context.groups or context.user == _SERVER:
+            return
+        meta = new["metadata"]
+        namespace = meta.get("namespace", "")
+        asked = Attributes(context.user, context.groups, verb, _GROUP, self._plural, "", namespace, meta.get("name", ""))
+        if verb == "bind":
+            role = new.get("roleRef") or {}
+            resource = "clusterroles" if role.get("kind") == "ClusterRole" else "roles"
+            asked = Attributes(context.user, context.groups, verb, _GROUP, resource, "", namespace, role.get("name", ""))
+        if self._rbac.allows(asked):
+            return
+        mine = self._rbac.rules(context.user, context.groups, namespace)
+        missing = [rule for rule in wanted if not covers(mine, rule)]
+        if missing:
+            about = failure.About(name=meta.get("name", ""), group=_GROUP, kind=self._plural)
+            lacks = "; ".join(_shown(rule) for rule in missing)
+            raise failure.forbidden(about, f'user "{context.user}" is attempting to grant RBAC permissions not currently held: {lacks}')
+
+
+def _shown(rule: Rule) -> str:
+    parts = (("APIGroups", rule.apiGroups), ("Resources", rule.resources), ("NonResourceURLs", rule.nonResourceURLs), ("Verbs", rule.verbs))
+    return "{" + ", ".join(f"{name}:{list(values)}" for name, values in parts if values) + "}"
+
+
+class RoleStrategy(RbacStrategy):
+    """Roles and cluster roles."""
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """A rule says either resources or paths, and verbs."""
+        for index, rule in enumerate(new.get("rules") or ()):
+            path = ("rules", index)
+            if not rule.get("verbs"):
+                yield finding.required((*path, "verbs"), "rbac/rule", "verbs must contain at least one value")
+            if rule.get("nonResourceURLs") and (rule.get("resources") or rule.get("apiGroups")):
+                why = "rules cannot apply to both regular resources and non-resource URLs"
+                yield finding.invalid((*path, "nonResourceURLs"), rule["nonResourceURLs"], why, "rbac/rule")
+            elif not rule.get("nonResourceURLs"):
+                for key in ("apiGroups", "resources"):
+                    if not rule.get(key):
+                        yield finding.required((*path, key), "rbac/rule", f"resource rules must supply at least one {key}")
+        if old is None or new.get("rules") != old.get("rules") or new.get("aggregationRule") != old.get("aggregationRule"):
+            self._check_rights(rules_of(new), new, context, "escalate")
+
+
+class BindingStrategy(RbacStrategy):
+    """Role bindings and cluster role bindings."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Subjects get the group of their kind."""
+        for subject in new.get("subjects") or ():
+            subject.setdefault("apiGroup", "" if subject.get("kind") == "ServiceAccount" else _GROUP)
+            if subject["apiGroup"] == "":
+                del subject["apiGroup"]
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """As on creation."""
+        return self.prepare_create(new, context)
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """The role cannot be changed, and subjects are complete."""
+        role = new.get("roleRef") or {}
+        if old is not None and role != old.get("roleRef"):
+            yield finding.invalid(("roleRef",), role, "cannot change roleRef", "rbac/binding")
+        known = ("ClusterRole",) if self._plural == "clusterrolebindings" else ("Role", "ClusterRole")
+        if role.get("kind") not in known:
+            yield finding.unsupported(("roleRef", "kind"), role.get("kind", ""), known, "rbac/binding")
+        for index, subject in enumerate(new.get("subjects") or ()):
+            kinds = ("ServiceAccount", "User", "Group")
+            if subject.get("kind") not in kinds:
+                yield finding.unsupported(("subjects", index, "kind"), subject.get("kind", ""), kinds, "rbac/binding")
+            elif subject["kind"] == "ServiceAccount" and not subject.get("namespace") and not new["metadata"].get("namespace"):
+                yield finding.required(("subjects", index, "namespace"), "rbac/binding")
+        changed = old is None or (new.get("subjects") != old.get("subjects"))
+        found = self._rbac.role(role.get("kind", ""), new["metadata"].get("namespace", ""), role.get("name", ""))
+        if changed:
+            # Who binds a role that does not exist gives away whatever it may hold later.
+            self._check_rights(found if found is not None else (Rule(("*",), ("*",), ("*",)),), new, context, "bind")
+
+
+def strategy_of(plural: str, rbac: Rbac) -> RbacStrategy:
+    """The strategy of one of the four kinds."""
+    return BindingStrategy(rbac, plural) if plural.endswith("bindings") else RoleStrategy(rbac, plural)

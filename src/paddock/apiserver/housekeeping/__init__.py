@@ -1,0 +1,1 @@
+"""What the server does by itself, level-triggered and through the same verbs as any client."""

@@ -1,0 +1,145 @@
+"""What is there before anybody makes anything: namespaces, roles, bindings. Missing objects are made at every start; roles that
+carry the autoupdate annotation get back what was taken from them, and keep what was added."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.objects.writing import Options, Proposal
+from paddock.apiserver.parts import Parts
+from paddock.meta import failure
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_RBAC = "rbac.authorization.k8s.io"
+_AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+_META = {"labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}, "annotations": {_AUTOUPDATE: "true"}}
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "delete", "deletecollection", "patch", "update")
+_CORE = ("configmaps", "endpoints", "events", "persistentvolumeclaims", "serviceaccounts", "services")
+_MACHINES = {
+    "kubevirt.io": ("virtualmachines", "virtualmachineinstances", "virtualmachineinstancereplicasets", "virtualmachineinstancemigrations"),
+    "pool.kubevirt.io": ("*",),
+    "snapshot.kubevirt.io": ("*",),
+    "clone.kubevirt.io": ("*",),
+    "export.kubevirt.io": ("*",),
+    "instancetype.kubevirt.io": ("*",),
+    "cdi.kubevirt.io": ("datavolumes", "datasources", "dataimportcrons"),
+    "infrastructure.stakater.com": ("*",),
+    "infra.virtrigaud.io": ("*",),
+    "vitistack.io": ("*",),
+    "k8s.cni.cncf.io": ("*",),
+}
+
+
+def _rule(verbs: Iterable[str], groups: Iterable[str], resources: Iterable[str]) -> Data:
+    return {"apiGroups": list(groups), "resources": list(resources), "verbs": list(verbs)}
+
+
+def _paths(verbs: Iterable[str], urls: Iterable[str]) -> Data:
+    return {"nonResourceURLs": list(urls), "verbs": list(verbs)}
+
+
+def _machine_rules(verbs: Iterable[str]) -> list[Data]:
+    return [_rule(verbs, (group,), resources) for group, resources in _MACHINES.items()]
+
+
+_PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/healthz", "/livez", "/readyz", "/version", "/version/")
+_VIEW = [_rule(_READ, ("",), (*_CORE, "namespaces", "persistentvolumeclaims/status", "services/status")), *_machine_rules(_READ)]
+_USE = _rule(("update", "get"), ("subresources.kubevirt.io",), ("virtualmachines/*", "virtualmachineinstances/*"))
+_EDIT = [
+    _rule(_READ, ("",), ("secrets",)),
+    _rule(_WRITE, ("",), (*_CORE, "secrets")),
+    _rule(("impersonate",), ("",), ("serviceaccounts",)),
+    _rule(("create",), ("",), ("serviceaccounts/token",)),
+    *_machine_rules(_WRITE),
+    _USE,
+]
+_ADMIN = [
+    _rule((*_READ, *_WRITE), (_RBAC,), ("roles", "rolebindings")),
+    _rule(("create",), ("authorization.k8s.io",), ("localsubjectaccessreviews",)),
+]
+_REVIEWS = [
+    _rule(("create",), ("authorization.k8s.io",), ("selfsubjectaccessreviews", "selfsubjectrulesreviews")),
+    _rule(("create",), ("authentication.k8s.io",), ("selfsubjectreviews",)),
+]
+ROLES: dict[str, list[Data]] = {
+    "cluster-admin": [_rule(("*",), ("*",), ("*",)), _paths(("*",), ("*",))],
+    "system:aggregate-to-view": _VIEW,
+    "system:aggregate-to-edit": _EDIT,
+    "system:aggregate-to-admin": _ADMIN,
+    "system:discovery": [_paths(("get",), _DISCOVERY)],
+    "system:public-info-viewer": [_paths(("get",), _PUBLIC)],
+    "system:basic-user": _REVIEWS,
+    "system:auth-delegator": [
+        _rule(("create",), ("authentication.k8s.io",), ("tokenreviews",)),
+        _rule(("create",), ("authorization.k8s.io",), ("subjectaccessreviews",)),
+    ],
+    "system:service-account-issuer-discovery": [_paths(("get",), ("/.well-known/openid-configuration", "/openid/v1/jwks"))],
+}
+# Made by the union of the roles with these labels.
+AGGREGATED = {"view": ("view",), "edit": ("edit", "view"), "admin": ("admin", "edit", "view")}
+BINDINGS = {
+    "cluster-admin": ("system:masters",),
+    "system:discovery": ("system:authenticated",),
+    "system:basic-user": ("system:authenticated",),
+    "system:public-info-viewer": ("system:authenticated", "system:unauthenticated"),
+    "system:service-account-issuer-discovery": ("system:serviceaccounts",),
+}
+
+
+def objects() -> Iterator[tuple[str, Data]]:
+    """Every object with the plural of its kind, in the order in which they are needed."""
+    for name in NAMESPACES:
+        yield "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name, rules in ROLES.items():
+        meta: Data = {"name": name, "labels": dict(_META["labels"]), "annotations": dict(_META["annotations"])}
+        level = name.removeprefix("system:aggregate-to-")
+        if level != name:
+            meta["labels"][f"{_RBAC}/aggregate-to-{level}"] = "true"
+        yield "clusterroles", {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
+    for name, levels in AGGREGATED.items():
+        selectors = [{"matchLabels": {f"{_RBAC}/aggregate-to-{level}": "true"}} for level in levels]
+        rules = [rule for level in reversed(levels) for rule in ROLES[f"system:aggregate-to-{level}"]]
+        role = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name, **_META}, "rules": rules}
+        yield "clusterroles", {**role, "aggregationRule": {"clusterRoleSelectors": selectors}}
+    for name, groups in BINDINGS.items():
+        yield (
+            "clusterrolebindings",
+            {
+                "apiVersion": f"{_RBAC}/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": name, **_META},
+                "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+                "subjects": [{"kind": "Group", "apiGroup": _RBAC, "name": group} for group in groups],
+            },
+        )
+
+
+async def ensure(parts: Parts) -> None:
+    """Make what is missing, and give roles back what they lack."""
+    options = Options(user="system:apiserver", manager="paddock")
+    for plural, data in objects():
+        group = _RBAC if plural.startswith("cluster") else ""
+        resource = parts.registry.find(group, "v1", plural)
+        if resource is None:
+            continue
+        try:
+            await parts.writer.create(resource, "", data, options)
+        except failure.Failure as said:
+            if said.reason != "AlreadyExists":
+                raise
+            if "rules" in data or "subjects" in data:
+                await parts.writer.replace(resource, "", data["metadata"]["name"], partial(_completed, data), options)
+
+
+def _completed(wanted: Data, old: Data) -> Proposal:
+    """The stored role or binding with everything that ours has, unless somebody has switched that off."""
+    new: dict[str, Any] = {**old, "metadata": dict(old["metadata"])}
+    if (old["metadata"].get("annotations") or {}).get(_AUTOUPDATE) == "true" and "aggregationRule" not in old:
+        for key in ("rules", "subjects"):
+            if key in wanted:
+                kept = list(old.get(key) or [])
+                new[key] = kept + [each for each in wanted[key] if each not in kept]
+    return Proposal(new)

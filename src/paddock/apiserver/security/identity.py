@@ -1,0 +1,104 @@
+"""Who asks: client certificates, bearer tokens, nobody (docs/spec/kube-api.md section 8)."""
+
+import base64
+import binascii
+import csv
+import hmac
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from paddock.apiserver.edge.http import Request
+from paddock.apiserver.parts import User
+from paddock.base.errors import Terminal
+from paddock.meta import failure
+
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+AUTHENTICATED = "system:authenticated"
+_SOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
+
+
+class TokenSource(Protocol):
+    """Knows the users behind some tokens."""
+
+    def user(self, token: str) -> User | None:
+        """The user, or None when the token is none of this source's."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A user of the token file."""
+
+    name: str
+    uid: str
+    groups: tuple[str, ...]
+
+
+class TokenFile:
+    """Static tokens: lines of `token,user,uid,"group1,group2"`."""
+
+    def __init__(self, path: Path) -> None:
+        self._users: dict[str, Known] = {}
+        with path.open(newline="") as file:
+            for number, row in enumerate(csv.reader(file), 1):
+                if not row or row[0].startswith("#"):
+                    continue
+                if len(row) < 3:
+                    raise Terminal(f"line {number} of {path} cannot be read", why="it needs a token, a user and a uid", fix="mend the line")
+                groups = tuple(group.strip() for group in row[3].split(",")) if len(row) > 3 else ()
+                self._users[row[0].strip()] = Known(row[1].strip(), row[2].strip(), groups)
+
+    def user(self, token: str) -> User | None:
+        """Compares every token in constant time, so that nothing can be learnt from how long it takes."""
+        found = None
+        for known, who in self._users.items():
+            if hmac.compare_digest(known.encode(), token.encode()):
+                found = User(who.name, who.groups, who.uid)
+        return found
+
+
+class Identities:
+    """All ways to say who one is."""
+
+    def __init__(self, sources: tuple[TokenSource, ...] = ()) -> None:
+        self._sources = sources
+
+    def user(self, request: Request) -> User:
+        """The user behind a request; a credential that is not accepted is a `Failure`, never nobody."""
+        if request.peer.certificate:
+            if not request.peer.common_name:
+                raise failure.unauthorized()
+            return _authenticated(User(request.peer.common_name, request.peer.organizations))
+        token = bearer_token(request)
+        if token is None:
+            return ANONYMOUS
+        return self.by_token(token)
+
+    def by_token(self, token: str) -> User:
+        """The user behind a token."""
+        for source in self._sources:
+            found = source.user(token)
+            if found is not None:
+                return _authenticated(found)
+        raise failure.unauthorized()
+
+
+def _authenticated(user: User) -> User:
+    if AUTHENTICATED in user.groups:
+        return user
+    return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
+
+
+def bearer_token(request: Request) -> str | None:
+    """The token of the Authorization header, or of a WebSocket's subprotocols, where browsers put it."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    for offered in request.headers.get("sec-websocket-protocol", "").split(","):
+        if offered.strip().startswith(_SOCKET_TOKEN):
+            encoded = offered.strip()[len(_SOCKET_TOKEN) :]
+            try:
+                return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                raise failure.unauthorized() from None
+    return None

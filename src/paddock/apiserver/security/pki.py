@@ -1,0 +1,194 @@
+"""The server's own certificate authority, its serving certificate, and client certificates.
+
+Keys are ECDSA P-256 and lie in files that only their owner can read. What exists is kept; what is missing or about to expire is
+made anew, so that a start repairs a deleted or an old serving certificate and never changes the authority that clients trust.
+"""
+
+import ipaddress
+import os
+import ssl
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from paddock.base.errors import Terminal
+
+_AUTHORITY_YEARS, _LEAF_DAYS = 10, 365
+# A leaf that is valid for less than this is made anew at a start.
+_RENEW_DAYS = 30
+_SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+Key = ec.EllipticCurvePrivateKey
+
+
+class Unusable(Terminal):
+    """A key or a certificate on disk cannot be used."""
+
+
+class Authority:
+    """A certificate authority in a directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.certificate_file = folder / "ca.crt"
+        self._key_file = folder / "ca.key"
+        if not self._key_file.exists() or not self.certificate_file.exists():
+            self._create()
+        self._certificate = _read_certificate(self.certificate_file)
+        self._key = read_key(self._key_file)
+
+    @property
+    def certificate(self) -> bytes:
+        """The authority's certificate as PEM."""
+        return self.certificate_file.read_bytes()
+
+    def _create(self) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name("paddock-ca")
+        now = datetime.now(UTC)
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(minutes=5))
+            .not_valid_after(now + timedelta(days=365 * _AUTHORITY_YEARS))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(signs_certificates=True), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        write_private(self._key_file, _key_pem(key))
+        self.certificate_file.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+    def server(self, names: Iterable[str]) -> tuple[Path, Path]:
+        """The serving certificate and its key, for these host names and addresses."""
+        wanted = sorted({*names, *_SERVICE_NAMES, "localhost", "127.0.0.1", "::1"})
+        certificate, key = self._folder / "server.crt", self._folder / "server.key"
+        if not self._is_good(certificate, key, wanted):
+            self._issue(certificate, key, _name("paddock-apiserver"), names=wanted)
+        return certificate, key
+
+    def client(self, user: str, groups: Iterable[str] = ()) -> tuple[bytes, bytes]:
+        """A new client certificate and its key as PEM."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        return self._sign(key, _name(user, groups), names=()), _key_pem(key)
+
+    def _is_good(self, certificate: Path, key: Path, wanted: list[str]) -> bool:
+        try:
+            found = _read_certificate(certificate)
+            read_key(key)
+            alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except (Unusable, x509.ExtensionNotFound):
+            return False
+        said = sorted(str(each.value) for each in alternatives)
+        fresh = found.not_valid_after_utc > datetime.now(UTC) + timedelta(days=_RENEW_DAYS)
+        return fresh and said == wanted and found.issuer == self._certificate.subject
+
+    def _issue(self, certificate: Path, key_file: Path, subject: x509.Name, *, names: Iterable[str]) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        write_private(key_file, _key_pem(key))
+        certificate.write_bytes(self._sign(key, subject, names=names))
+
+    def _sign(self, key: Key, subject: x509.Name, *, names: Iterable[str]) -> bytes:
+        now = datetime.now(UTC)
+        alternatives = [_general_name(name) for name in names]
+        usage = ExtendedKeyUsageOID.SERVER_AUTH if alternatives else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._certificate.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(minutes=5))
+            .not_valid_after(min(now + timedelta(days=_LEAF_DAYS), self._certificate.not_valid_after_utc))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        )
+        if alternatives:
+            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    def server_context(self, names: Iterable[str]) -> ssl.SSLContext:
+        """TLS for the server: 1.2 and later, client certificates of this authority welcome and not demanded."""
+        certificate, key = self.server(names)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(certificate, key)
+        context.load_verify_locations(self.certificate_file)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    fresh = path.with_name(path.name + ".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def read_key(path: Path) -> Key:
+    """A private key; raises `Unusable`."""
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), None)
+    except (OSError, ValueError, TypeError) as error:
+        raise Unusable(f"cannot read the key {path}", why=str(error), fix="restore it, or delete it with its certificate") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise Unusable(f"the key {path} is of another kind than this server makes", fix="delete it with its certificate")
+    return key
+
+
+def _read_certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise Unusable(f"cannot read the certificate {path}", why=str(error), fix="restore it, or delete it with its key") from error
+
+
+def new_key() -> bytes:
+    """A new private key as PEM."""
+    return _key_pem(ec.generate_private_key(ec.SECP256R1()))
+
+
+def _key_pem(key: Key) -> bytes:
+    plain = serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+
+
+def _name(common: str, groups: Iterable[str] = ()) -> x509.Name:
+    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,155 @@
+"""Role-based access control (docs/spec/kube-api.md section 8): purely additive rules, collected from bindings.
+
+The rules of a user are collected once and kept until a role or a binding changes.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from paddock.apiserver.objects.encoding import decode
+from paddock.apiserver.security.attributes import Attributes
+from paddock.store.contract import Change, Key, Store
+
+_GROUP = "rbac.authorization.k8s.io"
+ROLES, CLUSTER_ROLES = f"roles.{_GROUP}", f"clusterroles.{_GROUP}"
+BINDINGS, CLUSTER_BINDINGS = f"rolebindings.{_GROUP}", f"clusterrolebindings.{_GROUP}"
+_COLLECTIONS = frozenset((ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
+# Members of this group may do everything, always: the way in when all roles are lost.
+MASTERS = "system:masters"
+_MOST_KEPT = 4096
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One policy rule of a role."""
+
+    verbs: tuple[str, ...] = ()
+    apiGroups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resourceNames: tuple[str, ...] = ()
+    nonResourceURLs: tuple[str, ...] = ()
+
+    def allows(self, asked: Attributes) -> bool:
+        """Whether the rule covers a request."""
+        if asked.verb not in self.verbs and "*" not in self.verbs:
+            return False
+        if not asked.is_resource:
+            return any(_covers_path(pattern, asked.path) for pattern in self.nonResourceURLs)
+        if asked.group not in self.apiGroups and "*" not in self.apiGroups:
+            return False
+        if not any(_covers_resource(pattern, asked) for pattern in self.resources):
+            return False
+        return not self.resourceNames or asked.name in self.resourceNames
+
+
+def _covers_path(pattern: str, path: str) -> bool:
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))
+
+
+def _covers_resource(pattern: str, asked: Attributes) -> bool:
+    if pattern in ("*", asked.full_resource):
+        return True
+    return bool(asked.subresource) and pattern == f"*/{asked.subresource}"
+
+
+def rules_of(role: dict[str, Any] | None) -> tuple[Rule, ...]:
+    """The rules of a role object."""
+    return tuple(msgspec.convert(rule, Rule) for rule in (role or {}).get("rules") or ())
+
+
+class Rbac:
+    """Answers from the roles and bindings in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: dict[tuple[str, tuple[str, ...], str], tuple[Rule, ...]] = {}
+        store.follow(self._changed)
+
+    def allows(self, asked: Attributes) -> bool:
+        """Whether anything allows a request."""
+        if MASTERS in asked.groups:
+            return True
+        return any(rule.allows(asked) for rule in self.rules(asked.user, asked.groups, asked.namespace))
+
+    def rules(self, user: str, groups: tuple[str, ...], namespace: str) -> tuple[Rule, ...]:
+        """Every rule that a user has: those of the cluster, and with a namespace those of it."""
+        place = (user, groups, namespace)
+        found = self._kept.get(place)
+        if found is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[place] = tuple(self._collect(user, groups, namespace))
+        return found
+
+    def role(self, kind: str, namespace: str, name: str) -> tuple[Rule, ...] | None:
+        """The rules of a role that a binding refers to; None when it does not exist."""
+        key = Key(CLUSTER_ROLES, "", name) if kind == "ClusterRole" else Key(ROLES, namespace, name)
+        record = self._store.get(key)
+        return None if record is None else rules_of(decode(record.value))
+
+    def _collect(self, user: str, groups: tuple[str, ...], namespace: str) -> Iterator[Rule]:
+        for binding in self._bindings(CLUSTER_BINDINGS, ""):
+            if _binds(binding, user, groups, ""):
+                yield from self._bound(binding, "")
+        if namespace:
+            for binding in self._bindings(BINDINGS, namespace):
+                if _binds(binding, user, groups, namespace):
+                    yield from self._bound(binding, namespace)
+
+    def _bindings(self, collection: str, namespace: str) -> Iterator[dict[str, Any]]:
+        for record in self._store.scan(collection):
+            if record.key.namespace == namespace:
+                yield decode(record.value)
+
+    def _bound(self, binding: dict[str, Any], namespace: str) -> tuple[Rule, ...]:
+        reference = binding.get("roleRef") or {}
+        # A role that does not exist gives nothing; it may come later.
+        return self.role(reference.get("kind", ""), namespace, reference.get("name", "")) or ()
+
+    def _changed(self, changes: tuple[Change, ...]) -> None:
+        if any(change.key.collection in _COLLECTIONS for change in changes):
+            self._kept.clear()
+
+
+def _binds(binding: dict[str, Any], user: str, groups: Iterable[str], namespace: str) -> bool:
+    for subject in binding.get("subjects") or ():
+        kind, name = subject.get("kind"), subject.get("name")
+        if kind == "User" and name == user:
+            return True
+        if kind == "Group" and name in groups:
+            return True
+        if kind == "ServiceAccount" and user == f"system:serviceaccount:{subject.get('namespace') or namespace}:{name}":
+            return True
+    return False
+
+
+def covers(mine: Iterable[Rule], wanted: Rule) -> bool:
+    """Whether some rules together allow all that another one allows: what nobody has, nobody can give away."""
+    have = tuple(mine)
+    return all(any(_covers(rule, part) for rule in have) for part in _parts(wanted))
+
+
+def _parts(rule: Rule) -> Iterator[Rule]:
+    """A rule as the smallest rules it is made of."""
+    for verb in rule.verbs:
+        for url in rule.nonResourceURLs:
+            yield Rule(verbs=(verb,), nonResourceURLs=(url,))
+        for group in rule.apiGroups:
+            for resource in rule.resources:
+                for name in rule.resourceNames or ("",):
+                    yield Rule((verb,), (group,), (resource,), (name,) if name else ())
+
+
+def _covers(rule: Rule, part: Rule) -> bool:
+    if part.verbs[0] not in rule.verbs and "*" not in rule.verbs:
+        return False
+    if part.nonResourceURLs:
+        return any(_covers_path(pattern, part.nonResourceURLs[0]) for pattern in rule.nonResourceURLs)
+    if part.apiGroups[0] not in rule.apiGroups and "*" not in rule.apiGroups:
+        return False
+    resource = part.resources[0]
+    _, _, sub = resource.partition("/")
+    if not {"*", resource, f"*/{sub}" if sub else resource} & set(rule.resources):
+        return False
+    return not rule.resourceNames or (bool(part.resourceNames) and part.resourceNames[0] in rule.resourceNames)

@@ -1,0 +1,1 @@
+"""The commands that run a server or look after one: one module each, with `run(arguments, console)`."""

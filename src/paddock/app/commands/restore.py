@@ -1,0 +1,31 @@
+"""`paddock restore`: put a backup in the place of a store."""
+
+import sqlite3
+from pathlib import Path
+
+from paddock.app import running
+from paddock.app.places import Places, default_root
+from paddock.base.errors import Terminal
+from paddock.cli import arguments
+from paddock.cli.console import Console
+from paddock.store import sqlite
+
+TEXT = "make the store of a stopped server from a backup"
+
+
+def run(given: list[str], console: Console) -> int:
+    """Restore; the server continues with revisions above all that were ever given out."""
+    options = arguments.parser("restore", TEXT)
+    options.add_argument("--dir", type=Path, default=None, help="directory of the server")
+    options.add_argument("source", type=Path, help="the backup")
+    parsed = options.parse_args(given)
+    places = Places(parsed.dir or default_root())
+    if running.find(places) is not None:
+        raise Terminal(f"the server in {places.root} is running", fix="stop it first: paddock down")
+    places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        sqlite.restore(parsed.source, places.store)
+    except sqlite3.Error as error:
+        raise Terminal(f"cannot restore {parsed.source}", why=str(error), fix="is it a backup of paddock?") from error
+    console.out(f"restored {parsed.source} to {places.store}\n")
+    return 0

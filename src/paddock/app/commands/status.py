@@ -1,0 +1,48 @@
+"""`paddock status`: what the server of a directory does."""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from paddock.app import running
+from paddock.app.places import Places, default_root
+from paddock.cli import arguments
+from paddock.cli.console import Console
+
+TEXT = "tell whether the control plane runs, and where"
+
+
+def run(given: list[str], console: Console) -> int:
+    """Print one line or a document; 0 when the server is ready, 1 when not."""
+    options = arguments.parser("status", TEXT)
+    options.add_argument("--dir", type=Path, default=None, help="directory of the server")
+    arguments.add_format(options, formats=("text", "json"))
+    parsed = options.parse_args(given)
+    places = Places(parsed.dir or default_root())
+    found = running.find(places)
+    ready = found is not None and _is_ready(found.address, places)
+    said = {
+        "running": found is not None,
+        "ready": ready,
+        "directory": str(places.root),
+        **({"pid": found.pid, "address": found.address, "kubeconfig": str(places.kubeconfig)} if found else {}),
+    }
+    if parsed.output == "json":
+        console.out(json.dumps(said) + "\n")
+    elif found is None:
+        console.out(f"not running (directory {places.root}); start it with `paddock up`\n")
+    else:
+        state = "ready" if ready else "not ready"
+        console.out(f"{state}: {found.address} (process {found.pid}), kubeconfig {places.kubeconfig}\n")
+    return 0 if ready else 1
+
+
+def _is_ready(address: str, places: Places) -> bool:
+    context = ssl.create_default_context(cafile=places.pki / "ca.crt")
+    try:
+        with urllib.request.urlopen(f"{address}/readyz", timeout=5, context=context) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,18 @@
+"""The program: the offline commands of `cli`, and those that run a server."""
+
+from paddock.cli import main as cli
+
+# command -> module and text; the modules are loaded when they are called
+COMMANDS = {
+    "up": ("paddock.app.commands.up", "start the control plane on this host"),
+    "down": ("paddock.app.commands.down", "stop the control plane"),
+    "status": ("paddock.app.commands.status", "tell whether the control plane runs, and where"),
+    "apiserver": ("paddock.app.commands.apiserver", "run the API server alone, without controllers"),
+    "backup": ("paddock.app.commands.backup", "copy the store to a file, also while the server runs"),
+    "restore": ("paddock.app.commands.restore", "make the store of a stopped server from a backup"),
+}
+
+
+def main() -> int:
+    """The program."""
+    return cli.main(COMMANDS)

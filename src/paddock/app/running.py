@@ -1,0 +1,48 @@
+"""Which process serves a directory: its id and start time, so that a reused id is nobody's server."""
+
+from pathlib import Path
+
+import msgspec
+
+from paddock.app.places import Places
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A running server."""
+
+    pid: int
+    # of /proc: ticks since the boot of the host
+    started: int
+    address: str
+
+
+def started_at(pid: int) -> int | None:
+    """When a process started; None when there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The command name may hold anything, parentheses and spaces included; what follows it does not.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def write(places: Places, pid: int, address: str) -> None:
+    """Say that a process serves the directory."""
+    fresh = places.pid.with_name(places.pid.name + ".new")
+    fresh.write_bytes(msgspec.json.encode(Found(pid, started_at(pid) or 0, address)))
+    fresh.replace(places.pid)
+
+
+def find(places: Places) -> Found | None:
+    """The server of a directory, if it is alive."""
+    try:
+        found = msgspec.json.decode(places.pid.read_bytes(), type=Found)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return found if is_alive(found) else None
+
+
+def is_alive(found: Found) -> bool:
+    """Whether this very process is still there."""
+    return started_at(found.pid) == found.started

@@ -1,0 +1,108 @@
+"""Starting a server: options, the process in the background, signals, the end."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from paddock.app import running
+from paddock.app.places import Places, default_root
+from paddock.app.settings import Settings, parse_listen
+from paddock.base.errors import PaddockError, Terminal
+from paddock.cli import arguments
+from paddock.cli.console import Console
+
+_READY_SECONDS = 60.0
+
+
+def start(command: str, text: str, given: list[str], console: Console) -> int:
+    """Run `paddock up` or `paddock apiserver`."""
+    parsed = _options(command, text).parse_args(given)
+    settings = _settings(command, parsed)
+    places = Places(settings.root)
+    already = running.find(places)
+    if already is not None:
+        raise Terminal(
+            f"a server is running in {settings.root} already", why=f"process {already.pid}, {already.address}", fix="paddock down"
+        )
+    if parsed.detach:
+        return _detach(command, given, places, console)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    asyncio.run(_serve(settings, console))
+    return 0
+
+
+def _options(command: str, text: str) -> argparse.ArgumentParser:
+    options = arguments.parser(command, text)
+    options.add_argument("--dir", type=Path, default=None, help="directory for everything the server keeps (default: $PADDOCK_DIR)")
+    options.add_argument("--listen", default="127.0.0.1", help="address to listen on (default: 127.0.0.1:7443); port 0 chooses one")
+    options.add_argument("--name", action="append", default=[], help="another name or address for the serving certificate")
+    options.add_argument("--token-file", type=Path, default=None, help='users with static tokens: lines of token,user,uid,"group1,group2"')
+    options.add_argument("--audit-level", choices=("None", "Metadata"), default="Metadata", help="what the audit log holds")
+    options.add_argument("--detach", action="store_true", help="run in the background; returns when the server is ready")
+    return options
+
+
+def _settings(command: str, parsed: argparse.Namespace) -> Settings:
+    host, port = parse_listen(parsed.listen)
+    return Settings(
+        root=(parsed.dir or default_root()).absolute(),
+        host=host,
+        port=port,
+        names=tuple(parsed.name),
+        token_file=parsed.token_file,
+        controllers=command == "up",
+        audit_level=parsed.audit_level,
+    )
+
+
+async def _serve(settings: Settings, console: Console) -> None:
+    from paddock.app.server import Running  # noqa: PLC0415 - everything a server needs; `--detach` and `--help` do without
+
+    server = Running(settings)
+    places = Places(settings.root)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await server.start()
+    running.write(places, os.getpid(), server.address)
+    console.say(f"paddock: ready at {server.address}; use it with KUBECONFIG={places.kubeconfig}")
+    try:
+        await stop.wait()
+    finally:
+        console.say("paddock: stopping")
+        await server.stop()
+        places.pid.unlink(missing_ok=True)
+
+
+def _detach(command: str, given: list[str], places: Places, console: Console) -> int:
+    places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    rest = [each for each in given if each != "--detach"]
+    with os.fdopen(os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "paddock", command, *rest],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    end = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < end:
+        found = running.find(places)
+        if found is not None and found.pid == child.pid:
+            console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}\n")
+            return 0
+        if child.poll() is not None:
+            raise PaddockError("the server did not start", why=_last_line(places.log), fix=f"look at {places.log}")
+        time.sleep(0.02)
+    raise PaddockError("the server is not ready yet", fix=f"look at {places.log}, or ask with `paddock status`")
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
