@@ -85,7 +85,7 @@ def _detach(command: str, given: list[str], places: Places, console: Console) ->
     rest = [each for each in given if each != "--detach"]
     with os.fdopen(os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "paddock", command, *rest],
+            [sys.executable, "-m", "paddock.app", command, *rest],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

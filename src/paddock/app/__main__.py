@@ -1,4 +1,4 @@
-"""`python -m paddock`: the program."""
+"""`python -m paddock.app`: the program."""
 
 import sys
 
