@@ -58,4 +58,5 @@ def reference_pages(kinds: Sequence[Kind], dialects: Mapping[str, str]) -> dict[
 
 
 def _json(document: Any) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    # One blank per level: these files are deep, and two would be a quarter of their size.
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
