@@ -66,6 +66,13 @@ def test_examples_as_objects() -> None:
     }
 
 
+def test_examples_as_objects_are_valid(tmp_path: Path) -> None:
+    file = tmp_path / "examples.json"
+    file.write_text(paddock("examples", "-o", "json").out)
+    answer = paddock("validate", "-f", str(file))
+    assert answer.code == GOOD, answer.out
+
+
 def test_the_list_of_examples() -> None:
     answer = paddock("examples", "--list")
     assert all(Path(line).is_file() for line in answer.out.splitlines())

@@ -8,9 +8,10 @@ import paddock.dialects
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.cli.objects import Reader
+from paddock.cli.output import print_objects
 from paddock.dialects import catalog
-from paddock.meta.manifests import write
-from paddock.meta.manifests.load import load
+from paddock.schema.kind import Settings
 
 _TEXT = "Print example manifests with their comments. The output is one YAML stream; -o json gives the objects alone."
 _FOLDER = Path(paddock.dialects.__file__).parent
@@ -21,16 +22,16 @@ def run(given: Sequence[str], console: Console) -> int:
     options = arguments.parser("examples", _TEXT)
     arguments.add_choice(options, ("--dialect",), catalog.DIALECTS, "only the examples of one dialect")
     options.add_argument("--list", action="store_true", help="the names of the files only")
-    arguments.add_format(options, "yaml", ("yaml", "json"))
+    arguments.add_format(options, "yaml")
     parsed = options.parse_args(given)
     files = list(_files(parsed.dialect))
     if parsed.list:
         console.out("".join(f"{file}\n" for file in files))
-    elif parsed.output == "json":
-        objects = [document.data for file in files for document in load(file.read_bytes(), str(file))]
-        console.out(write.to_json({"apiVersion": "v1", "kind": "List", "items": objects}))
-    else:
+    elif parsed.output == "yaml":
         console.out("---\n".join(f"# {_name(file)}\n{_body(file)}" for file in files))
+    else:
+        subjects = Reader(console, Settings()).subjects([str(file) for file in files])
+        print_objects(console, [subject.data for subject in subjects], parsed.output)
     return GOOD
 
 
