@@ -1,0 +1,60 @@
+"""Worlds and translations for the cases."""
+
+from typing import Any
+
+from paddock.dialects.admission import admit
+from paddock.meta.objects import Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.translated import Translated
+from paddock.meta.wire import to_data
+from paddock.meta.world import World
+from paddock.schema.kind import Settings
+from paddock.translate.kubermatic import to_kubevirt
+
+RENDERING = Rendering(product="vm-control-plane")
+Json = dict[str, Any]
+
+
+def typed(raw: Json) -> Any:
+    """The typed object of a good document."""
+    admission = admit(raw, Settings(image_source_ref=True))
+    assert admission.accepted, admission.findings
+    return admission.value
+
+
+def world(*raws: Json) -> World:
+    """The world of these documents."""
+    return World(typed(raw) for raw in raws)
+
+
+def translated(raw: Json, *others: Json, rendering: Rendering = RENDERING) -> Translated[tuple[Resource, ...]]:
+    """What a document becomes in a world with others."""
+    return to_kubevirt(typed(raw), world(raw, *others), rendering)
+
+
+def made(raw: Json, *others: Json, rendering: Rendering = RENDERING) -> list[Json]:
+    """The objects that a document becomes, without a loss."""
+    result = translated(raw, *others, rendering=rendering)
+    assert result.losses == ()
+    return [to_data(each) for each in result.value]
+
+
+def machine(raw: Json, *others: Json) -> Json:
+    """The machine or pool that a document becomes."""
+    return made(raw, *others)[-1]
+
+
+def template(raw: Json, *others: Json) -> Json:
+    """The first DataVolume of the machine that a document becomes."""
+    found: Json = machine(raw, *others)["spec"]["dataVolumeTemplates"][0]
+    return found
+
+
+def secret(name: str, **values: str) -> Json:
+    """A Secret."""
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": values}
+
+
+def config_map(name: str, held: Json, namespace: str = "default") -> Json:
+    """A ConfigMap."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, **held}
