@@ -13,6 +13,7 @@ from paddock.meta.manifests.limits import Limits
 from paddock.meta.manifests.load import load
 from paddock.meta.manifests.unreadable import Unreadable
 from paddock.schema.check import settle
+from paddock.schema.finding import Severity
 
 _YAML = ("application/yaml", "text/yaml", "application/x-yaml", "application/apply-patch+yaml")
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -71,6 +72,9 @@ def read_yaml(text: bytes) -> Body:
         raise failure.bad_request(f"error decoding YAML: {error}") from None
     if document is None:
         raise failure.bad_request("error decoding YAML: the body is empty")
+    for problem in document.problems:
+        if problem.finding.rule != DUPLICATE_KEY and problem.finding.severity is Severity.ERROR:
+            raise failure.bad_request(f"error decoding YAML: {problem.finding.message}")
     repeated = tuple(problem.finding.field for problem in document.problems if problem.finding.rule == DUPLICATE_KEY)
     return Body(settle(document.data), repeated)
 
