@@ -203,21 +203,21 @@ def _union(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 def _difference(place: shape.Shape, how: How, at: _At, before: Any, after: Any) -> Difference:
-    return Difference(how, at.path, at.named, _shown(place, before), _shown(place, after))
+    return Difference(how, at.path, at.named, without_secrets(place, before), without_secrets(place, after))
 
 
-def _shown(place: shape.Shape, value: Any) -> Any:
-    """A value without the secrets in it."""
+def without_secrets(place: shape.Shape, value: Any) -> Any:
+    """A value as it may be shown."""
     if value is ABSENT or value is None:
         return value
     if place.field.secret:
         return HIDDEN
     if isinstance(place, shape.ListShape) and isinstance(value, list):
-        return [_shown(place.item, entry) for entry in value]
+        return [without_secrets(place.item, entry) for entry in value]
     if isinstance(place, shape.MapShape) and isinstance(value, dict):
-        return {key: _shown(place.value, member) for key, member in value.items()}
+        return {key: without_secrets(place.value, member) for key, member in value.items()}
     if isinstance(place, shape.ObjectShape) and isinstance(value, dict):
-        return {key: _shown(place.properties[key].shape, each) if key in place.properties else each for key, each in value.items()}
+        return {key: without_secrets(place.properties[key].shape, each) if key in place.properties else each for key, each in value.items()}
     return value
 
 
