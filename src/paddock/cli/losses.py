@@ -25,7 +25,7 @@ def tell(console: Console, losses: Iterable[Loss], value: Resource, subject: Sub
         about = subject if loss.of == own else others.get(loss.of, subject)
         source = value if loss.of == own else about.admission.value
         document = about.document
-        position = document.position(loss.path) if source is about.admission.value else document.start
+        position = document.position(loss.path) if type(source) is type(about.admission.value) else document.start
         place = f"{document.source}:{position.line}:{position.column}"
         field = [loss.field] if loss.path else []
         console.say(one_line(": ".join([place, "loss", loss.of, *field, _value(loss, source), f"{loss.why}; {loss.instead}"])))

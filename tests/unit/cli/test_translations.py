@@ -1,0 +1,162 @@
+"""Rendering and converting: what passes through, what is told, what stops."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paddock.cli.exits import FINDINGS, GOOD
+from tests.unit.cli.commands import Answer, paddock
+
+STAKATER = """\
+apiVersion: infrastructure.stakater.com/v1
+kind: VirtualMachine
+metadata: {name: web}
+spec: {parameters: {cloudInit: {password: hunter2}}}
+"""
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nstringData: {userdata: x}\n"
+FOREIGN = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {paused: off, replicas: 1}\n"
+RIGAUD = """\
+apiVersion: infra.virtrigaud.io/v1beta1
+kind: VirtualMachine
+metadata: {name: web}
+spec:
+  providerRef: {name: p}
+  classRef: {name: c}
+  imageRef: {name: i}
+  networks: [{name: nic, networkRef: {name: lan}}]
+  powerState: On
+  tags: [red]
+"""
+CLASS = "apiVersion: infra.virtrigaud.io/v1beta1\nkind: VMClass\nmetadata: {name: c}\nspec: {cpu: 1, memory: 1Gi}\n"
+IMAGE = """\
+apiVersion: infra.virtrigaud.io/v1beta1
+kind: VMImage
+metadata: {name: i}
+spec:
+  source: {vsphere: {templateName: t}, libvirt: {url: "https://example.com/i.qcow2"}}
+"""
+KUBEVIRT = """\
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: web}
+spec:
+  runStrategy: Halted
+  template:
+    spec:
+      hostname: shop
+      domain: {memory: {guest: 1Gi}, devices: {disks: [{name: root, disk: {bus: virtio}}, {name: ci, disk: {bus: virtio}}]}}
+      volumes:
+      - {name: root, dataVolume: {name: web-root}}
+      - {name: ci, cloudInitNoCloud: {userData: "#cloud-config", networkData: "password: hunter2"}}
+  dataVolumeTemplates:
+  - metadata: {name: web-root}
+    spec: {sourceRef: {kind: DataSource, name: os, namespace: images}, storage: {resources: {requests: {storage: 5Gi}}}}
+"""
+SNAPSHOT = """\
+apiVersion: snapshot.kubevirt.io/v1beta1
+kind: VirtualMachineSnapshot
+metadata: {name: before}
+spec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: web}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path("f.yaml")
+
+
+def names(answer: Answer) -> list[str]:
+    return [f"{data['kind']}/{data['metadata']['name']}" for data in yaml.safe_load_all(answer.out)]
+
+
+def test_what_is_not_translated_passes_through(file: Path) -> None:
+    file.write_text(f"{FOREIGN}---\n{STAKATER}---\n{SECRET % 'mine'}")
+    answer = paddock("render", "-f", "f.yaml")
+    assert names(answer) == ["Deployment/d", "Secret/web-cloudinit", "VirtualMachine/web", "Secret/mine"]
+    assert next(iter(yaml.safe_load_all(answer.out)))["spec"] == {"paused": False, "replicas": 1}
+
+
+def test_the_same_object_twice_is_printed_once(file: Path) -> None:
+    file.write_text(f"{SECRET % 'a'}---\n{SECRET % 'a'}")
+    assert names(paddock("render", "-f", "f.yaml")) == ["Secret/a"]
+
+
+def test_an_object_that_the_input_has_in_another_form_stops_rendering(file: Path) -> None:
+    file.write_text(f"{SECRET % 'web-cloudinit'}---\n{STAKATER}")
+    answer = paddock("render", "-f", "f.yaml")
+    assert (answer.code, answer.out) == (FINDINGS, "")
+    assert answer.err == (
+        "f.yaml:8:18: error: VirtualMachine/web: metadata.name: becomes a Secret/web-cloudinit that differs from the one that"
+        " Secret/web-cloudinit becomes; rename one of them (translate/twice)\n"
+    )
+
+
+def test_one_bad_object_stops_all(file: Path) -> None:
+    file.write_text(f"{STAKATER}---\n{SECRET % 'Not_A_Name'}")
+    for command in (["render"], ["convert", "--to", "vitistack"]):
+        answer = paddock(*command, "-f", "f.yaml")
+        assert (answer.code, answer.out) == (FINDINGS, "")
+        assert "f.yaml:8:18: error: Secret/Not_A_Name: metadata.name:" in answer.err
+
+
+def test_a_translation_that_cannot_be_done_says_where(file: Path) -> None:
+    file.write_text("apiVersion: vitistack.io/v1alpha1\nkind: Machine\nmetadata: {name: a}\nspec: {template: huge}\n")
+    answer = paddock("render", "-f", "f.yaml")
+    assert (answer.code, answer.out) == (FINDINGS, "")
+    assert answer.err.startswith('f.yaml:4:18: error: Machine/a: spec.template: template "huge" not found: use small, medium')
+    assert answer.err.endswith("(translate/TemplateNotFound)\n")
+
+
+def test_losses_tell_the_place_the_value_and_what_happens(file: Path) -> None:
+    file.write_text(f"{RIGAUD}---\n{CLASS}---\n{IMAGE}")
+    answer = paddock("render", "-f", "f.yaml")
+    assert answer.code == GOOD
+    assert 'f.yaml:8:45: loss: VirtualMachine/web: spec.networks[0].networkRef.name: "lan": ' in answer.err
+    # A loss may be about an object that the machine refers to.
+    assert "f.yaml:20:10: loss: VMImage/i: spec.source.vsphere: " in answer.err
+    assert all(line.startswith("f.yaml:") and ": loss: " in line for line in answer.err.splitlines())
+
+
+def test_losses_do_not_show_secrets(file: Path) -> None:
+    file.write_text(KUBEVIRT)
+    answer = paddock("convert", "-f", "f.yaml", "--to", "stakater")
+    assert answer.code == GOOD
+    assert "networkData: (not shown): " in answer.err
+    assert "hunter2" not in answer.err
+    assert 'f.yaml:8:17: loss: VirtualMachine/web: spec.template.spec.hostname: "shop": ' in answer.err
+
+
+def test_losses_of_a_second_translation_point_at_the_object(file: Path) -> None:
+    file.write_text(f"{FOREIGN}---\n{STAKATER}")
+    answer = paddock("convert", "-f", "f.yaml", "--to", "vitistack")
+    lines = [line for line in answer.err.splitlines() if ": loss: VirtualMachine/web: " in line]
+    assert lines
+    assert all(line.startswith("f.yaml:6:1: ") for line in lines)
+    assert "hunter2" not in answer.err
+
+
+@pytest.mark.parametrize("target", ["stakater", "vitistack", "virtrigaud", "kubermatic", "kubevirt"])
+def test_objects_beside_machines(target: str, file: Path) -> None:
+    file.write_text(f"{KUBEVIRT}---\n{SNAPSHOT}---\n{FOREIGN}---\n{SECRET % 'mine'}")
+    answer = paddock("convert", "-f", "f.yaml", "--to", target)
+    assert {"Deployment/d", "Secret/mine"} <= set(names(answer))
+    keeps = target in ("kubevirt", "kubermatic")
+    assert ("VirtualMachineSnapshot/before" in names(answer)) is keeps
+    said = "loss: VirtualMachineSnapshot/before: " in answer.err
+    assert said is not keeps
+
+
+def test_what_is_of_the_dialect_stays_as_it_was_written(file: Path) -> None:
+    file.write_text(RIGAUD)
+    answer = paddock("convert", "-f", "f.yaml", "--to", "virtrigaud")
+    assert answer.err == ""
+    (data,) = yaml.safe_load_all(answer.out)
+    assert data["spec"]["powerState"] == "On"
+
+
+def test_translations_are_the_same_every_time(file: Path) -> None:
+    file.write_text(f"{KUBEVIRT}---\n{STAKATER.replace('web', 'shop')}---\n{RIGAUD.replace('web', 'rig')}")
+    for target in ("stakater", "vitistack", "virtrigaud", "kubermatic", "kubevirt"):
+        assert len({paddock("convert", "-f", "f.yaml", "--to", target) for _ in range(3)}) == 1
