@@ -115,7 +115,7 @@ def test_losses_tell_the_place_the_value_and_what_happens(file: Path) -> None:
     assert answer.code == GOOD
     assert 'f.yaml:8:45: loss: VirtualMachine/web: spec.networks[0].networkRef.name: "lan": ' in answer.err
     # A loss may be about an object that the machine refers to.
-    assert "f.yaml:20:10: loss: VMImage/i: spec.source.vsphere: " in answer.err
+    assert "f.yaml:21:12: loss: VMImage/i: spec.source.vsphere: " in answer.err
     assert all(line.startswith("f.yaml:") and ": loss: " in line for line in answer.err.splitlines())
 
 
