@@ -1,0 +1,197 @@
+"""Garbage collection by owner references (docs/spec/kube-api.md section 5.2).
+
+A dependent is looked at when one of its owners goes, and when it appears; an owner that is being deleted is looked at when it is
+marked and whenever one of its dependents goes. Both are looked at once more at every start.
+"""
+
+from enum import Enum
+
+from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.objects.deletion import FOREGROUND, ORPHAN
+from paddock.apiserver.objects.encoding import Data, Envelope, OwnerRef, decode
+from paddock.apiserver.objects.writing import Compute, DeleteOptions, Options, Proposal
+from paddock.apiserver.parts import Parts
+from paddock.apiserver.resources.resource import Resource
+from paddock.meta import failure
+from paddock.store.contract import Change, Key
+
+_WHO = Options(user="system:serviceaccount:kube-system:generic-garbage-collector", manager="garbage-collector")
+# How long an owner of an unknown kind is waited for before it is looked for again.
+_UNKNOWN_SECONDS = 30.0
+
+
+class Owner(Enum):
+    """What an owner reference leads to."""
+
+    SOLID = 1
+    DANGLING = 2
+    WAITING = 3
+    UNKNOWN = 4
+
+
+class Collector:
+    """Deletes what nobody owns any more."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.chores: Chores[Key] = Chores("garbage collection", self._look)
+        parts.store.follow(self._changed)
+
+    def start(self) -> None:
+        """Look at everything that has an owner or waits for its dependents, then at what changes."""
+        for collection in self._parts.store.collections():
+            for record in self._parts.store.scan(collection):
+                found = self._parts.index.envelope(record.key)
+                if found is not None and (found.ownerReferences or found.deletionTimestamp):
+                    self.chores.offer(record.key)
+        self.chores.start()
+
+    def _changed(self, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            if change.deleted:
+                self._after_deletion(change)
+                continue
+            found = self._parts.index.envelope(change.key)
+            if found is not None and (found.ownerReferences or found.deletionTimestamp):
+                self.chores.offer(change.key)
+
+    def _after_deletion(self, change: Change) -> None:
+        metadata = decode(change.value)["metadata"]
+        for dependent in self._parts.index.dependents(metadata.get("uid", "")):
+            self.chores.offer(dependent)
+        for owner in metadata.get("ownerReferences") or ():
+            key = self._parts.index.by_uid(owner.get("uid", ""))
+            if key is not None:
+                self.chores.offer(key)
+
+    async def _look(self, key: Key) -> None:
+        found = self._parts.index.envelope(key)
+        resource = self._resource(key)
+        if found is None or resource is None:
+            return
+        if found.deletionTimestamp and ORPHAN in found.finalizers:
+            await self._let_go(resource, key, found)
+        elif found.deletionTimestamp and FOREGROUND in found.finalizers:
+            await self._wait_for_dependents(resource, key, found)
+        if found.ownerReferences:
+            await self._look_at_owners(resource, key, found)
+
+    def _resource(self, key: Key) -> Resource | None:
+        """The resource in which the collector handles a collection: the one that is stored."""
+        served = self._parts.registry.of_collection(key.collection)
+        return next((each for each in served if each.api_version == each.stored_version), served[0] if served else None)
+
+    # --- owners -----------------------------------------------------------------------------------------------------------
+
+    async def _let_go(self, resource: Resource, key: Key, found: Envelope) -> None:
+        """Orphan: dependents lose the reference, then the owner goes."""
+        for dependent in self._parts.index.dependents(found.uid):
+            await self._drop_references(dependent, {found.uid})
+        await self._drop_finalizer(resource, key, ORPHAN)
+
+    async def _wait_for_dependents(self, resource: Resource, key: Key, found: Envelope) -> None:
+        """Foreground: the owner goes when no dependent that blocks it is left."""
+        blocking = False
+        for dependent in self._parts.index.dependents(found.uid):
+            below = self._parts.index.envelope(dependent)
+            if below is None:
+                continue
+            blocking = blocking or any(each.uid == found.uid and each.blockOwnerDeletion for each in below.ownerReferences)
+            self.chores.offer(dependent)
+        if not blocking:
+            await self._drop_finalizer(resource, key, FOREGROUND)
+
+    async def _drop_finalizer(self, resource: Resource, key: Key, finalizer: str) -> None:
+        def without(old: Data) -> Proposal:
+            kept = [each for each in old["metadata"].get("finalizers") or () if each != finalizer]
+            return Proposal({**old, "metadata": {**old["metadata"], "finalizers": kept}})
+
+        await self._replace(resource, key, without)
+
+    # --- dependents -------------------------------------------------------------------------------------------------------
+
+    async def _look_at_owners(self, resource: Resource, key: Key, found: Envelope) -> None:
+        judged = [(owner, self._judge(owner, key)) for owner in found.ownerReferences]
+        verdicts = {verdict for _, verdict in judged}
+        if Owner.UNKNOWN in verdicts:
+            self.chores.offer_later(key, _UNKNOWN_SECONDS)
+        if verdicts & {Owner.SOLID, Owner.UNKNOWN}:
+            lost = {owner.uid for owner, verdict in judged if verdict in (Owner.DANGLING, Owner.WAITING)}
+            if lost and Owner.SOLID in verdicts:
+                await self._drop_references(key, lost)
+            return
+        if Owner.WAITING in verdicts and self._parts.index.dependents(found.uid):
+            if self._waits_for_itself(found):
+                await self._unblock(resource, key)
+            await self._delete(resource, key, found, "Foreground")
+        else:
+            await self._delete(resource, key, found, "")
+
+    def _judge(self, owner: OwnerRef, key: Key) -> Owner:
+        group = owner.apiVersion.rpartition("/")[0]
+        kind = self._parts.registry.find_kind(group, owner.kind)
+        if kind is None:
+            return Owner.UNKNOWN
+        place = self._parts.index.by_uid(owner.uid)
+        if place is None or place.name != owner.name or place.collection != kind.collection:
+            return Owner.DANGLING
+        if place.namespace not in ("", key.namespace) or (kind.namespaced and not key.namespace):
+            # A cluster-wide object cannot belong to a namespaced one; it is kept, since nobody can say what was meant.
+            return Owner.UNKNOWN if not key.namespace else Owner.DANGLING
+        above = self._parts.index.envelope(place)
+        if above is not None and above.deletionTimestamp and FOREGROUND in above.finalizers:
+            return Owner.WAITING
+        return Owner.SOLID
+
+    def _waits_for_itself(self, found: Envelope) -> bool:
+        """Whether an object is, through its dependents, its own owner."""
+        seen: set[str] = set()
+        waiting = [found.uid]
+        while waiting:
+            uid = waiting.pop()
+            for dependent in self._parts.index.dependents(uid):
+                below = self._parts.index.envelope(dependent)
+                if below is None or below.uid in seen:
+                    continue
+                if below.uid == found.uid:
+                    return True
+                seen.add(below.uid)
+                waiting.append(below.uid)
+        return False
+
+    async def _unblock(self, resource: Resource, key: Key) -> None:
+        def unblocked(old: Data) -> Proposal:
+            owners = [{**owner, "blockOwnerDeletion": False} for owner in old["metadata"].get("ownerReferences") or ()]
+            return Proposal({**old, "metadata": {**old["metadata"], "ownerReferences": owners}})
+
+        await self._replace(resource, key, unblocked)
+
+    async def _drop_references(self, key: Key, lost: set[str]) -> None:
+        resource = self._resource(key)
+
+        def without(old: Data) -> Proposal:
+            kept = [owner for owner in old["metadata"].get("ownerReferences") or () if owner.get("uid") not in lost]
+            return Proposal({**old, "metadata": {**old["metadata"], "ownerReferences": kept}})
+
+        if resource is not None:
+            await self._replace(resource, key, without)
+
+    async def _replace(self, resource: Resource, key: Key, compute: Compute) -> None:
+        try:
+            await self._parts.writer.replace(resource, key.namespace, key.name, compute, _WHO)
+        except failure.Failure as said:
+            if said.code != 404:
+                raise
+
+    async def _delete(self, resource: Resource, key: Key, found: Envelope, policy: str) -> None:
+        record = self._parts.store.get(key)
+        if record is None or (found.deletionTimestamp and (policy != "Foreground" or FOREGROUND in found.finalizers)):
+            return
+        # An object that was asked to be deleted in another way before keeps that way.
+        policy = policy or ("Orphan" if ORPHAN in found.finalizers else "Foreground" if FOREGROUND in found.finalizers else "Background")
+        options = DeleteOptions(user=_WHO.user, propagation=policy, uid=found.uid, revision=str(record.revision))
+        try:
+            await self._parts.writer.delete(resource, key.namespace, key.name, options)
+        except failure.Failure as said:
+            if said.code != 404:
+                raise
