@@ -138,7 +138,7 @@ class SourceReference(Object):
     """A DataSource, which says where the content comes from."""
 
     kind: Annotated[str, Field("Kind of the object: DataSource.", required=True)] = ""
-    name: Annotated[str, Field("Name of the object.", required=True)] = ""
+    name: Annotated[str, Field("Name of the object.", required=True, min_length=1, max_length=253)] = ""
     namespace: Annotated[str | None, Field("Namespace of the object; default: the DataVolume's.", format="dns1123-label")] = None
     apiGroup: Annotated[str | None, Field("Group of the object; cdi.kubevirt.io.")] = None
 

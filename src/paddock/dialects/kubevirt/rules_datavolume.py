@@ -237,7 +237,7 @@ def registries_have_one_address(source: Object, path: Path, settings: Settings) 
         yield finding.forbidden((*place, "imageStream"), "url is set too", REGISTRY)
     elif not registry.url and not registry.imageStream:
         yield finding.required((*place, "url"), REGISTRY, "give url or imageStream")
-    if registry.imageStream and registry.pullMethod != "node":
+    elif registry.imageStream and registry.pullMethod != "node":
         why = "an imageStream needs the pullMethod node"
         yield finding.invalid((*place, "pullMethod"), registry.pullMethod or "pod", why, REGISTRY)
 
