@@ -22,6 +22,8 @@ TWICE = "input/duplicate-object"
 FOREIGN = "input/foreign-kind"
 _CLUSTER = ""
 _FEW = 2
+# Looking for what is meant takes time for every name there is; beyond this many comparisons nobody is helped.
+_MOST_COMPARISONS = 20_000
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -43,6 +45,7 @@ class Inventory:
         self._names: dict[KindId, dict[str, set[str]]] = {}
         self._first: dict[tuple[KindId, str, str], tuple[str, Position]] = {}
         self._open: list[_Open] = []
+        self._comparisons = 0
         # Who refers to a namespace of which the input has nothing refers to what others keep.
         self._namespaces: set[str] = set()
 
@@ -107,7 +110,8 @@ class Inventory:
         text = f'the {kind[1]} "{reference.name}"{where} is not in this input'
         known = self._names.get(kind, {})
         names = known.get(reference.namespace, set()) | known.get(_CLUSTER, set())
-        meant = nearest(reference.name, names)
+        self._comparisons += len(names)
+        meant = nearest(reference.name, names) if self._comparisons <= _MOST_COMPARISONS else None
         if meant:
             return f'{text}; did you mean "{meant}"?'
         if kind[0] and 0 < len(names) <= _FEW:
