@@ -15,14 +15,14 @@ from typing import Any
 import orjson
 
 from paddock.apiserver.api import Api
+from paddock.apiserver.builtin import namespaces, served
 from paddock.apiserver.edge.http import Answer, Peer, Request, Response, Stream
 from paddock.apiserver.objects.encoding import stamp
 from paddock.apiserver.parts import Parts, User
-from paddock.apiserver.resources.declared import resources_of
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.routing import Route
-from paddock.dialects import catalog
+from paddock.apiserver.security.rbac import Rbac
 from paddock.meta import ages
 from paddock.schema.kind import Settings
 from paddock.store.contract import Key, Store
@@ -149,14 +149,13 @@ class Harness:
         self.store = store or MemoryStore()
         self.clock = Clock()
         self.registry = Registry()
-        for kind in catalog.every():
-            self.registry.add(*resources_of(kind, settings or Settings()))
-        self.registry.add(*resources)
+        self.registry.add(*served.resources(settings or Settings(), Rbac(self.store)), *resources)
         self._door = OpenDoor()
 
     async def __aenter__(self) -> "Harness":
         self.parts = Parts(self.store, self.registry, clock=self.clock)
         self.api = Api(self.parts, self._door, NoJournal())
+        self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         await self.namespace("default")
         return self
 

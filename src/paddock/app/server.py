@@ -1,19 +1,13 @@
 """One running server: everything constructed, wired, started and stopped in order."""
 
-import asyncio
-import contextlib
 import gc
-import logging
-from collections.abc import Coroutine
-from typing import Any
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import rbac as rbac_kinds
-from paddock.apiserver.builtin.rbacrules import strategy_of
+from paddock.apiserver.builtin import namespaces, served
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap
+from paddock.apiserver.housekeeping.house import House
 from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.declared import resources_of
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.security import kubeconfig, pki
 from paddock.apiserver.security.guard import Guard
@@ -22,15 +16,8 @@ from paddock.apiserver.security.rbac import MASTERS, Rbac
 from paddock.app.journal import AuditLog
 from paddock.app.places import Places
 from paddock.app.settings import Settings
-from paddock.dialects import catalog
 from paddock.schema.kind import Settings as AdmissionSettings
 from paddock.store.sqlite import open_store
-
-_LOG = logging.getLogger(__name__)
-_TICK_SECONDS = 5.0
-# History that watches may resume from, and how often older history is dropped.
-_KEEP_REVISIONS = 10_000
-_COMPACT_SECONDS = 300.0
 
 
 class Running:
@@ -39,7 +26,6 @@ class Running:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._places = Places(settings.root)
-        self._tasks: list[asyncio.Task[None]] = []
         self.port = 0
 
     async def start(self) -> None:
@@ -48,10 +34,7 @@ class Running:
         self.store = open_store(self._places.store)
         registry = Registry()
         rbac = Rbac(self.store)
-        for kind in catalog.every():
-            registry.add(*resources_of(kind, AdmissionSettings()))
-        for kind in rbac_kinds.KINDS:
-            registry.add(*resources_of(kind, AdmissionSettings(), strategy_of(kind.plural, rbac)))
+        registry.add(*served.resources(AdmissionSettings(), rbac))
         self.parts = Parts(self.store, registry)
         self._journal = AuditLog(self._places.audit, self._settings.audit_level, self.parts.clock)
         self.api = Api(self.parts, Guard(Identities(self._token_sources()), rbac), self._journal)
@@ -59,13 +42,14 @@ class Running:
         self.api.health.add_ready("startup", lambda: self._starting)
         self.api.health.add_ready("store", lambda: self.store.unavailable)
         authority = pki.Authority(self._places.pki)
+        self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         await bootstrap.ensure(self.parts)
+        self._house = House(self.parts, authority.certificate.decode())
+        self._house.start()
         context = authority.server_context((*self._settings.names, self._settings.host))
         self._edge = Server(self.api, tls=context)
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
         self._write_kubeconfig(authority)
-        self._run(self._tell_time())
-        self._run(self._compact())
         self._starting = ""
         # What has been made so far stays; the collector need not look at it again.
         gc.collect()
@@ -81,9 +65,7 @@ class Running:
     async def stop(self) -> None:
         """Finish what was begun and go down."""
         self._starting = "the server is stopping"
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._house.stop()
         self.parts.following.end_all()
         await self._edge.close(self._settings.drain_seconds)
         await self.parts.following.close()
@@ -97,18 +79,3 @@ class Running:
         certificate, key = authority.client("admin", (MASTERS,))
         document = kubeconfig.document(self.address, authority.certificate, certificate, key)
         pki.write_private(self._places.kubeconfig, document.encode())
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.create_task(work))
-
-    async def _tell_time(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_SECONDS)
-            self.parts.following.tell_time()
-
-    async def _compact(self) -> None:
-        while True:
-            await asyncio.sleep(_COMPACT_SECONDS)
-            with contextlib.suppress(Exception):
-                await self.store.compact(max(0, self.store.revision - _KEEP_REVISIONS))
-                self.parts.following.trim()

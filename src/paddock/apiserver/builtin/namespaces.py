@@ -1,0 +1,92 @@
+"""What a Namespace does besides its schema (docs/spec/kube-api.md section 5.3)."""
+
+from collections.abc import Iterator
+
+from paddock.apiserver import bodies
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.objects.writing import Proposal
+from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.representation import answer, form_of
+from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.verbs.options import write_options
+from paddock.base import names
+from paddock.meta import failure
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+# The server's own word that a namespace is empty; others may add theirs.
+FINALIZER = "kubernetes"
+_KEPT = ("default", "kube-system", "kube-public")
+
+
+class NamespaceStrategy(Strategy):
+    """A namespace goes only when nothing is left in it."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Named by a label, held by our finalizer, active."""
+        new["spec"] = {"finalizers": [FINALIZER]}
+        new["status"] = {"phase": "Active"}
+        return self._labelled(new)
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """The spec is the server's."""
+        new["spec"] = old.get("spec", {})
+        return self._labelled(new)
+
+    def _labelled(self, new: Data) -> Data:
+        meta = new["metadata"]
+        meta["labels"] = {**(meta.get("labels") or {}), NAME_LABEL: meta.get("name", "")}
+        return new
+
+    def wrong_name(self, name: str) -> str:
+        """A namespace is a part of host names."""
+        if names.is_label(name):
+            return ""
+        return (
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must be no more than 63 characters"
+        )
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """Whoever adds a finalizer names it fully."""
+        for index, each in enumerate((new.get("spec") or {}).get("finalizers") or ()):
+            if each != FINALIZER and "/" not in each:
+                yield finding.invalid(
+                    ("spec", "finalizers", index), each, "name is neither a standard finalizer name nor is it fully qualified", "namespace"
+                )
+
+    def before_delete(self, old: Data, context: Context) -> None:
+        """Some namespaces stay."""
+        name = old["metadata"]["name"]
+        if name in _KEPT:
+            raise failure.forbidden(failure.About(name=name, kind="namespaces"), "this namespace may not be deleted")
+
+    def holds_deletion(self, old: Data) -> bool:
+        """As long as anybody has to agree."""
+        return bool((old.get("spec") or {}).get("finalizers"))
+
+    def mark_deleted(self, new: Data) -> Data:
+        """Terminating, from the first moment."""
+        if new["metadata"].get("deletionTimestamp"):
+            new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+        return new
+
+    def returns_deleted(self) -> bool:
+        """The object, so that clients can wait for it."""
+        return True
+
+
+async def finalize(parts: Parts, call: Call) -> Response:
+    """`PUT .../finalize`: the only way to change spec.finalizers."""
+    form = form_of(call.request)
+    options = write_options(call, operation="Update")
+    wanted = bodies.read_object(call.request).data
+    finalizers = (wanted.get("spec") or {}).get("finalizers")
+    written = await parts.writer.replace(call.resource, "", call.route.name, lambda old: with_finalizers(old, finalizers), options)
+    return answer(form, parts.renderer(call.resource, form).one(written.value))
+
+
+def with_finalizers(old: Data, finalizers: list[str] | None) -> Proposal:
+    """The namespace with other finalizers in its spec."""
+    spec = {key: value for key, value in (old.get("spec") or {}).items() if key != "finalizers"}
+    return Proposal({**old, "metadata": dict(old["metadata"]), "spec": {**spec, **({"finalizers": finalizers} if finalizers else {})}})

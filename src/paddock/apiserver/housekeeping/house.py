@@ -1,0 +1,69 @@
+"""All chores of the server: started when it comes up, stopped before it goes down."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from paddock.apiserver.housekeeping import eventlife
+from paddock.apiserver.housekeeping.aggregation import Aggregation
+from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.housekeeping.namespaces import Namespaces
+from paddock.apiserver.parts import Parts
+
+_LOG = logging.getLogger(__name__)
+_TICK_SECONDS, _EVENTS_SECONDS, _COMPACT_SECONDS = 5.0, 60.0, 300.0
+# History that watches may resume from.
+_KEEP_REVISIONS = 10_000
+
+
+class House:
+    """Everything the server does by itself."""
+
+    def __init__(self, parts: Parts, authority: str) -> None:
+        self._parts = parts
+        self.collector = Collector(parts)
+        self.namespaces = Namespaces(parts, authority)
+        self.aggregation = Aggregation(parts)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin."""
+        self.collector.start()
+        self.namespaces.start()
+        self.aggregation.start()
+        for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
+            self._tasks.append(asyncio.create_task(_every(seconds, work)))
+
+    async def stop(self) -> None:
+        """End."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for chores in (self.collector.chores, self.namespaces.chores, self.aggregation.chores):
+            await chores.stop()
+
+    async def settled(self) -> None:
+        """Wait until no chore has anything to do now."""
+        for _ in range(3):
+            for chores in (self.namespaces.chores, self.collector.chores, self.aggregation.chores):
+                await chores.settled()
+
+    async def _tell_time(self) -> None:
+        self._parts.following.tell_time()
+
+    async def _forget_events(self) -> None:
+        await eventlife.forget_old(self._parts)
+
+    async def _compact(self) -> None:
+        store = self._parts.store
+        await store.compact(max(0, store.revision - _KEEP_REVISIONS))
+        self._parts.following.trim()
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await work()
+        except Exception:
+            _LOG.exception("a regular chore failed", extra={"chore": work.__name__})
