@@ -130,6 +130,7 @@ def _quantities(place: Place) -> Iterator[Break]:
     yield from (Break(text, "not a quantity") for text in ("much", "1 Gi", "1gi", "Gi", "1..5", "--1", "1Gi\n", "0x10"))
     if field.required or not field.empty_is_unset:
         yield Break("", "not a quantity")
+    yield from (Break(number, "more than 64 bits") for number in (2**63, -(2**63) - 1))
     if field.positive:
         yield from (Break(value, "not positive") for value in (0, "0", "0Gi", -1, "-1Gi", "0.0"))
     if field.at_least:

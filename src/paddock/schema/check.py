@@ -191,6 +191,10 @@ def _make_quantity(place: shape.Shape) -> Check:
             return _DROP
         if raw == "" and field.empty_is_unset:
             return _DROP
+        if type(raw) is int and not -(2**63) <= raw < 2**63:
+            # A server reads such a number as a floating one, and that is no quantity.
+            out.append(_bad(trail, raw, "a number must fit into 64 bits; a string may say more", BOUNDS, field))
+            return _DROP
         try:
             value = quantity.parse(raw)
         except quantity.NotAQuantity:

@@ -202,7 +202,9 @@ def _object(place: shape.Shape, repeated: bool) -> Schema:
     assert isinstance(place, shape.ObjectShape)
     properties: Schema = {}
     for name, prop in place.properties.items():
-        properties[name] = member(prop, node(prop.shape, repeated=repeated))
+        own = node(prop.shape, repeated=repeated)
+        # A server fills in a default also where the value stands under another name, and then both are given.
+        properties[name] = own if prop.field.aliases else member(prop, own)
         for alias in prop.field.aliases:
             properties[alias] = {**node(prop.shape, repeated=repeated), "description": f"Another name of {name}."}
     schema: Schema = {"type": "object"}

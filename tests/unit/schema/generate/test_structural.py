@@ -109,6 +109,11 @@ class Aliased(Object):
 
     address: Annotated[str, Field("Where.", required=True, aliases=("addr", "ip"))] = ""
     name: Annotated[str, Field("Who.", required=True)] = ""
+    bridge: Annotated[str, Field("On what.", aliases=("Bridge",))] = "br0"
+
+
+def test_a_server_fills_in_no_default_beside_a_value_under_another_name() -> None:
+    assert "default" not in structural.node(shape.shape_of(Aliased))["properties"]["bridge"]
 
 
 def test_what_is_required_may_be_given_under_any_of_its_names() -> None:
