@@ -32,6 +32,7 @@ class Answer:
     status: int
     body: Json
     warnings: tuple[str, ...] = ()
+    request: str = ""
 
     @property
     def ok(self) -> bool:
@@ -41,7 +42,7 @@ class Answer:
     @property
     def message(self) -> str:
         """The text of an error."""
-        return str(self.body.get("message", f"HTTP {self.status}"))
+        return str(self.body.get("message", f"HTTP {self.status} to {self.request}"))
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Api:
             try:
                 connection.request(method, target, data, send)
                 reply = connection.getresponse()
-                return _answer(reply, reply.read())
+                return _answer(f"{method} {target}", reply, reply.read())
             except (http.client.RemoteDisconnected, ConnectionError):
                 # The server may close an idle connection; a second refusal is a fact. Either way the next use connects anew.
                 connection.close()
@@ -119,14 +120,14 @@ class Api:
         return connection
 
 
-def _answer(reply: http.client.HTTPResponse, body: bytes) -> Answer:
+def _answer(request: str, reply: http.client.HTTPResponse, body: bytes) -> Answer:
     try:
         decoded = json.loads(body)
     except ValueError:
         decoded = {}
     # 299 - "text": the text stands between the first and the last quotation mark.
     warnings = tuple(value.partition('"')[2].rpartition('"')[0] for value in reply.headers.get_all("Warning") or ())
-    return Answer(reply.status, decoded if isinstance(decoded, dict) else {}, warnings)
+    return Answer(reply.status, decoded if isinstance(decoded, dict) else {}, warnings, request)
 
 
 @dataclass(frozen=True)

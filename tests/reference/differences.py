@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from paddock.schema.check import TYPE
 from tests.reference.verdict import Complaint, Question, Verdict
 
 KNOWN = Path(__file__).parent / "differences.toml"
@@ -59,7 +60,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Entry:
-    """Differences with one explanation. In `what` and `places` a `*` stands for anything."""
+    """Differences with one explanation. In `rule`, `what` and `places` a `*` stands for anything."""
 
     side: Side
     rule: str
@@ -70,10 +71,19 @@ class Entry:
     def covers(self, difference: Difference, place: str) -> bool:
         """Whether a difference is what this entry says, at one of its places."""
         return (
-            (difference.side, difference.rule) == (self.side, self.rule)
+            difference.side is self.side
+            and _fits(self.rule, difference.rule)
             and _fits(self.what, difference.what)
             and _fits(place, difference.place)
         )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An object that shows a difference, with the server's verdict."""
+
+    case: Case
+    server: Verdict
 
 
 class BadFile(ValueError):
@@ -94,18 +104,18 @@ def compare(case: Case, server: Verdict) -> Iterator[Difference]:
 def _elsewhere(case: Case, ours: Sequence[Complaint], theirs: Sequence[Complaint]) -> Iterator[Difference]:
     """Both refuse. The server must mean places that Paddock means, too, and both the one that was broken."""
     for complaint in theirs:
-        if not any(_is_within(each.field, complaint.field) for each in case.ours.complaints):
+        if not any(_agree(each, complaint) for each in case.ours.complaints):
             yield _difference(Side.ELSEWHERE, case, complaint)
     if case.broken and not any(_is_related(case.broken, complaint.field) for complaint in theirs):
         yield from (_difference(Side.ONLY_PADDOCK, case, each) for each in ours if _is_within(each.field, case.broken))
 
 
-def compare_all(cases: Iterable[Case], verdicts: Iterable[Verdict]) -> dict[Difference, Case]:
+def compare_all(cases: Iterable[Case], verdicts: Iterable[Verdict]) -> dict[Difference, Shown]:
     """Every difference, with the first object that shows it."""
-    found: dict[Difference, Case] = {}
+    found: dict[Difference, Shown] = {}
     for case, verdict in zip(cases, verdicts, strict=True):
         for difference in compare(case, verdict):
-            found.setdefault(difference, case)
+            found.setdefault(difference, Shown(case, verdict))
     return found
 
 
@@ -133,18 +143,26 @@ def read(path: Path = KNOWN) -> list[Entry]:
     return entries
 
 
-def unexplained(found: dict[Difference, Case], known: Sequence[Entry]) -> str:
+def unexplained(found: dict[Difference, Shown], known: Sequence[Entry]) -> str:
     """What no entry covers, as entries to complete; empty when there is nothing."""
     new = [each for each in sorted(found) if not any(entry.covers(each, place) for entry in known for place in entry.places)]
     lines: list[str] = []
     for side, rule, what in dict.fromkeys((each.side, each.rule, each.what) for each in new):
         alike = [each for each in new if (each.side, each.rule, each.what) == (side, rule, what)]
-        example = found[alike[0]]
-        lines += ["", f"# {example.question.thing!r:.500}".replace("\n", " ")]
-        lines += [f"# {complaint}"[:200].replace("\n", " ") for complaint in example.ours.complaints[:3]]
+        lines += ["", *_comments(found[alike[0]])]
         lines += ["[[difference]]", f'side = "{side}"', f'rule = "{rule}"', f'what = "{what}"', 'why = ""', "places = ["]
         lines += [*(f'    "{each.place}",' for each in alike), "]"]
     return "\n".join(lines)
+
+
+def _comments(shown: Shown) -> list[str]:
+    """What helps to explain a difference: an object, and what the two say of it."""
+    question = shown.case.question
+    lines = [f"{question.thing!r:.500}"]
+    lines += [f"before: {question.old!r:.500}"] if question.old is not None else []
+    for judge, verdict in (("Paddock", shown.case.ours), ("server", shown.server)):
+        lines += [f"{judge}: {each.field}: {each.message:.200}" for each in verdict.complaints[:4]] or [f"{judge}: accepted"]
+    return [f"# {line}".replace("\n", " ") for line in lines]
 
 
 def stale(found: Iterable[Difference], known: Sequence[Entry]) -> list[str]:
@@ -165,6 +183,11 @@ def _fits(pattern: str, text: str) -> bool:
 def _plain(field: str) -> str:
     """One spelling for a path: `a[key].b` and `a.key.b` are the same place."""
     return _KEY.sub(lambda found: found[0] if found[1].isdigit() else f".{found[1]}", field)
+
+
+def _agree(ours: Complaint, theirs: Complaint) -> bool:
+    """Paddock may say more exactly where; and below what has the wrong type everything is wrong."""
+    return _is_within(ours.field, theirs.field) or (ours.rule == TYPE and _is_within(theirs.field, ours.field))
 
 
 def _is_within(field: str, outer: str) -> bool:

@@ -61,8 +61,9 @@ def documents_of(path: Path, origin: str) -> Iterator[Example]:
 
 
 def resource_of(kind: Kind, version: str = "") -> Resource:
-    """Where a server serves a kind, in its storage version unless another one is asked for."""
-    return Resource(kind.group, version or kind.storage_version, kind.plural, kind.kind, kind.namespaced)
+    """Where a server serves a kind, in its storage version unless another one that is served is asked for."""
+    served = version if version in [each.name for each in kind.versions] else kind.storage_version
+    return Resource(kind.group, served, kind.plural, kind.kind, kind.namespaced)
 
 
 def name_of(kind: Kind) -> str:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.reference import crds, objects
+from tests.reference import crds, objects, questions
 from tests.reference.client import Api, Json
 from tests.reference.crds import Crd
-from tests.reference.paddock_side import good_objects
+from tests.reference.paddock_side import good_objects, name_of
 
 pytestmark = pytest.mark.reference
 
@@ -19,6 +19,11 @@ each = pytest.mark.parametrize("crd", CRDS, ids=lambda crd: crd.name)
 def test_there_are_crds() -> None:
     """An empty directory would let everything below pass."""
     assert CRDS
+
+
+def test_every_kind_that_a_server_does_not_have_is_there() -> None:
+    declared = {name_of(kind) for kind in questions.kinds() if not kind.builtin}
+    assert {crd.kind for crd in CRDS} == declared
 
 
 def test_a_file_is_named_after_its_crd() -> None:

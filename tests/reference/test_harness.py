@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from paddock.schema.check import TYPE
 from tests.reference import crds, differences, objects, verdict
 from tests.reference.client import Api, Json, Kubectl, Resource
 from tests.reference.crds import Crd
-from tests.reference.differences import Case, Difference, Side
+from tests.reference.differences import Case, Difference, Shown, Side
 from tests.reference.verdict import Complaint, Question, Verdict
 
 pytestmark = pytest.mark.reference
@@ -190,6 +191,7 @@ def difference(side: Side, rule: str, field: str, kind: str = KIND) -> Differenc
         pytest.param(Verdict(True), Verdict(True), [], id="both accept"),
         pytest.param(REFUSED, refusal("spec.color"), [], id="both refuse the field"),
         pytest.param(REFUSED, refusal(""), [], id="the server says it less exactly"),
+        pytest.param(refusal("spec.color", TYPE), refusal("spec.color.hue"), [], id="a wrong type around it"),
         pytest.param(REFUSED, refusal("spec"), [], id="the server says it of the field around"),
         pytest.param(refusal("spec.labels[a.b/c]"), refusal("spec.labels.a.b/c"), [], id="two spellings"),
         pytest.param(
@@ -244,7 +246,7 @@ def test_a_place_is_without_accidents(field: str, wanted: str) -> None:
 
 
 @pytest.fixture
-def found() -> dict[Difference, Case]:
+def found() -> dict[Difference, Shown]:
     """One difference, seen twice."""
     case = Case(KIND, Question(GOOD, CRATES), REFUSED, what="not in the enum")
     return differences.compare_all([case, case], [Verdict(True), Verdict(True)])
@@ -271,7 +273,7 @@ def entry(where: str = f"{KIND} spec.color", why: str = "a matter of taste", wha
         ("", False),
     ],
 )
-def test_an_entry_covers_what_it_says(tmp_path: Path, found: dict[Difference, Case], text: str, explained: bool) -> None:
+def test_an_entry_covers_what_it_says(tmp_path: Path, found: dict[Difference, Shown], text: str, explained: bool) -> None:
     file = tmp_path / "differences.toml"
     file.write_text(text)
     known = differences.read(file)
@@ -279,7 +281,7 @@ def test_an_entry_covers_what_it_says(tmp_path: Path, found: dict[Difference, Ca
     assert (differences.stale(found, known) == []) is (explained or not known)
 
 
-def test_what_is_proposed_covers_what_was_found_once_it_is_explained(tmp_path: Path, found: dict[Difference, Case]) -> None:
+def test_what_is_proposed_covers_what_was_found_once_it_is_explained(tmp_path: Path, found: dict[Difference, Shown]) -> None:
     file = tmp_path / "differences.toml"
     file.write_text(differences.unexplained(found, []).replace('why = ""', 'why = "because"'))
     assert differences.unexplained(found, differences.read(file)) == ""
