@@ -58,6 +58,11 @@ def is_read(group: str, kind: str) -> bool:
     return group in _READ and (group, kind) not in _TAKEN_BY
 
 
+def is_all_in_kubevirt(group: str, kind: str) -> bool:
+    """Whether a machine of a kind is nothing but the KubeVirt objects that it becomes; VirtRigaud's providers see more of theirs."""
+    return taken_by(group, kind) in ("stakater", "vitistack")
+
+
 @cache
 def _module(dialect: str) -> Any:
     return import_module(f"paddock.translate.{dialect}")

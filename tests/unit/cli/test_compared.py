@@ -78,6 +78,22 @@ def test_plan_does_not_compare_dialects() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("cpu: {cores: 1}", "firmware: {secureBoot: true}"),
+        ("cpu: {cores: 1}", "networks: [{name: default}]"),
+        ("networks: [{name: default}]", "networks: [{name: default, type: pod}]"),
+    ],
+)
+def test_plan_knows_defaults_that_depend_on_other_fields(before: str, after: str) -> None:
+    form = "apiVersion: infrastructure.stakater.com/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec: {parameters: {%s}}\n"
+    code, lines = compare("plan", form % before, form % after)
+    assert code == GOOD
+    assert lines
+    assert all(line.endswith(": it becomes the same objects as before") and ": no effect: " in line for line in lines)
+
+
 def test_plan_of_a_kind_that_is_not_known() -> None:
     code, lines = compare("plan", FOREIGN % 1, FOREIGN % 2)
     assert (code, lines) == (GOOD, ["new.yaml:1:1: unknown: Deployment/d: differs: Paddock does not know this kind"])

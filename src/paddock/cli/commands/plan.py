@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.errors import PaddockError
 from paddock.cli import arguments, report
 from paddock.cli.compared import Pair, pair, place, text
 from paddock.cli.console import Console, one_line
@@ -14,17 +15,22 @@ from paddock.cli.gather import gather
 from paddock.cli.objects import Reader
 from paddock.cli.rendered import Outcome
 from paddock.dialects import admission
+from paddock.meta.rendering import Rendering
+from paddock.meta.wire import to_data
+from paddock.meta.world import World
 from paddock.plan import changes
 from paddock.plan.differences import ABSENT, Difference, How, format_named
-from paddock.plan.effects import Effect
+from paddock.plan.effects import Effect, Row
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.kind import Settings
+from paddock.translate import catalog
 
 _TEXT = """Tell for each changed field whether the change has no effect, is live, waits for a restart, makes the machine anew or
 loses data, and which changes are refused. Exit code 1: something is refused, or data is lost."""
 REFUSED = "refused"
 _NEW = "created"
 _GONE = "not in the new manifests"
+_SAME = Row("", Effect.NONE, "it becomes the same objects as before")
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -56,12 +62,27 @@ def run(given: Sequence[str], console: Console) -> int:
         return UNUSABLE
     if old.refused or new.refused:
         return FINDINGS
-    steps = [step for each in pair(old, new, Outcome(console), crossing=False) for step in _steps(each, settings)]
+    pairs = pair(old, new, Outcome(console), crossing=False)
+    steps = [step for each in pairs for step in _steps(each, settings, same=_becomes_the_same(each, old.world, new.world))]
     _print(steps, parsed.output, console)
     return FINDINGS if any(step.effect in (REFUSED, Effect.LOSS) for step in steps) else GOOD
 
 
-def _steps(pair: Pair, settings: Settings) -> Iterator[Step]:
+def _becomes_the_same(pair: Pair, before: World, after: World) -> bool:
+    """Whether two forms that differ are the same on KubeVirt's side: a default that depends on other fields was spelled out."""
+    kind = pair.kind
+    if pair.old is None or pair.new is None or kind is None or not catalog.is_all_in_kubevirt(kind.group, kind.kind):
+        return False
+    translate = catalog.to_kubevirt(kind.dialect)
+    sides = ((pair.old.admission.value, before), (pair.new.admission.value, after))
+    try:
+        old, new = ([to_data(each) for each in translate(value, world, Rendering()).value] for value, world in sides)
+    except PaddockError:
+        return False
+    return old == new
+
+
+def _steps(pair: Pair, settings: Settings, *, same: bool) -> Iterator[Step]:
     side = pair.new or pair.old
     assert side is not None
     start = side.document.start
@@ -76,7 +97,7 @@ def _steps(pair: Pair, settings: Settings) -> Iterator[Step]:
     for each in pair.differences():
         against = [found for found in refused if _meets(found, each)]
         told.update(against)
-        yield _step(pair, each, against)
+        yield _step(pair, each, against, _SAME if same else None)
     for found in refused:
         if found not in told:
             position = side.document.position(found.path)
@@ -104,9 +125,9 @@ def _meets(found: Finding, difference: Difference) -> bool:
     return found.path[:shorter] == difference.path[:shorter]
 
 
-def _step(pair: Pair, difference: Difference, against: Sequence[Finding]) -> Step:
+def _step(pair: Pair, difference: Difference, against: Sequence[Finding], same: Row | None) -> Step:
     at = place(pair, difference)
-    row = changes.judge(pair.kind, difference) if pair.kind is not None else None
+    row = same or (changes.judge(pair.kind, difference) if pair.kind is not None else None)
     effect = str(row.effect) if row else "unknown"
     why = row.why if row else "Paddock does not know this kind"
     if against:
