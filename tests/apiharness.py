@@ -8,6 +8,7 @@ async with Harness() as api:
 """
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -32,11 +33,12 @@ ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
 class Clock:
-    """Time that stands still until it is moved; identities that count."""
+    """Time that stands still until it is moved; identities that repeat."""
 
     def __init__(self) -> None:
         self.time = 1_800_000_000.0
         self._count = 0
+        self._chance = random.Random(0)
 
     def seconds(self) -> float:
         return self.time
@@ -49,8 +51,7 @@ class Clock:
         return f"00000000-0000-4000-8000-{self._count:012d}"
 
     def random(self, count: int) -> bytes:
-        self._count += 1
-        return self._count.to_bytes(count, "big")
+        return self._chance.randbytes(count)
 
 
 class OpenDoor:

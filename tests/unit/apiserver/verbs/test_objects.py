@@ -24,6 +24,7 @@ def names(reply: Reply) -> list[str]:
     return [item["metadata"]["name"] for item in reply.data["items"]]
 
 
+@pytest.mark.spec("kube-api", 17, 26)
 def test_create_sets_what_the_server_sets(play: Play) -> None:
     async def script(api: Harness) -> None:
         sent = config_map(data={"x": "1"})
@@ -37,11 +38,14 @@ def test_create_sets_what_the_server_sets(play: Play) -> None:
         assert meta["resourceVersion"].isdecimal()
         assert "generation" not in meta
         assert "selfLink" not in meta
+        (entry,) = meta["managedFields"]
+        assert (entry["operation"], entry["fieldsV1"]) == ("Update", {"f:data": {".": {}, "f:x": {}}})
         assert (await api.get(f"{MAPS}/a")).data == made.data
 
     play(script)
 
 
+@pytest.mark.spec("kube-api", 20, 27)
 @pytest.mark.parametrize(
     ("body", "code", "reason", "words"),
     [
@@ -67,6 +71,7 @@ def test_create_refuses(play: Play, body: Any, code: int, reason: str, words: st
     play(script)
 
 
+@pytest.mark.spec("kube-api", 18)
 def test_a_name_is_taken_once(play: Play) -> None:
     async def script(api: Harness) -> None:
         await api.post(MAPS, config_map())
@@ -78,6 +83,7 @@ def test_a_name_is_taken_once(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 19)
 def test_names_are_generated(play: Play) -> None:
     async def script(api: Harness) -> None:
         sent = config_map()
@@ -85,11 +91,13 @@ def test_names_are_generated(play: Play) -> None:
         made = (await api.post(MAPS, sent)).data["metadata"]["name"]
         assert made.startswith("x" * 58)
         assert len(made) == 63
-        assert made != (await api.post(MAPS, sent)).data["metadata"]["name"]
+        again = {(await api.post(MAPS, sent)).data["metadata"]["name"] for _ in range(1000)}
+        assert len(again | {made}) == 1001
 
     play(script)
 
 
+@pytest.mark.spec("kube-api", 20)
 def test_namespaces_must_be_there(play: Play) -> None:
     async def script(api: Harness) -> None:
         refused = await api.post("/api/v1/namespaces/nowhere/configmaps", config_map())
@@ -98,6 +106,7 @@ def test_namespaces_must_be_there(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 16)
 def test_absent_objects(play: Play) -> None:
     async def script(api: Harness) -> None:
         gone = await api.get(f"{NCS}/x")
@@ -110,6 +119,7 @@ def test_absent_objects(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 21, 22)
 def test_updates_need_the_newest_revision(play: Play) -> None:
     async def script(api: Harness) -> None:
         first = (await api.post(NCS, network(vlan=1))).data
@@ -129,6 +139,7 @@ def test_updates_need_the_newest_revision(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 22)
 def test_built_in_kinds_may_be_overwritten(play: Play) -> None:
     async def script(api: Harness) -> None:
         await api.post(MAPS, config_map(data={"x": "1"}))
@@ -138,6 +149,7 @@ def test_built_in_kinds_may_be_overwritten(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 23, 26)
 def test_what_a_client_cannot_change(play: Play) -> None:
     async def script(api: Harness) -> None:
         made = (await api.post(MAPS, config_map())).data
@@ -155,6 +167,7 @@ def test_what_a_client_cannot_change(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 24)
 def test_a_write_that_changes_nothing_is_none(play: Play) -> None:
     async def script(api: Harness) -> None:
         made = (await api.post(NCS, network(vlan=1))).data
@@ -166,6 +179,7 @@ def test_a_write_that_changes_nothing_is_none(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 25)
 def test_generation_counts_changes_of_the_spec(play: Play) -> None:
     async def script(api: Harness) -> None:
         assert (await api.post(NCS, network(vlan=1))).data["metadata"]["generation"] == 1
@@ -176,6 +190,7 @@ def test_generation_counts_changes_of_the_spec(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 35, 36)
 def test_status_and_the_rest_are_written_apart(play: Play) -> None:
     async def script(api: Harness) -> None:
         made = await api.post(NCS, network(vlan=1) | {"status": {"ready": True}})
@@ -195,6 +210,7 @@ def test_status_and_the_rest_are_written_apart(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 33, 34)
 def test_dry_run_changes_nothing(play: Play) -> None:
     async def script(api: Harness) -> None:
         before = api.store.revision
@@ -214,6 +230,7 @@ def test_dry_run_changes_nothing(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 32, 34)
 def test_unknown_and_repeated_fields(play: Play) -> None:
     async def script(api: Harness) -> None:
         twice = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","x":"2"},"foo":1}'
@@ -231,6 +248,7 @@ def test_unknown_and_repeated_fields(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 15)
 def test_yaml_bodies_and_answers(play: Play) -> None:
     async def script(api: Harness) -> None:
         text = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  x: 'on'\n"
@@ -254,6 +272,7 @@ def test_bodies_that_are_none(play: Play, body: bytes) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 49)
 def test_lists_are_in_order_and_never_null(play: Play) -> None:
     async def script(api: Harness) -> None:
         empty = await api.get(MAPS)
@@ -270,6 +289,7 @@ def test_lists_are_in_order_and_never_null(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 38)
 def test_selectors(play: Play) -> None:
     async def script(api: Harness) -> None:
         for name, labels in (("a", {"app": "x"}), ("b", {"app": "y", "tier": "1"}), ("c", {})):
@@ -296,6 +316,7 @@ def test_selectors(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 45, 46, 47)
 def test_pages_show_one_moment(play: Play) -> None:
     async def script(api: Harness) -> None:
         for name in "abcde":
@@ -344,6 +365,7 @@ def test_lists_of_a_revision(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 92, 95)
 def test_deletion(play: Play) -> None:
     async def script(api: Harness) -> None:
         uid = (await api.post(MAPS, config_map())).data["metadata"]["uid"]
@@ -360,6 +382,7 @@ def test_deletion(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 25, 93, 94)
 def test_finalizers_hold_a_deletion(play: Play) -> None:
     async def script(api: Harness) -> None:
         sent = network(vlan=1)
@@ -395,6 +418,7 @@ def test_propagation_policies_are_finalizers(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 50)
 def test_collections_are_deleted_by_selector(play: Play) -> None:
     async def script(api: Harness) -> None:
         for name in "abc":
@@ -409,6 +433,7 @@ def test_collections_are_deleted_by_selector(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 51)
 def test_verbs_that_are_not_served(play: Play) -> None:
     async def script(api: Harness) -> None:
         await api.post(MAPS, config_map())
@@ -450,6 +475,7 @@ def test_scale(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 42)
 def test_tables_and_metadata_only(play: Play) -> None:
     async def script(api: Harness) -> None:
         await api.post(NCS, network(vlan=7))
