@@ -109,6 +109,7 @@ class Aliased(Object):
 
     address: Annotated[str, Field("Where.", required=True, aliases=("addr", "ip"))] = ""
     name: Annotated[str, Field("Who.", required=True)] = ""
+    bridge: Annotated[str, Field("Which.", aliases=("Bridge",))] = "br0"
     bridge: Annotated[str, Field("On what.", aliases=("Bridge",))] = "br0"
 
 
@@ -121,6 +122,14 @@ def test_what_is_required_may_be_given_under_any_of_its_names() -> None:
     assert schema["required"] == ["name"]
     assert schema["allOf"] == [{"anyOf": [{"required": ["address"]}, {"required": ["addr"]}, {"required": ["ip"]}]}]
     assert check(Aliased, {"addr": "x", "name": "y"}).findings == []
+
+
+def test_a_server_fills_nothing_in_beside_another_name() -> None:
+    properties = structural.node(shape.shape_of(Aliased))["properties"]
+    assert "default" not in properties["bridge"]
+    assert "default" not in properties["Bridge"]
+    assert check(Aliased, {"address": "x", "name": "y"}).value["bridge"] == "br0"
+    assert check(Aliased, {"address": "x", "name": "y", "Bridge": "br1"}).value == {"address": "x", "name": "y", "bridge": "br1"}
 
 
 def test_an_empty_object_that_is_the_same_as_none_need_not_have_what_others_must() -> None:

@@ -1,0 +1,175 @@
+"""A structural schema, read once: everything that shaping and validation ask of a place, as plain attributes.
+
+Children are read when a document first reaches them, because a CRD may declare ten thousand places and an object uses fifty.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from paddock.schema.structural import formats, patterns
+
+Schema = dict[str, Any]
+Trail = Any
+ABSENT: Any = object()
+_ENVELOPE = ("apiVersion", "kind", "metadata")
+
+
+class Node:
+    """One place of a schema."""
+
+    def __init__(self, schema: Schema, *, root: bool = False) -> None:
+        self.schema = schema
+        self.root = root
+        self.int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
+        self.preserves = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+        self.embedded = bool(schema.get("x-kubernetes-embedded-resource"))
+        self.nullable = bool(schema.get("nullable"))
+        self.types = _types(schema)
+        self.has_default = schema.get("default") is not None
+        self.required: tuple[str, ...] = tuple(schema.get("required") or ())
+        self.list_type: str = schema.get("x-kubernetes-list-type") or "atomic"
+        self.map_keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+        self.atomic_map = schema.get("x-kubernetes-map-type") == "atomic"
+        self.whole = "integer" in self.types or self.int_or_string
+
+    @cached_property
+    def properties(self) -> dict[str, "Node"]:
+        """The declared members."""
+        return {name: Node(member) for name, member in (self.schema.get("properties") or {}).items()}
+
+    @cached_property
+    def others(self) -> "Node | None":
+        """What undeclared members have to be."""
+        extra = self.schema.get("additionalProperties")
+        return Node(extra) if isinstance(extra, dict) else None
+
+    @cached_property
+    def open(self) -> bool:
+        """Whether undeclared members are kept as they are."""
+        return self.preserves or self.schema.get("additionalProperties") is True
+
+    @cached_property
+    def items(self) -> "Node | None":
+        """What the entries of a list have to be."""
+        items = self.schema.get("items")
+        return Node(items) if isinstance(items, dict) else None
+
+    @cached_property
+    def filled(self) -> tuple[tuple[str, "Node"], ...]:
+        """The members that have a default."""
+        return tuple((name, member) for name, member in self.properties.items() if member.has_default)
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """Members that are there whether declared or not."""
+        return frozenset(_ENVELOPE) if self.root or self.embedded else frozenset()
+
+    @cached_property
+    def pattern(self) -> "Callable[[str], bool] | None":
+        """Whether a text fits."""
+        text = self.schema.get("pattern")
+        return patterns.matcher(text) if text else None
+
+    @cached_property
+    def format(self) -> "Callable[[str], bool] | None":
+        """Whether a text has the named form."""
+        return formats.FORMATS.get(self.schema.get("format") or "")
+
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether the value itself, without its members, has anything to keep to."""
+        return any(word in self.schema for word in _BOUNDS)
+
+    @cached_property
+    def junctions(self) -> "dict[str, tuple[Node, ...]]":
+        """allOf, anyOf, oneOf and not."""
+        found = {word: tuple(Node(each) for each in self.schema[word]) for word in ("allOf", "anyOf", "oneOf") if self.schema.get(word)}
+        if self.schema.get("not"):
+            found["not"] = (Node(self.schema["not"]),)
+        return found
+
+    @cached_property
+    def shapes(self) -> bool:
+        """Whether there is anything to prune, to fill in or to round in a value of this place."""
+        return (
+            self.root
+            or self.embedded
+            or self.whole
+            or "object" in self.types
+            or "array" in self.types
+            or bool(self.schema.get("properties"))
+            or bool(self.schema.get("items"))
+        )
+
+    def member(self, name: str) -> "Node | None":
+        """What a member has to be, if anything is said of it."""
+        return self.properties.get(name) or self.others
+
+
+_BOUNDS = (
+    *("enum", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"),
+    *("minItems", "maxItems", "minProperties", "maxProperties", "allOf", "anyOf", "oneOf", "not"),
+)
+
+
+def _types(schema: Schema) -> tuple[str, ...]:
+    found: tuple[str, ...] = ()
+    if schema.get("x-kubernetes-int-or-string"):
+        found = ("integer", "string")
+    elif schema.get("type"):
+        found = (schema["type"],)
+    return (*found, "null") if found and schema.get("nullable") else found
+
+
+def steps(trail: Trail) -> tuple[str | int, ...]:
+    """A chain of (outer place, key) as a path."""
+    parts: list[str | int] = []
+    while trail is not None:
+        trail, key = trail
+        parts.append(key)
+    return tuple(reversed(parts))
+
+
+def name_of(trail: Trail) -> str:
+    """A chain as a kube-apiserver writes it: keys after dots, whatever is in them."""
+    text = ""
+    for part in steps(trail):
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def clone(value: Any) -> Any:
+    """A copy of JSON data."""
+    if isinstance(value, dict):
+        return {key: clone(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [clone(entry) for entry in value]
+    return value
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal; to Python true is 1."""
+    if isinstance(one, dict):
+        return isinstance(other, dict) and one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    return bool(one == other)
+
+
+def keys_of(node: Node, entry: Any) -> tuple[Any, ...] | None:
+    """What tells an entry of a map-list from the others."""
+    if not isinstance(entry, dict):
+        return None
+    found = tuple(entry.get(key) for key in node.map_keys)
+    return None if any(isinstance(each, dict | list) for each in found) else found
+
+
+def correlated(node: Node, old: Any) -> Callable[[Any], Any]:
+    """From an entry of a list to the entry that it was before, ABSENT where that cannot be said."""
+    if not isinstance(old, list) or node.list_type != "map":
+        return lambda entry: ABSENT
+    before = {keys: entry for entry in old if (keys := keys_of(node, entry)) is not None}
+    return lambda entry: before.get(keys, ABSENT) if (keys := keys_of(node, entry)) is not None else ABSENT
