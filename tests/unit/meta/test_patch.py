@@ -1,0 +1,134 @@
+"""JSON patches, merge patches and strategic merge patches."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from paddock.meta import patch, strategic
+
+APPLIED = [
+    ({}, [{"op": "add", "path": "/a", "value": 1}], {"a": 1}),
+    ({"a": [1, 3]}, [{"op": "add", "path": "/a/1", "value": 2}], {"a": [1, 2, 3]}),
+    ({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}], {"a": [1, 2]}),
+    ({"a": 1}, [{"op": "add", "path": "", "value": {"b": 2}}], {"b": 2}),
+    ({"a": {"b": 1}}, [{"op": "remove", "path": "/a/b"}], {"a": {}}),
+    ({"a": [1, 2]}, [{"op": "remove", "path": "/a/0"}], {"a": [2]}),
+    ({"a": 1}, [{"op": "replace", "path": "/a", "value": [1]}], {"a": [1]}),
+    ({"a": 1, "b": {}}, [{"op": "move", "from": "/a", "path": "/b/c"}], {"b": {"c": 1}}),
+    ({"a": [1]}, [{"op": "copy", "from": "/a", "path": "/b"}, {"op": "add", "path": "/b/-", "value": 2}], {"a": [1], "b": [1, 2]}),
+    ({"a/b": 1, "c~d": 2}, [{"op": "test", "path": "/a~1b", "value": 1}, {"op": "remove", "path": "/c~0d"}], {"a/b": 1}),
+    ({"a": None}, [{"op": "test", "path": "/a", "value": None}], {"a": None}),
+    ({"a": 1.0}, [{"op": "test", "path": "/a", "value": 1}], {"a": 1.0}),
+]
+
+
+@pytest.mark.spec("kube-api", 72)
+@pytest.mark.parametrize(("document", "operations", "result"), APPLIED)
+def test_json_patches(document: Any, operations: list[Any], result: Any) -> None:
+    before = copy.deepcopy(document)
+    assert patch.apply_json_patch(document, operations) == result
+    assert document == before
+
+
+@pytest.mark.spec("kube-api", 72)
+@pytest.mark.parametrize(
+    ("document", "operation"),
+    [
+        ({"a": 1}, {"op": "test", "path": "/a", "value": 2}),
+        ({"a": 1}, {"op": "test", "path": "/a", "value": True}),
+        ({"a": {"b": 0}}, {"op": "test", "path": "/a", "value": {"b": False}}),
+        ({}, {"op": "remove", "path": "/a"}),
+        ({}, {"op": "replace", "path": "/a", "value": 1}),
+        ({}, {"op": "add", "path": "/a/b", "value": 1}),
+        ({"a": []}, {"op": "add", "path": "/a/1", "value": 1}),
+        ({"a": [1]}, {"op": "add", "path": "/a/01", "value": 1}),
+        ({"a": [1]}, {"op": "remove", "path": "/a/-"}),
+        ({"a": [1]}, {"op": "remove", "path": "/a/x"}),
+        ({"a": 1}, {"op": "add", "path": "/a/b", "value": 1}),
+        ({"a": {}}, {"op": "move", "from": "/a", "path": "/a/b"}),
+        ({}, {"op": "copy", "from": "/a", "path": "/b"}),
+        ({}, {"op": "add", "path": "a", "value": 1}),
+        ({}, {"op": "add", "path": "/a"}),
+        ({}, {"op": "jump", "path": "/a"}),
+        ({}, {"path": "/a"}),
+        ({}, {"op": "add", "path": 5, "value": 1}),
+        ({}, "add"),
+        ({"a": 1}, {"op": "remove", "path": ""}),
+    ],
+)
+def test_json_patches_that_do_not_fit(document: Any, operation: Any) -> None:
+    with pytest.raises(patch.BadPatch):
+        patch.apply_json_patch(document, [operation])
+
+
+@pytest.mark.spec("kube-api", 72)
+@pytest.mark.parametrize(
+    ("document", "change", "result"),
+    [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ],
+)
+def test_merge_patches(document: Any, change: Any, result: Any) -> None:
+    before = copy.deepcopy(document)
+    assert patch.apply_merge_patch(document, change) == result
+    assert document == before
+
+
+KEYED = {"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"}
+SCHEMA: dict[str, Any] = {
+    "properties": {
+        "items": KEYED | {"items": {"properties": {"inner": KEYED}}},
+        "words": {"type": "array", "x-kubernetes-patch-strategy": "merge"},
+        "plain": {"type": "array"},
+    }
+}
+
+
+@pytest.mark.spec("kube-api", 73)
+@pytest.mark.parametrize(
+    ("document", "change", "result"),
+    [
+        ({"items": [{"name": "a", "x": 1}]}, {"items": [{"name": "a", "y": 2}]}, {"items": [{"name": "a", "x": 1, "y": 2}]}),
+        ({"items": [{"name": "a"}]}, {"items": [{"name": "b"}]}, {"items": [{"name": "a"}, {"name": "b"}]}),
+        ({"items": [{"name": "a"}, {"name": "b"}]}, {"items": [{"name": "a", "$patch": "delete"}]}, {"items": [{"name": "b"}]}),
+        ({"items": [{"name": "a"}]}, {"items": [{"name": "b"}, {"$patch": "replace"}]}, {"items": [{"name": "b"}]}),
+        ({"items": [{"name": "a", "x": 1}]}, {"items": [{"name": "a", "x": None}]}, {"items": [{"name": "a"}]}),
+        (
+            {"items": [{"name": "a", "inner": [{"name": "i", "x": 1}]}]},
+            {"items": [{"name": "a", "inner": [{"name": "i", "y": 2}]}]},
+            {"items": [{"name": "a", "inner": [{"name": "i", "x": 1, "y": 2}]}]},
+        ),
+        (
+            {"items": [{"name": "a"}, {"name": "b"}]},
+            {"items": [{"name": "c"}], "$setElementOrder/items": [{"name": "c"}, {"name": "b"}, {"name": "a"}]},
+            {"items": [{"name": "c"}, {"name": "b"}, {"name": "a"}]},
+        ),
+        ({"words": ["a", "b"]}, {"words": ["b", "c"]}, {"words": ["a", "b", "c"]}),
+        ({"words": ["a", "b"]}, {"$deleteFromPrimitiveList/words": ["a"]}, {"words": ["b"]}),
+        ({"words": ["a", "b"]}, {"$setElementOrder/words": ["b", "a"]}, {"words": ["b", "a"]}),
+        ({"plain": [1, 2]}, {"plain": [3]}, {"plain": [3]}),
+        ({"map": {"a": 1, "b": 2}}, {"map": {"$retainKeys": ["a", "c"], "c": 3}}, {"map": {"a": 1, "c": 3}}),
+        ({"map": {"a": 1}}, {"map": {"$patch": "replace", "b": 2}}, {"map": {"b": 2}}),
+        ({"map": {"a": 1}}, {"map": {"$patch": "delete"}}, {"map": {}}),
+        ({"a": 1, "b": {"c": 1}}, {"a": None, "b": {"d": 2}}, {"b": {"c": 1, "d": 2}}),
+    ],
+)
+def test_strategic_patches(document: Any, change: Any, result: Any) -> None:
+    before = copy.deepcopy(document)
+    assert strategic.apply(document, change, SCHEMA) == result
+    assert document == before
+
+
+@pytest.mark.spec("kube-api", 73)
+@pytest.mark.parametrize("change", [{"items": [{"x": 1}]}, {"map": {"$patch": "sideways"}}, {"$retainKeys": 5}])
+def test_strategic_patches_that_mean_nothing(change: Any) -> None:
+    with pytest.raises(patch.BadPatch):
+        strategic.apply({"items": [], "map": {}}, change, SCHEMA)
