@@ -204,9 +204,6 @@ def _make_quantity(place: shape.Shape) -> Check:
             out.append(_bad(trail, raw, "must be greater than 0", BOUNDS, field))
         elif least is not None and value < least:
             out.append(_bad(trail, raw, f"must be at least {field.at_least}", BOUNDS, field))
-        if type(raw) is int and not -(2**63) <= raw < 2**63:
-            out.append(_bad(trail, raw, "must fit into 64 bits; write it with a unit", BOUNDS, field))
-            return _DROP
         if field.whole and value % quantity.UNIT:
             out.append(_bad(trail, raw, "must be a whole number of bytes", BOUNDS, field))
         return raw
