@@ -1,5 +1,6 @@
 """Reading request bodies: JSON and YAML with every repeated key noticed, protobuf for built-in kinds."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -58,10 +59,31 @@ def read_json(text: bytes) -> Body:
     except orjson.JSONDecodeError as error:
         raise failure.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     _check_depth(data)
-    # What encodes to the same bytes had nothing twice; only other spellings need the careful reader.
-    if orjson.dumps(data) == text.strip():
+    # What encodes to the same bytes has no key twice; other spellings are counted, and only a repeated key needs its place.
+    if orjson.dumps(data) == text.strip() or not _repeats(text):
         return Body(data)
     return Body(data, _repeated(text))
+
+
+class _Twice(Exception):
+    """A key stands twice in one object."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise _Twice
+
+
+def _repeats(text: bytes) -> bool:
+    """Whether any key stands twice in one object."""
+    try:
+        json.loads(text, object_pairs_hook=_unique)
+    except _Twice:
+        return True
+    except (ValueError, RecursionError):
+        # One reader takes what another does not (a number of a million digits, say): nothing is known of its keys.
+        return False
+    return False
 
 
 def read_yaml(text: bytes) -> Body:

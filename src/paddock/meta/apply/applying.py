@@ -65,7 +65,7 @@ def _entries(live: Data, root: types.Type, now: str) -> list[Entry]:
     entries = ownership.read(live)
     if entries:
         return entries
-    everything = ownership.owned(values.difference(root, {}, _compared(live)).added, "")
+    everything = ownership.owned(values.everything(root, _compared(live)), "")
     return [Entry(Manager(_BEFORE, str(live.get("apiVersion", ""))), UPDATE, everything, now)] if everything else []
 
 

@@ -103,11 +103,15 @@ def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: st
         if not any(new["metadata"]["managedFields"]):
             new["metadata"].pop("managedFields")
         return
-    entries = read(live) or []
     root = types.of_schema(schema)
+    if live is None:
+        made = owned(values.everything(root, _plain(new)), manager.subresource)
+        write(new, [Entry(manager, UPDATE, made, now)] if made else [])
+        return
     changed = values.difference(root, _plain(live), _plain(new))
     taken = owned(union(changed.added, changed.modified), manager.subresource)
     gone = changed.removed
+    entries = read(live) or []
     mine = Entry(manager, UPDATE, {}, now)
     kept = []
     for entry in entries:

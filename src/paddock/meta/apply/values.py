@@ -70,6 +70,30 @@ def _places(kind: Type, value: Any) -> Places | None:
     return {}
 
 
+def everything(kind: Type, value: dict[str, Any]) -> Places:
+    """All places of a value, containers included: the difference from nothing, in one walk."""
+    made: Places = {}
+    for name, member in value.items():
+        below = _everything(kind.member(name), member)
+        made[field(name)] = {SELF: {}, **below} if below else {}
+    return made
+
+
+def _everything(kind: Type, value: Any) -> Places:
+    kind = resolve(kind, value)
+    if kind.kind == MAP and isinstance(value, dict):
+        return everything(kind, value)
+    if kind.kind in (SET, KEYED) and isinstance(value, list):
+        item = kind.item or kind
+        made: Places = {}
+        for step, found in live_entries(kind, value).items():
+            # Entries that stand twice are owned as one place.
+            below = _everything(item, found[0]) if len(found) == 1 else {}
+            made[step] = {SELF: {}, **below} if below else {}
+        return made
+    return {}
+
+
 # --- differences ----------------------------------------------------------------------------------------------------------
 
 

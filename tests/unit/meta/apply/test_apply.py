@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from paddock.meta.apply import applying, ownership
+from paddock.meta.apply import applying, ownership, types, values
 from paddock.meta.apply.applying import Applying
 from paddock.meta.apply.ownership import Manager
 from paddock.meta.failure import About, Failure
@@ -382,3 +382,10 @@ def test_ownership_can_be_given_up_and_rubbish_is_ignored() -> None:
     new["metadata"]["managedFields"] = [{"manager": 5}]
     ownership.record(live, new, SCHEMA, Manager("two", "example.com/v1"), "2026-01-01T00:00:09Z")
     assert owners(new) == {"one!": {"f:string": {}}}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_everything_is_the_difference_from_nothing(case: Case) -> None:
+    root = types.of_schema(SCHEMA)
+    made = {key: value for key, value in run(case.steps).items() if key != "metadata"}
+    assert values.everything(root, made) == values.difference(root, {}, made).added
