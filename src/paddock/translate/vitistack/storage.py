@@ -1,7 +1,5 @@
 """The disks of a KubeVirt machine as a Machine says them."""
 
-from collections.abc import Iterator
-
 import msgspec
 
 from paddock.base import quantity
@@ -90,7 +88,7 @@ class Disks:
 
     def _read(self, index: int, device: Device) -> Read | None:
         volume = self.volumes.get(device.name)
-        if volume is None or device.cdrom is not None or is_cloud_init(volume) or device.name in RESERVED_DISKS:
+        if volume is None or device.cdrom is not None or device.name in RESERVED_DISKS:
             return None
         store = self._store(volume)
         if store is None:
@@ -182,7 +180,6 @@ def over(disk: Disk, base: Disk | None) -> Disk:
             accessMode=None if disk.accessMode == DEFAULT_ACCESS_MODE else disk.accessMode,
         )
     given = Disk(
-        name=base.name,
         size=base.size,
         storageClass=base.storageClass or DEFAULT_CLASS,
         accessMode=base.accessMode or DEFAULT_ACCESS_MODE,
@@ -192,10 +189,3 @@ def over(disk: Disk, base: Disk | None) -> Disk:
     wanted = disk if disk.volumeMode or not base.volumeMode else msgspec.structs.replace(disk, volumeMode="Filesystem")
     same = {name: None for name in ("size", "storageClass", "accessMode", "volumeMode") if getattr(given, name) == getattr(wanted, name)}
     return msgspec.structs.replace(wanted, **same)
-
-
-def origins(reads: list[Read]) -> Iterator[tuple[Read, PersistentVolumeClaim | DataVolume]]:
-    """The objects behind the disks, where they are objects of their own."""
-    for read in reads:
-        if read.store.origin is not None:
-            yield read, read.store.origin

@@ -4,7 +4,7 @@ import pytest
 
 from paddock.meta.wire import to_data
 from tests.unit.translate.vitistack.making import Json, secret
-from tests.unit.translate.vitistack.vms import INSTANCE, back, claim, data_volume, losses, machine, spec_of, vm
+from tests.unit.translate.vitistack.vms import CLAIM, INSTANCE, ROOT, back, claim, data_volume, losses, machine, spec_of, vm
 
 
 def disk_of(raw: Json, *world: Json) -> Json:
@@ -32,6 +32,47 @@ def test_claims(spec: Json, expected: Json, lost: list[str]) -> None:
     asked = claim(**spec)
     assert disk_of(vm(), asked) == {"size": "9Gi"} | expected
     assert losses(vm(), asked) == [f"PersistentVolumeClaim/web-root {field}" for field in lost]
+
+
+@pytest.mark.parametrize(
+    ("spec", "disks"),
+    [
+        ({}, None),
+        ({"resources": {"requests": {"storage": "10Gi"}}}, [{"name": "root", "size": "10Gi"}]),
+        ({"storageClassName": "standard"}, [{"name": "root", "storageClass": "default"}]),
+        ({"accessModes": ["ReadWriteOnce"]}, [{"name": "root", "accessMode": "ReadWriteOnce"}]),
+        ({"volumeMode": None}, [{"name": "root", "volumeMode": "Filesystem"}]),
+    ],
+)
+def test_what_is_said_over_a_template_of_ones_own(spec: Json, disks: list[Json] | None) -> None:
+    given = {"name": "root", "size": "9Gi", "storageClass": "gold", "accessMode": "ReadWriteMany", "volumeMode": "Block"}
+    template = {
+        "apiVersion": "vitistack.io/v1alpha1",
+        "kind": "MachineTemplate",
+        "metadata": {"name": "own", "namespace": "prod"},
+        "spec": {"resources": {"cpu": {"cores": 2}, "memory": {"size": "3Gi"}}, "disks": [given]},
+    }
+    asked: Json = {"storageClassName": "gold", "accessModes": ["ReadWriteMany"], "volumeMode": "Block"} | spec
+    found = spec_of(vm(labels={"vitistack.io/machine-template": "own"}), claim(**asked), template)
+    assert found == {"template": "own"} | ({"disks": disks} if disks else {})
+
+
+@pytest.mark.parametrize(
+    ("device", "name"), [({"cdrom": {"bus": "sata"}}, "cd"), ({"disk": {"bus": "virtio"}}, "cdrom-iso"), ({"disk": {}}, "cloudinitdisk")]
+)
+def test_disks_that_a_machine_cannot_have(device: Json, name: str) -> None:
+    volumes = [CLAIM, {"name": name, "persistentVolumeClaim": {"claimName": "a"}}]
+    raw = vm(devices={"disks": [ROOT, {"name": name, **device}]}, instance={"volumes": volumes})
+    assert [each["name"] for each in spec_of(raw)["disks"]] == ["root"]
+    assert losses(raw) == [f"{INSTANCE}.domain.devices.disks[1]", f"{INSTANCE}.volumes[1]"]
+
+
+def test_the_first_in_boot_order_is_booted() -> None:
+    disks = [{"name": name, "disk": {"bus": "virtio"}, "bootOrder": order} for name, order in (("a", 3), ("b", 2), ("c", 4))]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": f"web-{name}"}} for name in "abc"]
+    world = [claim(f"web-{name}") for name in "abc"]
+    raw = vm(devices={"disks": disks}, instance={"volumes": volumes})
+    assert [each["name"] for each in spec_of(raw, *world)["disks"]] == ["b", "a", "c"]
 
 
 def test_a_claim_of_another_name_loses_its_volume() -> None:
