@@ -22,9 +22,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"conformance: {error}", file=sys.stderr)
         return 1
     verdicts = verdict.decide(checklists, results.read(options.results), why)
-    outdated = verdict.outdated_reasons(verdicts, why)
-    for spec, number in outdated:
-        print(f"conformance: {spec} item {number} is met; take its reason out of unmet.toml", file=sys.stderr)
+    outdated = reasons.outdated(why, verdict.met(verdicts))
+    for spec, key in outdated:
+        print(f'conformance: all of {spec} "{key}" is met; take the line out of unmet.toml', file=sys.stderr)
     text = page.render(verdicts)
     current = options.page.exists() and options.page.read_text(encoding="utf-8") == text
     if options.check and not current:

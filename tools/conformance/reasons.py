@@ -4,11 +4,14 @@ One table per spec; a key is an item, a range or a list of both, and the value i
 
     [stakater]
     "54-56, 60" = "needs the controllers"
+
+The reason holds for those of the items that are not met. A key all of whose items are met would tell something untrue.
 """
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.conformance.results import ItemId
@@ -20,15 +23,30 @@ class ReasonsError(Exception):
     """The file names an item that does not exist, or names one twice."""
 
 
-def read_reasons(path: Path, totals: Mapping[str, int]) -> dict[ItemId, str]:
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """``key`` is as written in the file, and the same for all its items."""
+
+    key: str
+    text: str
+
+
+def read_reasons(path: Path, totals: Mapping[str, int]) -> dict[ItemId, Reason]:
     if not path.exists():
         return {}
     with path.open("rb") as file:
         return parse(tomllib.load(file), totals)
 
 
-def parse(tables: Mapping[str, Mapping[str, str]], totals: Mapping[str, int]) -> dict[ItemId, str]:
-    reasons: dict[ItemId, str] = {}
+def outdated(reasons: Mapping[ItemId, Reason], met: Set[ItemId]) -> list[tuple[str, str]]:
+    """Spec and key of the reasons that hold for no item any more."""
+    keys = [(spec, reason.key) for (spec, _), reason in reasons.items()]
+    alive = {(item[0], reason.key) for item, reason in reasons.items() if item not in met}
+    return [key for key in dict.fromkeys(keys) if key not in alive]
+
+
+def parse(tables: Mapping[str, Mapping[str, str]], totals: Mapping[str, int]) -> dict[ItemId, Reason]:
+    reasons: dict[ItemId, Reason] = {}
     for spec, table in tables.items():
         if spec not in totals:
             raise ReasonsError(f"there is no spec {spec!r}; the specs are {', '.join(totals)}")
@@ -38,7 +56,7 @@ def parse(tables: Mapping[str, Mapping[str, str]], totals: Mapping[str, int]) ->
                     raise ReasonsError(f"{spec} has the items 1 to {totals[spec]}, not {number}")
                 if (spec, number) in reasons:
                     raise ReasonsError(f"{spec} item {number} has two reasons")
-                reasons[spec, number] = reason
+                reasons[spec, number] = Reason(key, reason)
     return reasons
 
 

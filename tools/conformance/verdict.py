@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tools.conformance.checklist import Item
+from tools.conformance.reasons import Reason
 from tools.conformance.results import ItemId, TestResult
 
 NO_TEST = "no test yet"
@@ -20,7 +21,7 @@ class Verdict:
 
 
 def decide(
-    checklists: Mapping[str, Sequence[Item]], results: Iterable[TestResult], reasons: Mapping[ItemId, str]
+    checklists: Mapping[str, Sequence[Item]], results: Iterable[TestResult], reasons: Mapping[ItemId, Reason]
 ) -> dict[str, tuple[Verdict, ...]]:
     marked: dict[ItemId, list[TestResult]] = {}
     for result in results:
@@ -32,18 +33,16 @@ def decide(
     }
 
 
-def outdated_reasons(verdicts: Mapping[str, Sequence[Verdict]], reasons: Mapping[ItemId, str]) -> list[ItemId]:
-    """Reasons of items that are met by now: they would tell a reader something untrue."""
-    met = {(spec, verdict.item.number) for spec, found in verdicts.items() for verdict in found if verdict.met}
-    return sorted(met & reasons.keys())
+def met(verdicts: Mapping[str, Sequence[Verdict]]) -> frozenset[ItemId]:
+    return frozenset((spec, verdict.item.number) for spec, found in verdicts.items() for verdict in found if verdict.met)
 
 
-def _verdict(item: Item, results: Sequence[TestResult], reason: str | None) -> Verdict:
+def _verdict(item: Item, results: Sequence[TestResult], reason: Reason | None) -> Verdict:
     broken = sorted({(result.outcome, _function(result.node)) for result in results if result.outcome != "passed"})
     if results and not broken:
         return Verdict(item, met=True, tests=tuple(sorted({_function(result.node) for result in results})))
     why = "; ".join(f"`{function}` {outcome}" for outcome, function in broken)
-    return Verdict(item, met=False, reason="; ".join(part for part in (reason, why) if part) or NO_TEST)
+    return Verdict(item, met=False, reason="; ".join(part for part in (reason.text if reason else "", why) if part) or NO_TEST)
 
 
 def _function(node: str) -> str:

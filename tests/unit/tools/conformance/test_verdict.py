@@ -4,8 +4,9 @@ import pytest
 
 from tools.conformance import page, reasons
 from tools.conformance.checklist import Item
+from tools.conformance.reasons import Reason
 from tools.conformance.results import Outcome, TestResult
-from tools.conformance.verdict import decide, outdated_reasons
+from tools.conformance.verdict import decide, met
 
 ITEMS = {"stakater": (Item(1, "First."), Item(2, "Second: a <name> and `<code|x>`."))}
 TOTALS = {"stakater": 2}
@@ -35,7 +36,7 @@ def test_an_item_is_met_only_if_all_its_tests_passed(outcomes: list[Outcome], me
 
 def test_the_reason_names_what_did_not_pass() -> None:
     results = [result("t.py::test_a[1]"), result("t.py::test_a[2]", "skipped"), result("t.py::test_b", "failed")]
-    first, second = decide(ITEMS, results, {("stakater", 1): "needs a guest"})["stakater"]
+    first, second = decide(ITEMS, results, {("stakater", 1): Reason("1", "needs a guest")})["stakater"]
     assert first.reason == "needs a guest; `t.py::test_b` failed; `t.py::test_a` skipped"
     assert second.reason == "no test yet"
 
@@ -62,7 +63,8 @@ def test_shortened_text_closes_its_code() -> None:
 def test_reasons_take_items_ranges_and_lists() -> None:
     table = {"stakater": {"1": "a"}, "kubevirt": {"2-4, 7": "b"}}
     found = reasons.parse(table, {"stakater": 2, "kubevirt": 9})
-    assert found == {("stakater", 1): "a", **{("kubevirt", number): "b" for number in (2, 3, 4, 7)}}
+    b = Reason("2-4, 7", "b")
+    assert found == {("stakater", 1): Reason("1", "a"), **{("kubevirt", number): b for number in (2, 3, 4, 7)}}
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,14 @@ def test_wrong_reasons_are_refused(table: dict[str, dict[str, str]], message: st
         reasons.parse(table, TOTALS)
 
 
-def test_a_reason_for_a_met_item_is_outdated() -> None:
-    why = {("stakater", 1): "a", ("stakater", 2): "b"}
-    assert outdated_reasons(decide(ITEMS, [result("t.py::test")], why), why) == [("stakater", 1)]
+def test_a_reason_is_outdated_when_all_its_items_are_met() -> None:
+    why = reasons.parse({"stakater": {"1-2": "a"}, "kubevirt": {"1, 3": "b", "2": "c"}}, {"stakater": 2, "kubevirt": 3})
+    assert reasons.outdated(why, {("stakater", 1)}) == []
+    assert reasons.outdated(why, {("stakater", 1), ("stakater", 2), ("kubevirt", 2), ("kubevirt", 3)}) == [
+        ("stakater", "1-2"),
+        ("kubevirt", "2"),
+    ]
+
+
+def test_met_items() -> None:
+    assert met(decide(ITEMS, [result("t.py::test", number=2)], {})) == {("stakater", 2)}
