@@ -101,6 +101,13 @@ def compare(case: Case, server: Verdict) -> Iterator[Difference]:
         yield from _elsewhere(case, ours, server.complaints)
 
 
+def agreed(case: Case, server: Verdict) -> Iterator[str]:
+    """The rules of Paddock's that one object broke to the server, too."""
+    for complaint in case.ours.complaints:
+        if any(_agree(complaint, theirs) for theirs in server.complaints):
+            yield complaint.rule
+
+
 def _elsewhere(case: Case, ours: Sequence[Complaint], theirs: Sequence[Complaint]) -> Iterator[Difference]:
     """Both refuse. The server must mean places that Paddock means, too, and both the one that was broken."""
     for complaint in theirs:

@@ -134,6 +134,12 @@ def grafted(base: Json, thing: Json, path: Place) -> Json:
     return made
 
 
+def shared_rules(kind: Kind) -> frozenset[str]:
+    """The rules of a kind that a kube-apiserver has a form of, or of a part of them."""
+    rules: tuple[Rule | Transition, ...] = (*kind.rules, *kind.transitions)
+    return frozenset(rule.id for rule in rules if rule.cel)
+
+
 @cache
 def own_rules(kind: Kind) -> frozenset[str]:
     """The rules of a kind that have no form for a kube-apiserver."""

@@ -114,9 +114,16 @@ def test_every_sort_of_scalar_gets_the_same_verdict(
 def test_the_objects_of_the_dialects_tests_get_the_same_verdict(
     api: Api, installed: list[Crd], cases: list[Case], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]
 ) -> None:
-    """Among them is an object for and against every rule across fields."""
+    """Among them is an object against every rule across fields that the server has a form of."""
     _compare(api, cases, known, found)
     asked.add("recorded")
+
+
+def test_every_form_of_a_rule_refuses_something(api: Api, installed: list[Crd], cases: list[Case]) -> None:
+    refused = [case for case in cases if not case.ours.accepted]
+    verdicts = verdict.ask_all(api, (case.question for case in refused))
+    seen = {rule for case, answer in zip(refused, verdicts, strict=True) for rule in differences.agreed(case, answer)}
+    assert {rule for kind in KINDS for rule in questions.shared_rules(kind)} - seen == set()
 
 
 def test_no_explanation_is_stale(known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]) -> None:

@@ -108,12 +108,17 @@ def _ask_about_change(api: Api, resource: Resource, old: Json, new: Json) -> Ver
     answer = api.request("POST", path, old)
     if not answer.ok:
         raise NoVerdict(f"cannot store the old form: {answer.message}")
-    metadata = answer.body["metadata"]
-    new["metadata"]["resourceVersion"] = metadata["resourceVersion"]
+    one = f"{path}/{answer.body['metadata']['name']}"
     try:
-        return read(api.request("PUT", f"{path}/{metadata['name']}", new, query=STRICT))
+        if "status" in old:
+            # A creation drops it where it is a subresource, and rules about changes may look at it.
+            answer = api.request("PUT", f"{one}/status", {**answer.body, "status": old["status"]})
+            if not answer.ok:
+                raise NoVerdict(f"cannot store the old status: {answer.message}")
+        new["metadata"]["resourceVersion"] = answer.body["metadata"]["resourceVersion"]
+        return read(api.request("PUT", one, new, query=STRICT))
     finally:
-        api.request("DELETE", f"{path}/{metadata['name']}")
+        api.request("DELETE", one)
 
 
 def ask_all(api: Api, questions: Iterable[Question], *, at_once: int = 4) -> Iterator[Verdict]:

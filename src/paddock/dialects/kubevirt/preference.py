@@ -182,13 +182,29 @@ def spread_is_possible(preference: VirtualMachinePreference, settings: Settings)
         yield finding.invalid(path, options.ratio, "only a ratio of 2 is allowed for CoresThreads", "kubevirt/preference-spread")
 
 
+# What preferredEfi takes the place of.
+_OLDER = ("preferredUseEfi", "preferredUseSecureBoot")
+
+
 @rule(
     "kubevirt/preference-firmware",
+    *(
+        Cel(
+            "spec.firmware",
+            f"!has(self.preferredEfi) || !has(self.{old})",
+            "preferredEfi is set too",
+            f".{old}",
+            "FieldValueForbidden",
+        )
+        for old in _OLDER
+    ),
     Cel(
         "spec.firmware",
-        "!has(self.preferredEfi) || (!has(self.preferredUseEfi) && !has(self.preferredUseSecureBoot))",
-        "preferredEfi takes the place of preferredUseEfi and preferredUseSecureBoot",
-        ".preferredEfi",
+        "!has(self.preferredUseBios) || !self.preferredUseBios || "
+        "(!has(self.preferredEfi) && !(has(self.preferredUseEfi) && self.preferredUseEfi))",
+        "EFI is preferred too",
+        ".preferredUseBios",
+        "FieldValueForbidden",
     ),
 )
 def efi_is_said_once(preference: VirtualMachinePreference, settings: Settings) -> Iterator[Finding]:
@@ -197,7 +213,7 @@ def efi_is_said_once(preference: VirtualMachinePreference, settings: Settings) -
     if firmware is None:
         return
     path, name = ("spec", "firmware"), "kubevirt/preference-firmware"
-    for old in ("preferredUseEfi", "preferredUseSecureBoot"):
+    for old in _OLDER:
         if firmware.preferredEfi is not None and getattr(firmware, old) is not None:
             yield finding.forbidden((*path, old), "preferredEfi is set too", name)
     if firmware.preferredUseBios and (firmware.preferredEfi is not None or firmware.preferredUseEfi):
