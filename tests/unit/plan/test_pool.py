@@ -120,6 +120,14 @@ def test_the_lowest_free_numbers_come_first(taken: tuple[str, ...], wanted: int,
     assert pool.free_indices(pool_of(FLAT), taken, wanted) == indices
 
 
+def test_a_disk_has_the_labels_and_annotations_of_its_template() -> None:
+    at = f"{TEMPLATE}.dataVolumeTemplates[0].metadata"
+    given = pool_of(changed(FLAT, {f"{at}.labels": {"a": "b"}, f"{at}.annotations": {"c": "d"}}))
+    (volume,) = disks.data_volumes(pool.replica(given, 0))
+    assert volume.metadata.labels == {"a": "b"}
+    assert volume.metadata.annotations == {"c": "d"}
+
+
 def test_disks_without_a_literal_claim_wait_for_their_class() -> None:
     template = f"{TEMPLATE}.dataVolumeTemplates[0].spec"
     resources = {"requests": {"storage": "1Gi"}}

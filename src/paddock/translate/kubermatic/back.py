@@ -21,14 +21,12 @@ from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
 from paddock.meta.translated import Ledger, Translated
 from paddock.meta.world import World, namespace_of
-from paddock.schema.finding import Path
 from paddock.translate.kubermatic.forward import ALIAS_VERSION, is_kubermatic, to_kubevirt
 from paddock.translate.kubermatic.sources import CA_KEY, Resolver
 
 # What a DataSource can say of a DataVolume's source.
 _IMPORTS = tuple(name for name in SOURCES if name not in CDI_SOURCES)
-# Servers and controllers write these; nobody says them.
-_NOT_SAID = ("apiVersion", "kind", "status")
+# The rest is written by servers.
 _SAID_OF_METADATA = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
 
 
@@ -37,21 +35,12 @@ def from_kubevirt(vm: VirtualMachine | VirtualMachinePool, world: World, renderi
     ledger = Ledger(f"{vm.kind}/{vm.metadata.name}")
     reading = _Reading(namespace_of(vm), world, rendering)
     front = reading.pool(vm) if isinstance(vm, VirtualMachinePool) else reading.machine(vm)
-    image = to_kubevirt(front, reading.seen(), rendering).value[-1]
-    for path, value in residue(_folded(vm), image):
-        if _is_said(path):
-            ledger.lose(path, value, "Kubermatic's form does not say it", "the machine is made without it")
+    # Both are compared as a cluster gets them: what the way forward changes by itself is no loss of the way back.
+    seen = reading.seen()
+    before, after = (to_kubevirt(each, seen, rendering).value[-1] for each in (vm, front))
+    for path, value in residue(before, after):
+        ledger.lose(path, value, "Kubermatic's form does not say it", "the machine is made without it")
     return Translated((*reading.sources.values(), front), ledger.losses)
-
-
-def _folded(vm: VirtualMachine | VirtualMachinePool) -> VirtualMachine | VirtualMachinePool:
-    return poolform.fold(vm) if isinstance(vm, VirtualMachinePool) else vm
-
-
-def _is_said(path: Path) -> bool:
-    if path[0] == "metadata":
-        return len(path) > 1 and path[1] in _SAID_OF_METADATA
-    return path[0] not in _NOT_SAID
 
 
 class _Reading:

@@ -201,7 +201,7 @@ def _with_class(spec: DataVolumeSpec) -> DataVolumeSpec:
     claim = getattr(spec, name)
     if claim is None:
         return spec
-    moved = msgspec.structs.replace(claim, storageClassName=claim.storageClassName or spec.storageClassName)
+    moved = msgspec.structs.replace(claim, storageClassName=spec.storageClassName)
     return msgspec.structs.replace(spec, storageClassName=None, **{name: moved})
 
 

@@ -210,9 +210,8 @@ class _Owner(msgspec.Struct, frozen=True):
 
 
 def is_cached(source: DataSource) -> bool:
-    """Whether the image of a DataSource is imported once and copied from then on."""
-    annotated = (source.metadata.annotations or {}).get(CACHE) == "true"
-    return annotated and source_type(source.spec.source) not in ("", *CDI_SOURCES)
+    """Whether the image of a DataSource, which has an address, is imported once and copied from then on."""
+    return (source.metadata.annotations or {}).get(CACHE) == "true"
 
 
 def golden_name(source: DataSource) -> str:

@@ -8,6 +8,7 @@ from paddock.meta.wire import to_data
 from paddock.translate.kubermatic import from_kubevirt
 from tests.unit.dialects.kubermatic.objects import (
     FLAT,
+    GONE,
     MACHINE,
     NESTED,
     SOURCE,
@@ -130,6 +131,27 @@ def test_two_disks_of_one_source_make_it_once() -> None:
     assert back(image) == [placed(SOURCE), placed(raw)]
 
 
+def test_one_name_for_two_sources_is_given_to_the_first() -> None:
+    first = MACHINE["spec"]["dataVolumeTemplates"][0]
+    mark = {TAKEN_FROM: "default/x"}
+    disks = [
+        {"metadata": {"name": name, "annotations": mark}, "spec": {"source": http(f"https://a/{name}"), "pvc": first["spec"]["pvc"]}}
+        for name in ("my-http-data-volume", "second")
+    ]
+    raw = changed(MACHINE, {"spec.dataVolumeTemplates": disks})
+    raw["spec"]["template"]["spec"]["volumes"].append({"name": "second", "dataVolume": {"name": "second"}})
+    raw["spec"]["template"]["spec"]["domain"]["devices"]["disks"].append({"name": "second"})
+    found, result = back(raw)[:2]
+    assert found["spec"]["source"] == http("https://a/my-http-data-volume")
+    assert "sourceRef" in result["spec"]["dataVolumeTemplates"][0]["spec"]
+    assert result["spec"]["dataVolumeTemplates"][1] == disks[1]
+
+
+def test_what_was_observed_is_not_said() -> None:
+    assert "status" not in back(changed(MACHINE, {f"{INLINE}.spec.sourceRef.apiGroup": GONE, "status": {"ready": True}}))[-1]
+    assert "status" not in back(changed(FLAT, {"status": {"replicas": 1}}), SOURCE)[-1]
+
+
 def test_a_copy_of_a_cached_source() -> None:
     cached = source(http(), annotations={"virtualization.k8c.io/cache": "true"})
     (image,) = made(MACHINE, cached)
@@ -139,7 +161,9 @@ def test_a_copy_of_a_cached_source() -> None:
 def test_other_peoples_config_maps_stay() -> None:
     given = source(http(certConfigMap="mine"))
     (image,) = made(MACHINE, given, config_map("mine", {"data": {"ca.pem": certificate()}}))
-    assert back(image, given, config_map("mine", {"data": {"ca.pem": certificate()}}))[0] == given
+    held = config_map("mine", {"data": {"ca.pem": certificate()}})
+    assert back(image, given, held)[0] == given
+    assert back(image, held)[0] == placed(given)
 
 
 def test_sources_are_typed() -> None:

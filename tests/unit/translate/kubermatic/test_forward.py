@@ -129,13 +129,18 @@ def test_what_servers_write_is_left_to_them() -> None:
             "metadata.resourceVersion": "5",
             "metadata.generation": 3,
             "metadata.creationTimestamp": "2026-01-01T00:00:00Z",
+            "metadata.generateName": "my-",
             "metadata.finalizers": ["a/b"],
+            "metadata.ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u"}],
             "status": {"ready": True},
         },
     )
     result = machine(stored, SOURCE)
     assert "status" not in result
-    assert result["metadata"].keys() == {"name", "namespace", "labels", "annotations", "finalizers"}
+    said = {"name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences"}
+    assert result["metadata"].keys() == said
+    for member in ("generateName", "finalizers", "ownerReferences"):
+        assert result["metadata"][member] == stored["metadata"][member]
 
 
 def test_a_users_annotation_about_timing_wins() -> None:
@@ -163,6 +168,25 @@ def test_the_group_never_reaches_the_cluster() -> None:
     assert "sourceRef" not in template(MACHINE, SOURCE)["spec"]
     at = f"{REFERENCE}.apiGroup"
     assert errors(admitted(changed(MACHINE, {at: "foo"}))) == [(at, 'Unsupported value: "foo": only "cdi.kubevirt.io"')]
+
+
+def test_a_group_alone_is_kubermatics_form() -> None:
+    """Also where CDI can follow the reference."""
+    result = machine(MACHINE, source({"pvc": {"namespace": "default", "name": "golden"}}))
+    assert result["metadata"]["labels"] == {MANAGED_BY: "vm-control-plane"}
+    assert result["metadata"]["annotations"] == {WAITING: "false"}
+
+
+def test_annotations_of_a_disk_are_kept() -> None:
+    raw = changed(MACHINE, {"spec.dataVolumeTemplates[0].metadata.annotations": {"a": "b"}})
+    assert template(raw, SOURCE)["metadata"]["annotations"] == {"a": "b", TAKEN_FROM: "default/my-http-datasource"}
+    volume = {
+        "apiVersion": "cdi.kubevirt.io/v1beta1",
+        "kind": "DataVolume",
+        "metadata": {"name": "disk", "annotations": {"a": "b"}},
+        "spec": MACHINE["spec"]["dataVolumeTemplates"][0]["spec"],
+    }
+    assert made(volume, SOURCE)[0]["metadata"]["annotations"] == {"a": "b", TAKEN_FROM: "default/my-http-datasource"}
 
 
 @pytest.mark.parametrize("name", ["pvc", "snapshot", "dataSource"])
@@ -219,6 +243,17 @@ class TestAuthorities:
             }
         garbage = admitted(source(http(certConfig={"caBundle": "garbage"})))
         assert errors(garbage) == [("spec.source.http.certConfig.caBundle", "Invalid value: not a PEM bundle")]
+
+    def test_pools_bring_it_along(self) -> None:
+        given = source(http(certConfig={"caBundle": BUNDLE}))
+        config, result = made(FLAT, given)
+        assert config == self.bundled("")
+        assert result["kind"] == "VirtualMachinePool"
+
+    def test_the_same_authority_is_trusted_once(self) -> None:
+        given = source(http(certConfig={"caBundle": BUNDLE, "secretRef": {"name": "more"}}))
+        config, _ = made(MACHINE, given, secret("more", **{"ca.crt": BUNDLE}))
+        assert config == self.bundled("")
 
     @pytest.mark.parametrize("key", ["ca.crt", "ca.pem", "caBundle"])
     def test_bundle_and_secret_are_both_trusted(self, key: str) -> None:
@@ -386,6 +421,12 @@ class TestCache:
             }
             assert admitted(golden_disk).findings == ()
 
+    def test_the_class_of_the_smallest_is_in_its_claim(self) -> None:
+        beside = changed(MACHINE, {"spec.dataVolumeTemplates[0].spec.storageClassName": "fast"})
+        (golden_disk,) = made(self.CACHED, beside)
+        assert golden_disk["spec"]["pvc"]["storageClassName"] == "fast"
+        assert "storageClassName" not in golden_disk["spec"]
+
     def test_its_authorities_stay_with_it(self) -> None:
         cached = source(http(certConfig={"caBundle": BUNDLE}), annotations={"virtualization.k8c.io/cache": "true"})
         assert [each["kind"] for each in made(cached, MACHINE)] == ["ConfigMap", "DataVolume"]
@@ -420,8 +461,22 @@ def test_images(members: Json, wanted: Json) -> None:
     }
     raw = changed(MACHINE, {REFERENCE: {"kind": "Image", "name": "debian"}})
     assert template(raw, image)["spec"]["source"] == wanted
+    assert machine(raw, image)["metadata"]["labels"] == {MANAGED_BY: "vm-control-plane"}
     with pytest.raises(DataSourceNotFound, match="the Image default/debian is not there"):
         translated(raw)
+
+
+def test_credentials_of_an_image_stay_in_its_namespace() -> None:
+    image = {
+        "apiVersion": "virtualization.k8c.io/v1alpha1",
+        "kind": "Image",
+        "metadata": {"name": "debian", "namespace": "images"},
+        "spec": {"type": "linux", "readableName": "Debian", "http": {"url": URL}},
+    }
+    raw = changed(MACHINE, {REFERENCE: {"kind": "Image", "name": "debian", "namespace": "images"}})
+    assert template(raw, image)["spec"]["source"] == http(URL)
+    with pytest.raises(CrossNamespaceSecret):
+        translated(raw, changed(image, {"spec.credentials": {"name": "login"}}))
 
 
 @pytest.mark.spec("kubermatic", 17)
