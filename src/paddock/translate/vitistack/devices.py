@@ -123,7 +123,8 @@ def iso_template(resolved: Resolved) -> DataVolumeTemplate | None:
         resources=ResourceRequirements(requests={"storage": boot.iso_size(resolved.machine)}),
     )
     metadata = TemplateMeta(name=iso_name(resolved.name), labels=resolved.labels)
-    fetched = f"docker://{address}" if boot.iso_type(resolved.machine) == "registry" and "://" not in address else address
+    # Only images of registries are named without a scheme.
+    fetched = address if "://" in address else f"docker://{address}"
     return DataVolumeTemplate(metadata=metadata, spec=DataVolumeSpec(source=image_source(fetched), storage=storage))
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from paddock.base import quantity
 from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.core.storageclass import StorageClass, default_class
 from paddock.dialects.vitistack import boot, machinetemplate, templates
 from paddock.dialects.vitistack.effective import Effective, effective
+from paddock.dialects.vitistack.fields import SecretRef
 from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.marks import CLUSTER_NAME, DEFAULT_CLASS, MACHINE, MACHINE_TEMPLATE, MANAGED_BY, OPERATOR
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
@@ -119,7 +119,7 @@ def _demand_sizes(machine: Machine, merged: Effective) -> None:
         raise IncompleteMachine("the machine has no memory size", ("spec", "resources", "memory", "size"))
     for index, disk in enumerate(machine.spec.disks):
         size = next((each.size for each in merged.disks if each.name == disk.name), None)
-        if size is None or not quantity.is_quantity(size):
+        if size is None:
             raise IncompleteMachine(f'disk "{disk.name}" has no size', ("spec", "disks", index, "size"))
 
 
@@ -142,7 +142,7 @@ def _classes(
         wanted.append(DEFAULT_CLASS)
     for name in dict.fromkeys(wanted):
         found[name] = default_storage_class(world, rendering) if name == DEFAULT_CLASS else name
-        if found[name] is None or (found[name] not in known):
+        if found[name] not in known:
             missing.append(StorageClassNotFound(found[name] or name, _where(machine, merged, name), is_default=found[name] is None))
     return found, missing if world.complete else []
 
@@ -165,25 +165,20 @@ def _where(machine: Machine, merged: Effective, name: str) -> Path:
     return ("spec", "disks")
 
 
-def _refers_to_secret(machine: Machine) -> bool:
+def _reference(machine: Machine) -> SecretRef | None:
+    """The Secret that the user data comes from; None when there is none, and when user data in the machine wins."""
     cloud_init = machine.spec.cloudInit
-    return cloud_init is not None and cloud_init.secretRef is not None and not cloud_init.userData
+    return None if cloud_init is None or cloud_init.userData else cloud_init.secretRef
 
 
 def _secret(machine: Machine, world: World) -> Secret | None:
-    """The Secret that the user data comes from; None when there is none, and when user data in the machine wins."""
-    cloud_init = machine.spec.cloudInit
-    if cloud_init is None or cloud_init.secretRef is None or not _refers_to_secret(machine):
-        return None
-    return world.get(Secret, namespace_of(machine), cloud_init.secretRef.name)
+    reference = _reference(machine)
+    return world.get(Secret, namespace_of(machine), reference.name) if reference else None
 
 
 def _unmet_secret(machine: Machine, world: World) -> Iterator[Unmet]:
-    cloud_init = machine.spec.cloudInit
-    if cloud_init is None or cloud_init.secretRef is None or not _refers_to_secret(machine):
-        return
-    reference, found = cloud_init.secretRef, _secret(machine, world)
-    if found is not None and reference.key in decoded(found):
+    reference, found = _reference(machine), _secret(machine, world)
+    if reference is None or (found is not None and reference.key in decoded(found)):
         return
     instead = ""
     if reference.key != USER_DATA_KEY:

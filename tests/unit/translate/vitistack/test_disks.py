@@ -7,9 +7,9 @@ import pytest
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.world import World
-from paddock.translate.vitistack import to_kubevirt
+from paddock.translate.vitistack import to_kubevirt, unmet
 from paddock.translate.vitistack.errors import StorageClassNotFound
-from tests.unit.translate.vitistack.making import Json, devices, instance, machine, objects, small, storage_class
+from tests.unit.translate.vitistack.making import CARD, Json, devices, instance, machine, objects, small, storage_class
 
 DATA: Json = {"name": "data", "size": "1Gi"}
 
@@ -125,3 +125,25 @@ def test_a_class_that_is_missing(classes: list[Resource], disk: Json | None, nam
     assert (error.name, error.path, error.error_type, error.phase) == (name, place, "StorageClassNotFound", "Pending")
     assert text in str(error)
     assert chosen(*classes, storage_class(name), disk=disk) == name
+
+
+def test_the_installations_word_may_be_missing_too() -> None:
+    with pytest.raises(StorageClassNotFound) as raised:
+        chosen(storage_class("a", default="true"), rendering=Rendering(default_storage_class="gone"))
+    assert str(raised.value) == 'StorageClass "gone" not found; create it or correct spec.disks'
+
+
+def test_the_place_of_a_missing_class_is_its_disk() -> None:
+    disks = [{"name": "a", "size": "1Gi", "storageClass": "there"}, {"name": "b", "size": "1Gi", "storageClass": "gone"}]
+    world = World([storage_class("there", default="true")], complete=True)
+    (error,) = unmet(machine(small(disks=disks)), world, Rendering())
+    assert (error.name, error.path) == ("gone", ("spec", "disks", 1, "storageClass"))
+
+
+def test_everything_that_is_missing_at_once() -> None:
+    disks = [{"name": "root", "storageClass": "fast"}]
+    spec = small(disks=disks, networks=[CARD], cloudInit={"secretRef": {"name": "keys"}})
+    found = unmet(machine(spec), World(complete=True), Rendering())
+    assert [error.error_type for error in found] == ["NetworkConfigurationNotFound", "StorageClassNotFound", "SecretNotFound"]
+    assert [error.error_type for error in unmet(machine({"template": "huge"}), World(complete=True), Rendering())] == ["TemplateNotFound"]
+    assert unmet(machine(small()), World([storage_class("a", default="true")], complete=True), Rendering()) == ()
