@@ -23,7 +23,8 @@ demo: setup ## render one example of each dialect
 	@tools/demo.sh
 
 test: setup ## unit, contract, scenario and architecture tests
-	$(PYTEST) -n auto --conformance-results $(RESULTS)
+	@# The = matters: otherwise pytest takes an existing file for a test path before it knows the option.
+	$(PYTEST) -n auto --conformance-results=$(RESULTS)
 
 lint: setup ## format, rules, types, import contracts, size limits
 	$(PY) -m ruff format --check src tests tools
@@ -58,7 +59,11 @@ soak: setup ## property tests with many more examples, and the long tests
 	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none)
-	$(PYTEST) tests/reference
+	@if command -v go >/dev/null; then \
+		$(PYTEST) tests/reference; \
+	else \
+		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
+	fi
 
 lock: ## write the lock files anew from pyproject.toml (needs uv)
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group build -o requirements.lock

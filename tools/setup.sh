@@ -20,8 +20,13 @@ recent_enough() { prints_ok "$1" -c 'import sys; print("ok" if sys.version_info 
 # ensurepip is what `python -m venv` needs to put pip into the new environment; Debian ships it, and its wheels, apart.
 can_make_venv() { prints_ok "$1" -c 'import venv, ensurepip; ensurepip.version(); print("ok")'; }
 
+# The interpreter that .venv was made with stays, whatever PATH says today; PYTHON=... chooses another one.
 pick_python() {
     local name path
+    if [ -z "${PYTHON:-}" ] && recent_enough "$venv/bin/python"; then
+        "$venv/bin/python" -c 'import sys; print(sys._base_executable)'
+        return
+    fi
     for name in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3}; do
         path=$(command -v "$name" 2>/dev/null) || continue
         if recent_enough "$path"; then
