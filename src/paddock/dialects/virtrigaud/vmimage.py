@@ -25,7 +25,9 @@ ChecksumType = Annotated[str, Field("How the checksum was made.", enum=CHECKSUM_
 ImageFormat = Annotated[str, Field("Format of the image.", enum=IMAGE_FORMATS)]
 HttpUrl = Annotated[str, Field("Address of the image.", required=True, pattern="^https?://.*", message="must be an http or https URL")]
 # A registry with a port and a digest instead of a tag are ordinary references, too.
-REFERENCE_PATTERN = "^[a-zA-Z0-9._/-]+(:[0-9]+/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9._-]+(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$"
+REFERENCE_PATTERN = (
+    "^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+/[a-zA-Z0-9][a-zA-Z0-9._/-]*)?(:[a-zA-Z0-9._-]+(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$"
+)
 
 
 class ContentLibraryRef(Object):

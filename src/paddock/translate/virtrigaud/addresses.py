@@ -76,7 +76,7 @@ def _prefix(card: Card) -> int:
     static = allocation.staticConfig if allocation is not None else None
     if static is not None:
         interface = ipaddress.IPv4Interface(static.address)
-        if ipaddress.IPv4Address(card.ref.ipAddress or "") in interface.network:
+        if interface.network.prefixlen and ipaddress.IPv4Address(card.ref.ipAddress or "") in interface.network:
             return interface.network.prefixlen
     return PREFIX
 
@@ -117,12 +117,16 @@ def read(text: str | None, interfaces: Sequence[Interface]) -> dict[str, VMNetwo
     ethernets = data.get("ethernets") if isinstance(data, Mapping) else None
     if not isinstance(ethernets, Mapping):
         return {}
-    by_mac = {_colons(interface.macAddress): interface.name for interface in interfaces if interface.macAddress}
+    macs = {interface.name: _colons(interface.macAddress) for interface in interfaces if interface.macAddress}
+    by_mac = {mac: name for name, mac in macs.items()}
     found = {}
-    for entry in ethernets.values():
+    for key, entry in ethernets.items():
         match = entry.get("match") if isinstance(entry, Mapping) else None
         mac = match.get("macaddress") if isinstance(match, Mapping) else None
-        name = by_mac.get(_colons(mac)) if isinstance(mac, str) else None
+        if not isinstance(mac, str):
+            continue
+        # Two cards may have one hardware address; ours are also called what they are called here.
+        name = key if macs.get(key) == _colons(mac) else by_mac.get(_colons(mac))
         static = _static(entry) if name is not None else None
         if name is not None and static is not None:
             found[name] = static

@@ -13,6 +13,7 @@ from paddock.dialects.virtrigaud.machine import Placement, VirtualMachineLifecyc
 from paddock.dialects.virtrigaud.provider import Provider, ProviderRuntime, ProviderSpec
 from paddock.dialects.virtrigaud.shared import API_VERSION, ObjectRef
 from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
@@ -22,8 +23,9 @@ from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import disks, forward, marks, read_class, read_disks, read_guest, read_image, read_network
 from paddock.translate.virtrigaud.account import HIDDEN, Reason, Reasons
 from paddock.translate.virtrigaud.comparable import comparable
+from paddock.translate.virtrigaud.read_disks import DataDisk
 from paddock.translate.virtrigaud.read_guest import IGNITION_ANNOTATION
-from paddock.translate.virtrigaud.reading import Reading, from_json
+from paddock.translate.virtrigaud.reading import Reading, from_json, template_name
 from paddock.translate.virtrigaud.resolved import resolve
 
 _TEMPLATE: Path = ("spec", "template", "spec")
@@ -90,6 +92,7 @@ def from_kubevirt(vm: Machine, world: World, rendering: Rendering) -> Translated
     sized = read_class.read(reading, reading.template_of(reading.volumes.get(root.name)) if root is not None else None)
     wires = read_network.read(reading, spoken.network_data)
     data = read_disks.read(reading, root)
+    _tell_defaults(reading, sized.vmclass, data)
     provider = reading.reference(marks.PROVIDER, rendering.provider)
     spec = VirtualMachineSpec(
         providerRef=provider,
@@ -117,6 +120,17 @@ def from_kubevirt(vm: Machine, world: World, rendering: Rendering) -> Translated
 def _ref(target: Resource, vm: Machine) -> ObjectRef:
     namespace = target.metadata.namespace
     return ObjectRef(name=target.metadata.name, namespace=None if namespace == vm.metadata.namespace else namespace)
+
+
+def _tell_defaults(reading: Reading, vmclass: VMClass, data: list[DataDisk]) -> None:
+    """A class has one StorageClass for all disks that name none; nothing says "the cluster's default" beside it."""
+    defaults = vmclass.spec.diskDefaults
+    templates = list(reading.templates)
+    for disk in data:
+        if defaults is not None and defaults.storageClass and disk.spec.storageClass is None:
+            path = ("spec", "dataVolumeTemplates", templates.index(template_name(disk.template)), "spec", "storage", "storageClassName")
+            why = "a class has one StorageClass for all disks that name none"
+            reading.lose(path, None, why, f"the disk is made in {defaults.storageClass}, as the root disk")
 
 
 def _metadata(reading: Reading) -> ObjectMeta:

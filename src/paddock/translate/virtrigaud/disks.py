@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
-from paddock.base import names
+from paddock.base import names, quantity
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource, ObjectReference, SourceReference
 from paddock.dialects.kubevirt.devices import Disk, DiskTarget
@@ -28,6 +28,7 @@ from paddock.translate.virtrigaud.resolved import Resolved
 ROOT = "rootdisk"
 CLOUD_INIT = "cloudinitdisk"
 ROOT_SIZE = "40Gi"
+_LEAST = "1Mi"
 _ALLOCATED = ("thick", "eagerzeroedthick")
 _MEDIA = ("ssd", "hdd", "nvme")
 _CLAIM_SOURCES = ("dataVolume",)
@@ -60,7 +61,7 @@ def root(resolved: Resolved) -> Attached:
     block, filled, secrets = _filled(resolved)
     copies = filled.sourceRef is not None or block in _CLAIM_SOURCES
     # What copies a claim takes over its size unless another one is asked for.
-    size = defaults.size if resolved.vmclass.spec.diskDefaults is not None or not copies else None
+    size = _size(resolved, defaults.size) if resolved.vmclass.spec.diskDefaults is not None or not copies else None
     template = DataVolumeTemplate(
         metadata=TemplateMeta(name=marks.data_volume(resolved.name, name), annotations=_about(resolved)),
         spec=DataVolumeSpec(
@@ -71,6 +72,13 @@ def root(resolved: Resolved) -> Attached:
         ),
     )
     return Attached(disk, _volume(name, template), template, secrets, block)
+
+
+def _size(resolved: Resolved, asked: Quantity) -> Quantity:
+    if quantity.parse(asked) >= quantity.parse(_LEAST):
+        return asked
+    resolved.class_account.lose(("diskDefaults", "size"), asked, f"a disk has at least {_LEAST}", f"the root disk has {_LEAST}")
+    return _LEAST
 
 
 def _defaults(resolved: Resolved, *, imported: bool) -> DiskDefaults:
@@ -112,7 +120,7 @@ def _data(resolved: Resolved, given: DiskSpec, path: Path) -> Attached:
         account.took(*path, member)
     shared = given.scsi is not None and given.scsi.sharedBus != "noSharing"
     storage_class = _class(account, (*path, "storageClass"), given.storageClass)
-    if given.storageClass is None and resolved.vmclass.spec.diskDefaults is not None:
+    if storage_class is None and resolved.vmclass.spec.diskDefaults is not None:
         asked = resolved.vmclass.spec.diskDefaults.storageClass
         storage_class = _class(resolved.class_account, ("diskDefaults", "storageClass"), asked)
     if given.expandPolicy == "Online":
@@ -165,7 +173,7 @@ def _class(account: Account, path: Path, asked: str | None) -> str | None:
     if not asked:
         return None
     if not names.is_subdomain(asked):
-        account.lose(path, asked, "it cannot be the name of a StorageClass", "the cluster's default is taken")
+        account.lose(path, asked, "it cannot be the name of a StorageClass", "the default is taken")
         return None
     account.took(*path)
     return asked
@@ -239,7 +247,6 @@ def _fetched(resolved: Resolved, account: Account, block: str, source: ImageSour
     if block == "libvirt" and libvirt is not None and libvirt.url and libvirt.url.startswith(("http://", "https://")):
         path = ("source", block)
         account.took(*path, "url")
-        account.took(*path, "checksumType")
         sum_ = fetching.checksum(resolved, account, (*path, "checksum"), libvirt.checksum, libvirt.checksumType)
         return Fetched(DataVolumeSource(http=HttpSource(url=libvirt.url, checksum=sum_)))
     return None

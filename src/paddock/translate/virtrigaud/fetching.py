@@ -52,7 +52,6 @@ def by_http(resolved: Resolved, account: Account, block: HTTPImageSource) -> Fet
         extraHeaders=headers or None,
         checksum=checksum(resolved, account, (*path, "checksum"), block.checksum, block.checksumType),
     )
-    account.took(*path, "checksumType")
     given = block.authentication
     if given is None:
         return Fetched(DataVolumeSource(http=source))
@@ -74,7 +73,6 @@ def checksum(resolved: Resolved, account: Account, path: Path, value: str | None
         return None
     prepare = resolved.image.spec.prepare if resolved.image is not None else None
     if prepare is not None and not prepare.validateChecksum:
-        account.took("prepare", "validateChecksum")
         account.lose(path, value, "validateChecksum is false", "the image is not compared with it")
         return None
     digits = value.removeprefix(f"{kind}:")
@@ -82,6 +80,7 @@ def checksum(resolved: Resolved, account: Account, path: Path, value: str | None
         account.lose(path, value, f"it is no {kind} checksum", "the image is not compared with it")
         return None
     account.took(*path)
+    account.took(*path[:-1], "checksumType")
     return f"{kind}:{digits}"
 
 
@@ -102,8 +101,6 @@ def _absent(account: Account, path: Path, name: str) -> None:
 
 def _basic(resolved: Resolved, account: Account, path: Path, given: BasicAuth, source: HttpSource) -> tuple[HttpSource, tuple[Secret, ...]]:
     path, name = (*path, "basicAuth"), given.secretRef.name
-    account.took(*path, "usernameKey")
-    account.took(*path, "passwordKey")
     values = _values(resolved, name)
     if values is None:
         _absent(account, path, name)
@@ -136,6 +133,9 @@ def _certificate(
     resolved: Resolved, account: Account, path: Path, given: ClientCert, source: HttpSource
 ) -> tuple[HttpSource, tuple[Secret, ...]]:
     path, name = (*path, "clientCert"), given.secretRef.name
+    if not source.url.startswith("https://"):
+        account.lose(path, name, "a client certificate is shown to an https server only", "the image is fetched without it")
+        return source, ()
     account.took(*path)
     secrets: tuple[Secret, ...] = ()
     if not _is_here(resolved) or (given.certKey, given.keyKey) != (CERTIFICATE, KEY):
@@ -156,7 +156,9 @@ def by_registry(resolved: Resolved, account: Account, block: RegistryImageSource
     """An image in a registry; a pull Secret becomes the user and the password that it has for the registry."""
     path: Path = ("source", "registry")
     account.took(*path, "image")
-    source = RegistrySource(url=f"docker://{block.image}")
+    # A short name with a digest looks like a user and a host.
+    library = "docker.io/library/" if "/" not in block.image and "@" in block.image else ""
+    source = RegistrySource(url=f"docker://{library}{block.image}")
     if block.pullSecretRef is None:
         return Fetched(DataVolumeSource(registry=source))
     path, name = (*path, "pullSecretRef"), block.pullSecretRef.name

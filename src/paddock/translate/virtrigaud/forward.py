@@ -1,6 +1,6 @@
 """A VirtRigaud machine with everything that it refers to, as objects of KubeVirt (docs/design/0003-virtrigaud-on-kubevirt.md)."""
 
-from paddock.base import duration
+from paddock.base import duration, names
 from paddock.dialects.kubevirt.devices import Devices
 from paddock.dialects.kubevirt.domain import DomainSpec
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec, VirtualMachineInstanceTemplate
@@ -159,6 +159,10 @@ def _node(resolved: Resolved) -> dict[str, str] | None:
     """A host by its name."""
     placement = resolved.vm.spec.placement
     if placement is None or not placement.host:
+        return None
+    if not names.is_label_value(placement.host):
+        why = "it cannot be the name of a node"
+        resolved.account.lose(("placement", "host"), placement.host, why, "the machine runs on any node that fits")
         return None
     resolved.account.took("placement", "host")
     return {HOST: placement.host}

@@ -88,7 +88,11 @@ def memory(resolved: Resolved) -> Memory:
     """The memory, and how far it may grow."""
     guest = _guest_memory(resolved)
     resolved.class_account.took("performanceProfile", "memoryHotAddEnabled")
-    fixed = not performance(resolved).memoryHotAddEnabled and could_grow(guest, architecture(resolved))
+    growing, able = performance(resolved).memoryHotAddEnabled, could_grow(guest, architecture(resolved))
+    if growing and not able:
+        why = "KubeVirt plugs memory only into machines on amd64 that have at least 1Gi in steps of 2Mi"
+        resolved.class_account.lose(("performanceProfile", "memoryHotAddEnabled"), True, why, "memory grows when the machine is off")
+    fixed = not growing and able
     return Memory(guest=guest, maxGuest=guest if fixed else None)
 
 

@@ -1,6 +1,7 @@
 """The hardware of a KubeVirt machine as a VMClass, with what the machine has in place of it."""
 
 import dataclasses
+import re
 from typing import TypeVar
 
 from paddock.base import quantity
@@ -23,6 +24,7 @@ from paddock.translate.virtrigaud.hardware import could_grow
 from paddock.translate.virtrigaud.reading import Reading
 
 _MOST_CPUS, _LEAST_MIB, _MOST_MIB, _MOST_GPUS = 128, 128, 1048576, 8
+_TYPE = re.compile(r"[a-zA-Z0-9_-]+\Z", re.ASCII)
 _MI = quantity.parse("1Mi")
 T = TypeVar("T", bound=Object)
 # What a machine has that says nothing of its memory.
@@ -39,7 +41,7 @@ class Sized:
 
 def read(reading: Reading, root: DataVolumeTemplate | None) -> Sized:
     """The class under the name that the machine remembers, and where it differs from that."""
-    count, size = _cpus(reading), memory(reading)
+    count, size = cpus(reading), memory(reading)
     own_cpu, own_memory = None, None
     class_cpu = reading.annotations.get(marks.CLASS_CPU, "")
     if class_cpu.isdecimal() and 1 <= int(class_cpu[:4]) <= _MOST_CPUS:
@@ -68,7 +70,8 @@ def _said(value: T) -> T | None:
     return None if value == type(value)() else value
 
 
-def _cpus(reading: Reading) -> int:
+def cpus(reading: Reading) -> int:
+    """The number of processors: those that are arranged, else those that are asked for."""
     cpu, resources = reading.instance.domain.cpu or CPU(), reading.instance.domain.resources or Resources()
     if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
         asked = (resources.requests or {}).get("cpu") or (resources.limits or {}).get("cpu")
@@ -161,6 +164,6 @@ def _gpu(reading: Reading) -> GPUConfig | None:
     gpus = reading.instance.domain.devices.gpus or []
     kinds = {gpu.deviceName for gpu in gpus}
     kind = next(iter(kinds), None)
-    if len(kinds) != 1 or not kind or len(gpus) > _MOST_GPUS or not kind.replace("-", "").replace("_", "").isalnum() or not kind.isascii():
+    if len(kinds) != 1 or not kind or len(gpus) > _MOST_GPUS or _TYPE.match(kind) is None:
         return None
     return GPUConfig(count=len(gpus), type=kind)

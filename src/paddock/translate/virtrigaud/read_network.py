@@ -16,6 +16,7 @@ from paddock.dialects.virtrigaud.vmnetworkattachment import (
     IPAllocation,
     LibvirtNetwork,
     NetworkConfig,
+    NetworkDriver,
     NetworkMetadata,
     NetworkQoS,
     PortgroupSecurity,
@@ -29,9 +30,10 @@ from paddock.dialects.virtrigaud.vmnetworkattachment import (
 )
 from paddock.meta.objects import ObjectMeta
 from paddock.meta.wire import to_data
+from paddock.meta.world import namespace_of
 from paddock.schema.check import check
 from paddock.schema.finding import Severity
-from paddock.translate.virtrigaud import addresses, cni, marks, wiring
+from paddock.translate.virtrigaud import addresses, cni, marks, read_class, wiring
 from paddock.translate.virtrigaud.account import Account
 from paddock.translate.virtrigaud.read_image import typed
 from paddock.translate.virtrigaud.reading import Reading, from_json, is_name, plain
@@ -41,7 +43,7 @@ _LIBVIRT_MODELS = ("virtio", "e1000", "e1000e", "rtl8139", "pcnet", "ne2k_pci")
 _PROXMOX_MODELS = ("virtio", "e1000", "rtl8139")
 _VSPHERE_MODELS = {"virtio": "vmxnet3", "e1000": "e1000", "e1000e": "e1000e"}
 _PROXMOX_BRIDGE = re.compile(r"vmbr[0-9]+\Z", re.ASCII)
-_MOST_CARDS, _LABEL = 10, 63
+_MOST_CARDS, _MOST_QUEUES, _LABEL = 10, 16, 63
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +61,8 @@ def read(reading: Reading, network_data: str | None) -> Wires:
     static = addresses.read(network_data, interfaces)
     remembered = from_json(reading.annotations.get(marks.NETWORKS))
     remembered = remembered if isinstance(remembered, dict) else {}
-    cards, attachments = [], {}
+    cards: list[VMNetworkRef] = []
+    attachments: dict[tuple[str | None, str], VMNetworkAttachment] = {}
     for interface in interfaces[:_MOST_CARDS]:
         network = networks.get(interface.name)
         if network is None or (network.pod is None and network.multus is None):
@@ -67,11 +70,34 @@ def read(reading: Reading, network_data: str | None) -> Wires:
         name = _card_name(interface.name)
         attachment = None
         text = remembered.get(interface.name)
-        if network.pod is None or isinstance(text, str) or not remembered:
+        # A card of ours without a network keeps the default one.
+        if network.pod is None or isinstance(text, str) or marks.PROVIDER not in reading.annotations:
             attachment = _attachment(reading, interface, network, text if isinstance(text, str) else "")
-            attachments[attachment.metadata.namespace, attachment.metadata.name] = attachment
+            key = (attachment.metadata.namespace, attachment.metadata.name)
+            attachments[key] = _one(attachments.get(key), attachment)
         cards.append(_card(reading, interface, name, attachment, static.get(interface.name)))
-    return Wires(cards, tuple(attachments.values()))
+    made = tuple(attachments.values())
+    if reading.instance.domain.devices.networkInterfaceMultiqueue:
+        made = tuple(_with_queues(network, reading) for network in made)
+    return Wires(cards, made)
+
+
+def _with_queues(network: VMNetworkAttachment, reading: Reading) -> VMNetworkAttachment:
+    """Several queues, as many as the machine has processors; only libvirt's block can say so."""
+    libvirt = network.spec.network.libvirt
+    if libvirt is None or libvirt.model != "virtio":
+        return network
+    driver = NetworkDriver(queues=max(2, min(_MOST_QUEUES, read_class.cpus(reading))))
+    config = msgspec.structs.replace(network.spec.network, libvirt=msgspec.structs.replace(libvirt, driver=driver))
+    return msgspec.structs.replace(network, spec=msgspec.structs.replace(network.spec, network=config))
+
+
+def _one(first: VMNetworkAttachment | None, second: VMNetworkAttachment) -> VMNetworkAttachment:
+    """A network that two cards name. Of a NAT network the first card is on the pod network, and the others on its bridge."""
+    if first is None or first.spec.network.type != "nat" or second.spec.network.type == "nat":
+        return first or second
+    network = msgspec.structs.replace(second.spec.network, type="nat")
+    return msgspec.structs.replace(second, spec=msgspec.structs.replace(second.spec, network=network))
 
 
 def _card_name(name: str) -> str:
@@ -101,19 +127,26 @@ def _attachment(reading: Reading, interface: Interface, network: Network, rememb
     definition = reading.world.get(NetworkAttachmentDefinition, namespace or reading.namespace, name)
     fallback = ObjectRef(name=plain(name if model == "virtio" else f"{name}-{model}"), namespace=namespace)
     if definition is not None:
-        spec_of_network = _bridged(definition, model, remembered or fallback.name)
+        ours = (definition.metadata.annotations or {}).get(marks.NETWORK, "")
+        named = ObjectRef(name=ours, namespace=namespace) if is_name(ours) else fallback
+        spec_of_network = _bridged(definition, model, named.name)
         if spec_of_network is not None:
-            ours = (definition.metadata.annotations or {}).get(marks.NETWORK, "")
-            named = ObjectRef(name=ours, namespace=namespace) if is_name(ours) else fallback
             return _made(reading, remembered, named, spec_of_network)
-    libvirt = LibvirtNetwork(networkName=network.multus.networkName, model=model if model in _LIBVIRT_MODELS else "virtio")
+    ref = _chosen(remembered, fallback)
+    here = namespace is None or namespace == (ref.namespace or reading.namespace)
+    known = name if here else network.multus.networkName
+    libvirt = LibvirtNetwork(networkName=known, model=model if model in _LIBVIRT_MODELS else "virtio")
     return _made(reading, remembered, fallback, VMNetworkAttachmentSpec(network=NetworkConfig(libvirt=libvirt)))
 
 
-def _made(reading: Reading, remembered: str, fallback: ObjectRef, spec: VMNetworkAttachmentSpec) -> VMNetworkAttachment:
+def _chosen(remembered: str, fallback: ObjectRef) -> ObjectRef:
     namespace, name = marks.referred(remembered)
-    ref = ObjectRef(name=name, namespace=namespace) if is_name(name) else fallback
-    return VMNetworkAttachment(apiVersion=API_VERSION, kind="VMNetworkAttachment", metadata=reading.metadata_of(ref), spec=spec)
+    return ObjectRef(name=name, namespace=namespace) if is_name(name) else fallback
+
+
+def _made(reading: Reading, remembered: str, fallback: ObjectRef, spec: VMNetworkAttachmentSpec) -> VMNetworkAttachment:
+    metadata = reading.metadata_of(_chosen(remembered, fallback))
+    return VMNetworkAttachment(apiVersion=API_VERSION, kind="VMNetworkAttachment", metadata=metadata, spec=spec)
 
 
 def _bridged(definition: NetworkAttachmentDefinition, model: str, name: str) -> VMNetworkAttachmentSpec | None:
@@ -129,7 +162,7 @@ def _bridged(definition: NetworkAttachmentDefinition, model: str, name: str) -> 
     kind = annotations.get(marks.NETWORK_TYPE, "bridged")
     told = from_json(annotations.get(marks.ABOUT))
     spec = VMNetworkAttachmentSpec(
-        network=_network(bridge, annotations, model, kind if kind in NETWORK_TYPES else "bridged"),
+        network=_network(bridge, definition, model, kind if kind in NETWORK_TYPES else "bridged"),
         ipAllocation=_allocation(bridge),
         qos=None if limits is None else NetworkQoS(ingressLimit=limits.ingressRate, egressLimit=limits.egressRate),
         metadata=typed(NetworkMetadata, told.get("metadata")) if isinstance(told, dict) else None,
@@ -149,20 +182,24 @@ def _says_the_same(spec: VMNetworkAttachmentSpec, definition: NetworkAttachmentD
     return wiring.plugins(network, blocks[0] if blocks else "", Account(network, (), ("", ""))) == config.plugins
 
 
-def _network(bridge: cni.Bridge, annotations: dict[str, str], model: str, kind: str) -> NetworkConfig:
+def _network(bridge: cni.Bridge, definition: NetworkAttachmentDefinition, model: str, kind: str) -> NetworkConfig:
+    annotations = definition.metadata.annotations or {}
     block = annotations.get(marks.SOURCE, "")
+    # A name that was made up for a network that has none.
+    made_up = marks.bridge(f"{namespace_of(definition)}/{annotations.get(marks.NETWORK, '')}")
+    named = None if bridge.bridge == made_up else bridge.bridge
     if not block and marks.NETWORK in annotations:
         return NetworkConfig(type=kind, mtu=bridge.mtu or wiring.MTU)
     if block not in ("libvirt", "proxmox", "vsphere"):
         block = _able(bridge, model)
     mtu = bridge.mtu or wiring.MTU
     if block == "vsphere":
-        return NetworkConfig(type=kind, mtu=mtu, vsphere=_vsphere(bridge, model))
+        return NetworkConfig(type=kind, mtu=mtu, vsphere=_vsphere(bridge, named, model))
     if block == "proxmox":
         own = mtu if mtu > 9000 else None
-        proxmox = ProxmoxNetwork(bridge=bridge.bridge, vlanTag=bridge.vlan, model=model if model in _PROXMOX_MODELS else "virtio", mtu=own)
+        proxmox = ProxmoxNetwork(bridge=named, vlanTag=bridge.vlan, model=model if model in _PROXMOX_MODELS else "virtio", mtu=own)
         return NetworkConfig(type=kind, mtu=wiring.MTU if own else mtu, proxmox=proxmox)
-    libvirt = LibvirtNetwork(bridge=BridgeConfig(name=bridge.bridge), model=model if model in _LIBVIRT_MODELS else "virtio")
+    libvirt = LibvirtNetwork(bridge=BridgeConfig(name=named) if named else None, model=model if model in _LIBVIRT_MODELS else "virtio")
     return NetworkConfig(type=kind, mtu=mtu, libvirt=libvirt)
 
 
@@ -176,7 +213,7 @@ def _able(bridge: cni.Bridge, model: str) -> str:
     return "libvirt"
 
 
-def _vsphere(bridge: cni.Bridge, model: str) -> VSphereNetwork:
+def _vsphere(bridge: cni.Bridge, named: str | None, model: str) -> VSphereNetwork:
     vlan = None
     if bridge.vlan:
         vlan = VLANConfig(type="vlan", vlanID=bridge.vlan)
@@ -185,7 +222,7 @@ def _vsphere(bridge: cni.Bridge, model: str) -> VSphereNetwork:
     security = None
     if bridge.macspoofchk or bridge.promiscMode:
         security = PortgroupSecurity(allowPromiscuous=bool(bridge.promiscMode), allowForgedTransmits=not bridge.macspoofchk)
-    return VSphereNetwork(portgroup=bridge.bridge, vlan=vlan, security=security, adapterType=_VSPHERE_MODELS.get(model, "vmxnet3"))
+    return VSphereNetwork(portgroup=named, vlan=vlan, security=security, adapterType=_VSPHERE_MODELS.get(model, "vmxnet3"))
 
 
 def _allocation(bridge: cni.Bridge) -> IPAllocation | None:

@@ -61,10 +61,18 @@ OF_IMAGES: Reasons = (
     (("source", "libvirt", "format"), ("CDI finds the format out by itself", "the format that is found counts")),
     (("source", "registry", "format"), ("CDI finds the format out by itself", "the format that is found counts")),
     (("source", "http", "timeout"), ("an import has no time limit", "it goes on until it succeeds or is deleted")),
+    (
+        ("source", "http", "authentication"),
+        ("CDI reads credentials under names of its own", "the Secret has to have them under those"),
+    ),
     (("source", "http"), ("the root disk has one source, and this is not it", "it is not used")),
     (("source", "registry"), ("the root disk has one source, and this is not it", "it is not used")),
     (("source", "dataVolume"), ("the root disk has one source, and this is not it", "it is not used")),
     (("source",), _TEMPLATE),
+    (
+        ("prepare", "validateChecksum"),
+        ("KubeVirt compares an image with the checksum it has", "the image is imported without one"),
+    ),
     (("prepare", "storage"), ("CDI keeps the image where the StorageClass says, as raw", "the StorageClass counts")),
     (("prepare", "optimization"), ("CDI does not change what it imports", "the image is used as it is")),
     (("prepare",), _PREPARED),

@@ -1,7 +1,7 @@
 """Networks: what a card is attached to, and the NetworkAttachmentDefinition that says how.
 
 A definition is made from the VMNetworkAttachment alone and belongs to it, so that all machines on the network share it. Which
-block of the attachment counts depends on the provider; where there are several, the definition's name tells which one did.
+block of the attachment counts depends on the provider; the definition's name tells which one did.
 """
 
 import dataclasses
@@ -97,12 +97,15 @@ def _network(
     existing = _existing(resolved, network, account)
     if existing is not None:
         return Network(name=name, multus=MultusNetwork(networkName=existing)), None
-    definition = _definition(resolved, network, account)
-    target = marks.reference(namespace_of(definition), definition.metadata.name, resolved.namespace)
-    there = resolved.world.get(NetworkAttachmentDefinition, namespace_of(definition), definition.metadata.name)
-    # What somebody else made under the name is used as it is.
-    made = there is None or marks.NETWORK in (there.metadata.annotations or {})
-    return Network(name=name, multus=MultusNetwork(networkName=target)), definition if made else None
+    definition: NetworkAttachmentDefinition | None = _definition(resolved, network, account)
+    assert definition is not None
+    target = definition.metadata.name
+    # What somebody else made under the network's own name is used as it is.
+    foreign = resolved.world.get(NetworkAttachmentDefinition, namespace_of(network), network.metadata.name)
+    if foreign is not None and marks.NETWORK not in (foreign.metadata.annotations or {}):
+        target, definition = network.metadata.name, None
+    target = marks.reference(namespace_of(network), target, resolved.namespace)
+    return Network(name=name, multus=MultusNetwork(networkName=target)), definition
 
 
 def _blocks(resolved: Resolved, network: VMNetworkAttachment) -> tuple[str, ...]:
@@ -119,8 +122,6 @@ def _existing(resolved: Resolved, network: VMNetworkAttachment, account: Account
     if not names.is_subdomain(name) or (namespace and not names.is_label(namespace)):
         return None
     account.took("network", "libvirt", "networkName")
-    if network.spec.network.type not in _SEALED:
-        account.took("network", "type")
     here = namespace or namespace_of(network)
     return marks.reference(here, name, resolved.namespace)
 
@@ -128,7 +129,7 @@ def _existing(resolved: Resolved, network: VMNetworkAttachment, account: Account
 def _definition(resolved: Resolved, network: VMNetworkAttachment, account: Account) -> NetworkAttachmentDefinition:
     blocks = _blocks(resolved, network)
     block = blocks[0] if blocks else ""
-    name = f"{network.metadata.name}-{block}" if len(blocks) > 1 else network.metadata.name
+    name = f"{network.metadata.name}-{block}" if block else network.metadata.name
     annotations = {marks.NETWORK: network.metadata.name}
     if block:
         annotations[marks.SOURCE] = block
@@ -255,8 +256,16 @@ def _dns(allocation: IPAllocation, account: Account) -> cni.Dns | None:
     given = allocation.dnsConfig
     if given is None:
         return None
-    account.took("ipAllocation", "dnsConfig")
-    options = [f"{name}:{value}" if value else name for name, value in (given.options or {}).items()]
+    path = ("ipAllocation", "dnsConfig")
+    account.took(*path, "servers")
+    account.took(*path, "searchDomains")
+    options = []
+    for name, value in (given.options or {}).items():
+        if ":" in name:
+            account.lose((*path, "options", name), value, "a resolver option has a name without a colon", "the guest is not told")
+            continue
+        account.took(*path, "options", name)
+        options.append(f"{name}:{value}" if value else name)
     return cni.Dns(nameservers=given.servers or None, search=given.searchDomains or None, options=options or None)
 
 
@@ -280,7 +289,9 @@ def _block(resolved: Resolved, card: Card) -> str:
 
 def _queues(card: Card, block: str) -> int:
     libvirt = card.network.spec.network.libvirt if card.network is not None and block == "libvirt" else None
-    return (libvirt.driver.queues or 1) if libvirt is not None and libvirt.driver is not None else 1
+    if libvirt is None or libvirt.driver is None or libvirt.model != "virtio":
+        return 1
+    return libvirt.driver.queues or 1
 
 
 def _interface(resolved: Resolved, card: Card, network: Network) -> Interface:
