@@ -11,19 +11,25 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served
+from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge.http import Answer, Peer, Request, Response, Stream
 from paddock.apiserver.objects.encoding import stamp
 from paddock.apiserver.parts import Parts, User
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.routing import Route
+from paddock.apiserver.security.guard import Guard
+from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.rbac import Rbac
+from paddock.apiserver.security.reviewing import Reviews
+from paddock.apiserver.security.tokens import AccountTokens, Signer
 from paddock.meta import ages
 from paddock.schema.kind import Settings
 from paddock.store.contract import Key, Store
@@ -150,17 +156,21 @@ class Harness:
         self.store = store or MemoryStore()
         self.clock = Clock()
         self.registry = Registry()
-        self.registry.add(*served.resources(settings or Settings(), Rbac(self.store)), *resources)
+        self.rbac = Rbac(self.store)
+        self.registry.add(*served.resources(settings or Settings(), self.rbac), *resources)
         self._door = OpenDoor()
 
     async def __aenter__(self) -> "Harness":
         self.parts = Parts(self.store, self.registry, clock=self.clock)
+        self._ending = asyncio.create_task(assembly.install(self.parts).run())
         self.api = Api(self.parts, self._door, NoJournal())
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         await self.namespace("default")
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._ending.cancel()
+        await asyncio.gather(self._ending, return_exceptions=True)
         await self.parts.following.close()
         await self.store.close()
 
@@ -231,3 +241,30 @@ class Harness:
             events.leave()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+class NamedUsers:
+    """Tokens that are names: `Bearer ada` is the user ada; `Bearer root` may do everything."""
+
+    def user(self, token: str) -> User | None:
+        if token == "root":
+            return User("root", ("system:masters",))
+        return User(token) if token.isalpha() else None
+
+
+class GuardedHarness(Harness):
+    """A server whose door is shut: tokens, rights, reviews. Requests without credentials are anonymous."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    async def __aenter__(self) -> "GuardedHarness":
+        await super().__aenter__()
+        self.tokens = AccountTokens(Signer(self._folder), self.parts.view, self.clock)
+        identities = Identities((NamedUsers(), self.tokens))
+        subresources = self.api.subresources
+        self.api = Api(self.parts, Guard(identities, self.rbac), NoJournal())
+        self.api.subresources.update(subresources)
+        self.api.subresources.update(Reviews(self.parts, identities, self.rbac, self.tokens).handlers())
+        return self

@@ -13,6 +13,8 @@ from paddock.apiserver.security import kubeconfig, pki
 from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.identity import Identities, TokenFile, TokenSource
 from paddock.apiserver.security.rbac import MASTERS, Rbac
+from paddock.apiserver.security.reviewing import Reviews
+from paddock.apiserver.security.tokens import AccountTokens, Signer
 from paddock.app.journal import AuditLog
 from paddock.app.places import Places
 from paddock.app.settings import Settings
@@ -37,11 +39,14 @@ class Running:
         registry.add(*served.resources(AdmissionSettings(), rbac))
         self.parts = Parts(self.store, registry)
         self._journal = AuditLog(self._places.audit, self._settings.audit_level, self.parts.clock)
-        self.api = Api(self.parts, Guard(Identities(self._token_sources()), rbac), self._journal)
+        authority = pki.Authority(self._places.pki)
+        tokens = AccountTokens(Signer(self._places.pki), self.parts.view, self.parts.clock)
+        identities = Identities((*self._token_sources(), tokens))
+        self.api = Api(self.parts, Guard(identities, rbac), self._journal)
+        self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
         self._starting = "the server is starting"
         self.api.health.add_ready("startup", lambda: self._starting)
         self.api.health.add_ready("store", lambda: self.store.unavailable)
-        authority = pki.Authority(self._places.pki)
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         await bootstrap.ensure(self.parts)
         self._house = House(self.parts, authority.certificate.decode())

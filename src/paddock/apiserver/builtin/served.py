@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from paddock.apiserver.builtin import namespaces, rbac, rbacrules
+from paddock.apiserver.builtin import namespaces, rbac, rbacrules, reviews
 from paddock.apiserver.resources.declared import resources_of
 from paddock.apiserver.resources.resource import Resource, Subresource
 from paddock.apiserver.resources.strategy import Strategy
@@ -15,7 +15,7 @@ from paddock.schema.kind import Kind, Settings
 
 def resources(settings: Settings, judge: Rbac) -> Iterator[Resource]:
     """Every resource of the start."""
-    for kind in (*catalog.every(), *rbac.KINDS):
+    for kind in (*catalog.every(), *rbac.KINDS, *reviews.KINDS):
         for resource in resources_of(kind, settings, _strategy(kind, judge)):
             yield _completed(resource)
 
@@ -34,4 +34,7 @@ def _completed(resource: Resource) -> Resource:
         verbs = tuple(verb for verb in resource.verbs if verb != "deletecollection")
         finalize = Subresource("finalize", ("update",))
         return msgspec.structs.replace(resource, verbs=verbs, subresources=(*resource.subresources, finalize))
+    if (resource.group, resource.kind) == ("", "ServiceAccount"):
+        token = Subresource("token", ("create",), "TokenRequest", f"{reviews.AUTHENTICATION}/v1")
+        return msgspec.structs.replace(resource, subresources=(*resource.subresources, token))
     return resource
