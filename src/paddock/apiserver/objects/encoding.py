@@ -46,15 +46,20 @@ class Encoder:
         self.resource = resource
         self._stored_head = head(resource.stored_version, resource.kind)
         self._head = head(resource.api_version, resource.kind)
-        self._same = self._stored_head == self._head and resource.from_stored is None
 
     def serve(self, value: bytes) -> bytes:
         """The bytes a client of this version gets."""
-        if self._same:
-            return value
-        if self.resource.from_stored is None and value.startswith(self._stored_head):
-            return self._head + value[len(self._stored_head) :]
+        if self.resource.from_stored is None or self._is_settled(value):
+            if value.startswith(self._head):
+                return value
+            if value.startswith(self._stored_head):
+                return self._head + value[len(self._stored_head) :]
         return encode(self.read(value))
+
+    def _is_settled(self, value: bytes) -> bool:
+        """Whether an object was written under the present schema, so that nothing has to be filled in."""
+        settled_from = self.resource.settled_from
+        return settled_from > 0 and int(_revisions.decode(value).metadata.resourceVersion or 0) >= settled_from
 
     def read(self, value: bytes) -> Data:
         """The object in this version."""
@@ -102,7 +107,16 @@ class _Wrapped(msgspec.Struct, frozen=True):
     metadata: Envelope = Envelope()
 
 
+class _Revision(msgspec.Struct, frozen=True):
+    resourceVersion: str = ""
+
+
+class _Revised(msgspec.Struct, frozen=True):
+    metadata: _Revision = _Revision()
+
+
 _envelopes = msgspec.json.Decoder(_Wrapped)
+_revisions = msgspec.json.Decoder(_Revised)
 
 
 def envelope(value: bytes) -> Envelope:

@@ -15,7 +15,7 @@ _ANNOTATION_BYTES = 256 * 1024
 # Names of generated objects: no vowels, so that no words appear, and no characters that look alike.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_PREFIX = 58
-_UNDOTTED_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+_UNDOTTED_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes", "customresourcecleanup.apiextensions.k8s.io")
 _MAPS = ("labels", "annotations")
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields")
 _KEPT_ON_UPDATE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName")

@@ -1,7 +1,7 @@
 """All served resources. Changes while the server runs, when users' CRDs come and go; every change makes a new `edition`."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from paddock.apiserver.resources.resource import Resource
 
@@ -44,6 +44,12 @@ class Registry:
         for resource in resources:
             self._resources.pop((resource.group, resource.version, resource.plural), None)
         self._changed()
+
+    def replace(self, old: Iterable[Resource], new: Iterable[Resource]) -> None:
+        """Serve some no longer and others instead, in one edition."""
+        for resource in old:
+            self._resources.pop((resource.group, resource.version, resource.plural), None)
+        self.add(*new)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call this after every change."""

@@ -55,6 +55,8 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     # between the stored form and this version; None where only apiVersion differs
     to_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     from_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    # objects written at this revision or later need no `from_stored`; 0: all need it
+    settled_from: int = 0
 
     @property
     def api_version(self) -> str:

@@ -78,10 +78,10 @@ def _wrong(member: str, said: Any) -> str:
     return f"json: cannot unmarshal {_WORDS.get(type(bad), 'null')} into Go struct field ObjectMeta.{member} of type {wanted}"
 
 
-def _unfit(said: Any, wanted: type, name: str) -> tuple[str, Any]:
+def _unfit(said: Any, wanted: type[list[Any]] | type[dict[str, Any]], name: str) -> tuple[str, Any]:
     if not isinstance(said, wanted):
         return name, said
-    entries = said.values() if isinstance(said, dict) else said
+    entries: Any = said.values() if isinstance(said, dict) else said
     return next((("string", each) for each in entries if not isinstance(each, str)), ("", None))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from paddock.schema.structural import formats, patterns
+from paddock.schema import patterns
+from paddock.schema import wireformats as formats
 
 Schema = dict[str, Any]
 Trail = Any
@@ -172,4 +173,9 @@ def correlated(node: Node, old: Any) -> Callable[[Any], Any]:
     if not isinstance(old, list) or node.list_type != "map":
         return lambda entry: ABSENT
     before = {keys: entry for entry in old if (keys := keys_of(node, entry)) is not None}
-    return lambda entry: before.get(keys, ABSENT) if (keys := keys_of(node, entry)) is not None else ABSENT
+
+    def former(entry: Any) -> Any:
+        keys = keys_of(node, entry)
+        return ABSENT if keys is None else before.get(keys, ABSENT)
+
+    return former

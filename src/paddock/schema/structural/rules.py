@@ -6,9 +6,9 @@ Places are written as a kube-apiserver writes them: `spec.validation.openAPIV3Sc
 from collections.abc import Iterator
 from typing import Any
 
-from paddock.schema import finding
+from paddock.schema import finding, patterns, wireformats
 from paddock.schema.finding import Finding
-from paddock.schema.structural import patterns, validating
+from paddock.schema.structural import validating
 from paddock.schema.structural.node import Node, clone
 from paddock.schema.structural.shaping import Noted, shape
 
@@ -278,7 +278,7 @@ def _default(schema: Schema, default: Any, place: str) -> Iterator[Finding]:
 def warnings(schema: Schema, place: str) -> Iterator[str]:
     """What is accepted and has no effect: formats that nobody knows."""
     form = schema.get("format")
-    if form and form not in validating.formats.KNOWN:
+    if form and form not in wireformats.KNOWN:
         yield f'unrecognized format "{form}"'
     for member in (schema.get("properties") or {}).values():
         yield from warnings(member, place)

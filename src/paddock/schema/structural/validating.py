@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from paddock.schema import finding
+from paddock.schema import wireformats as formats
 from paddock.schema.finding import Cause, Finding
-from paddock.schema.structural import embedded, formats
+from paddock.schema.structural import embedded
 from paddock.schema.structural.node import ABSENT, Node, Trail, correlated, keys_of, name_of, same
 
 TYPE = "structural/type"
@@ -166,7 +167,7 @@ def _number(schema: dict[str, Any], value: float, trail: Trail, out: Out) -> Non
 
 
 def _plain(number: float) -> str:
-    return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
+    return str(int(number)) if number == int(number) else str(number)
 
 
 def _size(count: int, least: int | None, most: int | None, place: Trail, out: Out) -> None:
@@ -195,11 +196,19 @@ def _all_of(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> No
         out.append(_junction(trail, f"must validate all the schemas (allOf){none}"))
 
 
+def _least(tried: list[Out]) -> Out:
+    """What the choice says that comes nearest."""
+    found = tried[0]
+    for each in tried:
+        found = each if len(each) < len(found) else found
+    return found
+
+
 def _any_of(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> None:
     tried = [fits(each, value, trail) for each in choices]
     if all(tried):
         out.append(_junction(trail, "must validate at least one schema (anyOf)"))
-        out.extend(min(tried, key=len))
+        out.extend(_least(tried))
 
 
 def _one_of(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> None:
@@ -210,7 +219,7 @@ def _one_of(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> No
     found = f"Found {valid} valid alternatives" if valid else "Found none valid"
     out.append(_junction(trail, f"must validate one and only one schema (oneOf). {found}"))
     if not valid:
-        out.extend(min(tried, key=len))
+        out.extend(_least(tried))
 
 
 def _not(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> None:

@@ -1,0 +1,22 @@
+"""Users' kinds, put together: the resource of the definitions, what they make, and what finishes their deletion."""
+
+from msgspec import structs
+
+from paddock.apiserver.custom import definition
+from paddock.apiserver.custom.ending import Ending
+from paddock.apiserver.custom.pipeline import DefinitionPipeline
+from paddock.apiserver.custom.serving import Definitions
+from paddock.apiserver.custom.strategy import DefinitionStrategy
+from paddock.apiserver.parts import Parts
+from paddock.apiserver.resources.declared import resources_of
+from paddock.schema.kind import Settings
+
+
+def install(parts: Parts) -> Ending:
+    """Serve definitions and everything they define; call it before the server is ready, and run what it returns."""
+    definitions = Definitions(parts.store, parts.registry, parts.following)
+    (plain,) = resources_of(definition.KIND, Settings(), DefinitionStrategy(definitions.builtin))
+    # A definition decides about other objects, so nobody overwrites one that he has not read.
+    resource = structs.replace(plain, pipeline=DefinitionPipeline(), unconditional_update=False)
+    parts.registry.add(resource)
+    return Ending(parts, definitions, resource)

@@ -1,0 +1,66 @@
+"""The pipelines of users' kinds and of the definition that makes them."""
+
+from functools import cached_property
+from typing import Any
+
+from paddock.apiserver.custom import definition
+from paddock.apiserver.resources.declared import DeclaredPipeline
+from paddock.apiserver.resources.pipeline import Decoded
+from paddock.schema.finding import Finding
+from paddock.schema.kind import Settings
+from paddock.schema.structural import expressions, reading, validating
+from paddock.schema.structural.node import ABSENT, Node
+from paddock.schema.structural.shaping import Noted, shape
+
+Data = dict[str, Any]
+
+
+class StructuralPipeline:
+    """The pipeline of one version of a user's kind; nothing is read of the schema before an object needs it."""
+
+    def __init__(self, schema: Data) -> None:
+        self.schema = schema
+        self._root = Node(schema, root=True)
+
+    @cached_property
+    def _rules(self) -> expressions.Rules:
+        return expressions.rules_of(self._root)
+
+    def decode(self, raw: Data) -> Decoded:
+        """Prune and default."""
+        noted = Noted()
+        data = shape(self._root, raw, noted)
+        return Decoded(data, tuple(noted.unknown), tuple(noted.broken))
+
+    def settle(self, data: Data) -> Data:
+        """A stored object as this version has it now: defaults that came later, without members that went."""
+        settled: Data = shape(self._root, data, Noted())
+        return settled
+
+    def validate(self, new: Data, old: Data | None) -> tuple[Finding, ...]:
+        """Everything wrong; what an update does not touch is not judged again."""
+        found: list[Finding] = []
+        before = ABSENT if old is None else old
+        validating.check(self._root, new, before, None, found)
+        found.extend(self._rules.check(new, before, blocked=any(each.rule in validating.BLOCKING for each in found)))
+        return tuple(found)
+
+
+class DefinitionPipeline(DeclaredPipeline):
+    """The pipeline of CustomResourceDefinitions: as declared, with the schemas inside read word by word."""
+
+    def __init__(self) -> None:
+        super().__init__(definition.KIND, Settings())
+
+    def decode(self, raw: Data) -> Decoded:
+        """Prune, default and check."""
+        decoded = super().decode(raw)
+        noted = Noted()
+        for index, version in enumerate((decoded.data.get("spec") or {}).get("versions") or ()):
+            schema = (version.get("schema") or {}).get("openAPIV3Schema")
+            if schema is not None:
+                trail: Any = None
+                for step in ("spec", "versions", index, "schema", "openAPIV3Schema"):
+                    trail = (trail, step)
+                version["schema"]["openAPIV3Schema"] = reading.read(schema, trail, noted)
+        return Decoded(decoded.data, (*decoded.unknown, *noted.unknown), (*decoded.broken, *noted.broken), decoded.wrong)

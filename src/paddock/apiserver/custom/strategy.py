@@ -1,0 +1,78 @@
+"""What the API does with a CustomResourceDefinition besides storing it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from paddock.apiserver.custom import checks, naming
+from paddock.apiserver.custom.definition import COLLECTION, FINALIZER
+from paddock.apiserver.custom.naming import Taken
+from paddock.apiserver.resources.strategy import Context, CustomStrategy, View
+from paddock.schema.finding import Finding
+
+Data = dict[str, Any]
+# The names that the server itself uses in a group.
+Builtin = Callable[[str], Iterable[Taken]]
+
+
+class DefinitionStrategy(CustomStrategy):
+    """Defaults, names and conditions are settled in the write itself, so that a definition is served when its create returns."""
+
+    def __init__(self, builtin: Builtin) -> None:
+        self._builtin = builtin
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Fill in names, accept them, and hold the definition until its objects are gone."""
+        _defaults(new)
+        finalizers = new["metadata"].get("finalizers") or []
+        if FINALIZER not in finalizers:
+            new["metadata"]["finalizers"] = [*finalizers, FINALIZER]
+        new["status"] = naming.settle(new.get("spec") or {}, {}, self.others(new, context.view), context.now)
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """As at creation; what was stored before is remembered."""
+        _defaults(new)
+        if new.get("spec") != old.get("spec"):
+            new["status"] = naming.settle(new.get("spec") or {}, old.get("status") or {}, self.others(new, context.view), context.now)
+        return new
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """Names, versions, schemas, columns, paths."""
+        yield from checks.check(new, old)
+
+    def warnings(self, new: Data, old: Data | None) -> Iterator[str]:
+        """What has no effect."""
+        yield from checks.warnings(new.get("spec") or {})
+
+    def mark_deleted(self, new: Data) -> Data:
+        """Say that the objects go first."""
+        since = new["metadata"].get("deletionTimestamp")
+        if since:
+            status = new.setdefault("status", {})
+            said = ("Terminating", True, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            naming.say(status, said, since)
+        return new
+
+    def others(self, new: Data, view: View) -> Iterator[Taken]:
+        """The names that are taken in the group of a definition."""
+        group = (new.get("spec") or {}).get("group")
+        name = new["metadata"].get("name")
+        yield from self._builtin(group or "")
+        for other in view.list(COLLECTION):
+            if other["metadata"]["name"] != name and (other.get("spec") or {}).get("group") == group:
+                yield naming.taken((other.get("status") or {}).get("acceptedNames") or {})
+
+
+def _defaults(new: Data) -> None:
+    spec = new.get("spec")
+    if not isinstance(spec, dict):
+        return
+    names = spec.setdefault("names", {})
+    if names.get("kind"):
+        if not names.get("singular"):
+            names["singular"] = names["kind"].lower()
+        if not names.get("listKind"):
+            names["listKind"] = f"{names['kind']}List"
+    conversion = spec.setdefault("conversion", {})
+    if not conversion.get("strategy"):
+        conversion["strategy"] = "None"

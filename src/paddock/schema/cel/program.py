@@ -1,0 +1,513 @@
+"""Makes a function of an expression: a tree of closures over a frame, with a budget.
+
+A frame is a list: the budget, then the variables, then the variables of macros; where each stands is settled when the expression
+is compiled. What an expression costs is known without counting every step: a comprehension pays the size of its body in each
+round, a function that walks a text or a list pays its length, and nothing else can repeat.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from paddock.schema.cel import functions, syntax
+from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
+from paddock.schema.cel.functions.function import Function
+from paddock.schema.cel.values import NONE, TYPES, Optional, find_key, name_of
+
+Frame = list[Any]
+Code = Callable[[Frame], Any]
+# Nobody writes a rule that needs more, and the closures are called inside one another.
+RULE_LIMIT = 1_000_000
+_UNESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
+
+
+class Budget:
+    """What may still be spent."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, cost: int) -> None:
+        """Pay; raises `OutOfBudget` when there is not enough."""
+        self.left -= cost
+        if self.left < 0:
+            raise OutOfBudget
+
+
+class Program:
+    """A compiled expression."""
+
+    def __init__(self, tree: syntax.Expr, variables: tuple[str, ...]) -> None:
+        compiler = _Compiler({name: index + 1 for index, name in enumerate(variables)})
+        self.tree = tree
+        self._code, self._cost = compiler.make(tree)
+        self._slots = compiler.slots
+
+    def run(self, values: tuple[Any, ...], budget: Budget) -> Any:
+        """The value for these variables; raises `EvaluationError` or `OutOfBudget`."""
+        budget.spend(self._cost)
+        frame = [budget, *values, *[None] * (self._slots - len(values))]
+        try:
+            return self._code(frame)
+        except RecursionError:
+            raise OutOfBudget from None
+
+
+def unescape(name: str) -> str:
+    """A property as the schema has it: names that are no identifiers are written with words between underscores."""
+    if "__" not in name:
+        return name
+    if name.startswith("__") and name.endswith("__") and name not in _UNESCAPED and name.count("__") == 2:
+        return name[2:-2]
+    made, at = "", 0
+    while at < len(name):
+        word = next((each for each in _UNESCAPED if name.startswith(each, at)), "")
+        made += _UNESCAPED[word] if word else name[at]
+        at += len(word) or 1
+    return made
+
+
+def uses(tree: Any, name: str) -> bool:
+    """Whether a variable is named anywhere in an expression."""
+    match tree:
+        case syntax.Ident():
+            return tree.name == name
+        case syntax.Select():
+            return uses(tree.operand, name)
+        case syntax.Index():
+            return uses(tree.operand, name) or uses(tree.key, name)
+        case syntax.Call():
+            return (tree.target is not None and uses(tree.target, name)) or any(uses(each, name) for each in tree.args)
+        case syntax.MakeList():
+            return any(uses(each, name) for each in tree.entries)
+        case syntax.MakeMap():
+            return any(uses(key, name) or uses(value, name) for key, value in tree.entries)
+    return False
+
+
+class _Compiler:
+    """Each maker returns the code of an expression and what one run of it costs."""
+
+    def __init__(self, scope: dict[str, int]) -> None:
+        self._scope = scope
+        self.slots = len(scope)
+
+    def make(self, tree: Any) -> tuple[Code, int]:
+        match tree:
+            case syntax.Literal():
+                value = tree.value
+                return lambda frame: value, 0
+            case syntax.Ident():
+                return self._ident(tree)
+            case syntax.Select():
+                return self._select(tree)
+            case syntax.Index():
+                return self._index(tree)
+            case syntax.MakeList():
+                return self._list(tree)
+            case syntax.MakeMap():
+                return self._map(tree)
+            case syntax.Call():
+                return self._call(tree)
+        raise AssertionError(tree)
+
+    def _ident(self, tree: syntax.Ident) -> tuple[Code, int]:
+        slot = self._scope.get(tree.name)
+        if slot is not None:
+            return lambda frame: frame[slot], 1
+        if tree.name in TYPES:
+            named = TYPES[tree.name]
+            return lambda frame: named, 0
+        raise BadExpression(f"undeclared reference to '{tree.name}' (in container '')", tree.at)
+
+    def _select(self, tree: syntax.Select) -> tuple[Code, int]:
+        operand, cost = self.make(tree.operand)
+        name, other = tree.field, unescape(tree.field)
+        if tree.optional:
+            return lambda frame: _optional_field(operand(frame), name, other), cost + 1
+
+        def select(frame: Frame) -> Any:
+            value = operand(frame)
+            if type(value) is dict:
+                if name in value:
+                    return value[name]
+                if other in value:
+                    return value[other]
+                raise EvaluationError(f"no such key: {name}")
+            if isinstance(value, Optional):
+                return _optional_field(value, name, other)
+            raise EvaluationError(f"no such overload: {name_of(value)}.{name}")
+
+        return select, cost + 1
+
+    def _index(self, tree: syntax.Index) -> tuple[Code, int]:
+        operand, cost = self.make(tree.operand)
+        key, key_cost = self.make(tree.key)
+        if tree.optional:
+            return lambda frame: _optional_index(operand(frame), key(frame)), cost + key_cost + 1
+        return lambda frame: _at(operand(frame), key(frame)), cost + key_cost + 1
+
+    def _list(self, tree: syntax.MakeList) -> tuple[Code, int]:
+        made = [self.make(each) for each in tree.entries]
+        codes = [(code, optional) for (code, _), optional in zip(made, tree.optional, strict=True)]
+        cost = 10 + sum(each for _, each in made)
+        if not any(tree.optional):
+            return lambda frame: [code(frame) for code, _ in codes], cost
+
+        def build(frame: Frame) -> list[Any]:
+            found = []
+            for code, optional in codes:
+                value = code(frame)
+                if not optional:
+                    found.append(value)
+                elif _need_optional(value).there:
+                    found.append(value.value)
+            return found
+
+        return build, cost
+
+    def _map(self, tree: syntax.MakeMap) -> tuple[Code, int]:
+        made = [(self.make(key), self.make(value)) for key, value in tree.entries]
+        codes = [(key[0], value[0], optional) for (key, value), optional in zip(made, tree.optional, strict=True)]
+        cost = 30 + sum(key[1] + value[1] for key, value in made)
+
+        def build(frame: Frame) -> dict[Any, Any]:
+            found: dict[Any, Any] = {}
+            for key_code, value_code, optional in codes:
+                key, value = key_code(frame), value_code(frame)
+                if optional:
+                    if not _need_optional(value).there:
+                        continue
+                    value = value.value
+                if find_key(found, key) is not None:
+                    raise EvaluationError("insert failed: key already exists")
+                found[key] = value
+            return found
+
+        return build, cost
+
+    # --- calls ------------------------------------------------------------------------------------------------------------
+
+    def _call(self, tree: syntax.Call) -> tuple[Code, int]:
+        if tree.target is None and tree.name in _LOGIC:
+            return _LOGIC[tree.name](*(self.make(each) for each in tree.args))
+        if tree.target is None and tree.name == "has":
+            return self._has(tree)
+        macro = _MACROS.get((tree.name, len(tree.args))) if tree.target is not None else None
+        if macro is not None and all(isinstance(each, syntax.Ident) for each in tree.args[: macro[0]]):
+            return self._comprehension(tree, *macro)
+        if tree.target is not None and tree.name in ("optMap", "optFlatMap") and len(tree.args) == 2:
+            return self._opt_map(tree)
+        if isinstance(tree.target, syntax.Ident) and tree.target.name not in self._scope:
+            name = f"{tree.target.name}.{tree.name}"
+            if name == "cel.bind" and len(tree.args) == 3 and isinstance(tree.args[0], syntax.Ident):
+                return self._bind(tree)
+            if name in functions.GLOBAL:
+                return self._plain(functions.GLOBAL[name], tree.args, name)
+        return self._function(tree)
+
+    def _function(self, tree: syntax.Call) -> tuple[Code, int]:
+        table = functions.GLOBAL if tree.target is None else functions.METHODS
+        found = table.get(tree.name)
+        if found is None:
+            raise BadExpression(f"undeclared reference to '{tree.name}' (in container '')", tree.at)
+        args = tree.args if tree.target is None else (tree.target, *tree.args)
+        if not found.least <= len(args) <= found.most:
+            raise BadExpression(f"found no matching overload for '{tree.name}' applied to {len(args)} arguments", tree.at)
+        return self._plain(found, args, tree.name)
+
+    def _plain(self, found: Function, args: tuple[Any, ...], name: str) -> tuple[Code, int]:
+        if not found.least <= len(args) <= found.most:
+            raise BadExpression(f"found no matching overload for '{name}' applied to {len(args)} arguments")
+        made = [self.make(each) for each in args]
+        cost = 1 + sum(each for _, each in made)
+        codes, run = [code for code, _ in made], found.run
+        if len(codes) == 1:
+            only = codes[0]
+            return lambda frame: run(frame[0], only(frame)), cost
+        if len(codes) == 2:
+            first, second = codes
+            return lambda frame: run(frame[0], first(frame), second(frame)), cost
+        return lambda frame: run(frame[0], *[code(frame) for code in codes]), cost
+
+    def _has(self, tree: syntax.Call) -> tuple[Code, int]:
+        if len(tree.args) != 1 or not isinstance(tree.args[0], syntax.Select):
+            raise BadExpression("invalid argument to has() macro", tree.at)
+        operand, cost = self.make(tree.args[0].operand)
+        name, other = tree.args[0].field, unescape(tree.args[0].field)
+
+        def has(frame: Frame) -> bool:
+            value = operand(frame)
+            if isinstance(value, Optional):
+                value = value.value
+                if value is None:
+                    return False
+            if not isinstance(value, dict):
+                raise EvaluationError(f"no such overload: {name_of(value)}.{name}")
+            return name in value or other in value
+
+        return has, cost + 1
+
+    def _variable(self, name: str) -> int:
+        self.slots += 1
+        self._scope[name] = self.slots
+        return self.slots
+
+    def _inside(self, names: list[str], trees: tuple[Any, ...]) -> tuple[list[int], list[tuple[Code, int]]]:
+        """Codes of expressions that see further variables."""
+        outer = dict(self._scope)
+        slots = [self._variable(name) for name in names]
+        made = [self.make(each) for each in trees]
+        self._scope = outer
+        return slots, made
+
+    def _comprehension(self, tree: syntax.Call, variables: int, make: "Macro") -> tuple[Code, int]:
+        names = [each.name for each in tree.args[:variables]]
+        source, cost = self.make(tree.target)
+        slots, made = self._inside(names, tree.args[variables:])
+        body = 2 + sum(each for _, each in made)
+        rounds = _rounds(source, slots, body)
+        return make(rounds, [code for code, _ in made]), cost + 1
+
+    def _bind(self, tree: syntax.Call) -> tuple[Code, int]:
+        value, cost = self.make(tree.args[1])
+        (slot,), ((body, body_cost),) = self._inside([tree.args[0].name], (tree.args[2],))
+
+        def bind(frame: Frame) -> Any:
+            frame[slot] = value(frame)
+            return body(frame)
+
+        return bind, cost + body_cost + 1
+
+    def _opt_map(self, tree: syntax.Call) -> tuple[Code, int]:
+        if not isinstance(tree.args[0], syntax.Ident):
+            raise BadExpression(f"{tree.name}() variable name must be a simple identifier", tree.at)
+        target, cost = self.make(tree.target)
+        (slot,), ((body, body_cost),) = self._inside([tree.args[0].name], (tree.args[1],))
+        flat = tree.name == "optFlatMap"
+
+        def opt_map(frame: Frame) -> Any:
+            found = _need_optional(target(frame))
+            if not found.there:
+                return NONE
+            frame[slot] = found.value
+            value = body(frame)
+            return _need_optional(value) if flat else Optional(value, True)
+
+        return opt_map, cost + body_cost + 1
+
+
+# --- members ------------------------------------------------------------------------------------------------------------------
+
+
+def _need_optional(value: Any) -> Optional:
+    if not isinstance(value, Optional):
+        raise EvaluationError(f"no such overload: {name_of(value)} is not optional")
+    return value
+
+
+def _optional_field(value: Any, name: str, other: str) -> Optional:
+    if isinstance(value, Optional):
+        if not value.there:
+            return NONE
+        value = value.value
+    if not isinstance(value, dict):
+        raise EvaluationError(f"no such overload: {name_of(value)}.{name}")
+    if name in value:
+        return Optional(value[name], True)
+    return Optional(value[other], True) if other in value else NONE
+
+
+def _at(value: Any, key: Any) -> Any:
+    if isinstance(value, Optional):
+        return _optional_index(value, key)
+    if isinstance(value, list):
+        if isinstance(key, bool) or not isinstance(key, int | float) or key != int(key):
+            raise EvaluationError(f"unsupported index type '{name_of(key)}' in list")
+        if not 0 <= key < len(value):
+            raise EvaluationError(f"index out of bounds: {key}")
+        return value[int(key)]
+    if isinstance(value, dict):
+        if find_key(value, key) is None:
+            raise EvaluationError(f"no such key: {key}")
+        return value[key]
+    raise EvaluationError(f"no such overload: {name_of(value)}[{name_of(key)}]")
+
+
+def _optional_index(value: Any, key: Any) -> Optional:
+    if isinstance(value, Optional):
+        if not value.there:
+            return NONE
+        value = value.value
+    if isinstance(value, list):
+        return Optional(value[key], True) if isinstance(key, int) and 0 <= key < len(value) else NONE
+    if isinstance(value, dict):
+        return Optional(value[key], True) if find_key(value, key) is not None else NONE
+    raise EvaluationError(f"no such overload: {name_of(value)}[{name_of(key)}]")
+
+
+# --- logic: an error on one side does not matter when the other side decides --------------------------------------------------
+
+Made = tuple[Code, int]
+
+
+def _truth(value: Any) -> bool:
+    if value is True or value is False:
+        return bool(value)
+    raise EvaluationError(f"no such overload: {name_of(value)} is not a bool")
+
+
+def _either(one: Code, other: Code, deciding: bool) -> Code:
+    def logic(frame: Frame) -> bool:
+        try:
+            if _truth(one(frame)) is deciding:
+                return deciding
+        except EvaluationError:
+            if _truth(other(frame)) is deciding:
+                return deciding
+            raise
+        return _truth(other(frame))
+
+    return logic
+
+
+def _or(one: Made, other: Made) -> Made:
+    return _either(one[0], other[0], True), one[1] + other[1]
+
+
+def _and(one: Made, other: Made) -> Made:
+    return _either(one[0], other[0], False), one[1] + other[1]
+
+
+def _not(one: Made) -> Made:
+    code = one[0]
+    return lambda frame: not _truth(code(frame)), one[1] + 1
+
+
+def _choice(test: Made, then: Made, otherwise: Made) -> Made:
+    code, yes, no = test[0], then[0], otherwise[0]
+    return lambda frame: yes(frame) if _truth(code(frame)) else no(frame), test[1] + max(then[1], otherwise[1])
+
+
+_LOGIC: dict[str, Callable[..., Made]] = {"||": _or, "&&": _and, "!": _not, "?:": _choice}
+
+
+# --- comprehensions -----------------------------------------------------------------------------------------------------------
+
+# Sets the variables of each round, paying for it; gives the key (or index) and what a single variable stands for.
+Rounds = Callable[[Frame], Iterator[tuple[Any, Any]]]
+Macro = Callable[[Rounds, list[Code]], Code]
+
+
+def _rounds(source: Code, slots: list[int], cost: int) -> Rounds:
+    one = len(slots) == 1
+
+    def rounds(frame: Frame) -> Iterator[tuple[Any, Any]]:
+        value = source(frame)
+        if isinstance(value, dict):
+            pairs: Any = value.items()
+        elif isinstance(value, list):
+            pairs = enumerate(value)
+        else:
+            raise EvaluationError(f"no such overload: a comprehension over {name_of(value)}")
+        by_key = isinstance(value, dict)
+        budget = frame[0]
+        for key, member in pairs:
+            budget.spend(cost)
+            bound = key if by_key else member
+            if one:
+                frame[slots[0]] = bound
+            else:
+                frame[slots[0]], frame[slots[1]] = key, member
+            yield key, bound
+
+    return rounds
+
+
+def _all(rounds: Rounds, codes: list[Code]) -> Code:
+    return _quantified(rounds, codes[0], False)
+
+
+def _exists(rounds: Rounds, codes: list[Code]) -> Code:
+    return _quantified(rounds, codes[0], True)
+
+
+def _quantified(rounds: Rounds, test: Code, deciding: bool) -> Code:
+    def quantified(frame: Frame) -> bool:
+        failed: EvaluationError | None = None
+        for _ in rounds(frame):
+            try:
+                if _truth(test(frame)) is deciding:
+                    return deciding
+            except EvaluationError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+        return not deciding
+
+    return quantified
+
+
+def _exists_one(rounds: Rounds, codes: list[Code]) -> Code:
+    test = codes[0]
+    return lambda frame: sum(_truth(test(frame)) for _ in rounds(frame)) == 1
+
+
+def _filter(rounds: Rounds, codes: list[Code]) -> Code:
+    test = codes[0]
+    return lambda frame: [bound for _, bound in rounds(frame) if _truth(test(frame))]
+
+
+def _map(rounds: Rounds, codes: list[Code]) -> Code:
+    *tests, change = codes
+
+    def mapped(frame: Frame) -> list[Any]:
+        return [change(frame) for _ in rounds(frame) if not tests or _truth(tests[0](frame))]
+
+    return mapped
+
+
+def _transform_map(rounds: Rounds, codes: list[Code]) -> Code:
+    *tests, change = codes
+    return lambda frame: {key: change(frame) for key, _ in rounds(frame) if not tests or _truth(tests[0](frame))}
+
+
+def _transform_entry(rounds: Rounds, codes: list[Code]) -> Code:
+    *tests, change = codes
+
+    def transformed(frame: Frame) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        for _ in rounds(frame):
+            if tests and not _truth(tests[0](frame)):
+                continue
+            for key, value in change(frame).items():
+                if find_key(made, key) is not None:
+                    raise EvaluationError("insert failed: key already exists")
+                made[key] = value
+        return made
+
+    return transformed
+
+
+# (name, arguments) -> how many of them are variables, and what it does
+_MACROS: dict[tuple[str, int], tuple[int, Macro]] = {
+    ("all", 2): (1, _all),
+    ("all", 3): (2, _all),
+    ("exists", 2): (1, _exists),
+    ("exists", 3): (2, _exists),
+    ("exists_one", 2): (1, _exists_one),
+    ("existsOne", 2): (1, _exists_one),
+    ("exists_one", 3): (2, _exists_one),
+    ("existsOne", 3): (2, _exists_one),
+    ("filter", 2): (1, _filter),
+    ("map", 2): (1, _map),
+    ("map", 3): (1, _map),
+    ("transformList", 3): (2, _map),
+    ("transformList", 4): (2, _map),
+    ("transformMap", 3): (2, _transform_map),
+    ("transformMap", 4): (2, _transform_map),
+    ("transformMapEntry", 3): (2, _transform_entry),
+    ("transformMapEntry", 4): (2, _transform_entry),
+}
+VARIABLES = {place: count for place, (count, _) in _MACROS.items()}
