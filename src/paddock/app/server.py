@@ -1,9 +1,11 @@
 """One running server: everything constructed, wired, started and stopped in order."""
 
+import asyncio
 import gc
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served
+from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap
 from paddock.apiserver.housekeeping.house import House
@@ -48,6 +50,8 @@ class Running:
         self.api.health.add_ready("startup", lambda: self._starting)
         self.api.health.add_ready("store", lambda: self.store.unavailable)
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
+        # Users' kinds are there before anybody may ask for them.
+        self._ending = asyncio.create_task(assembly.install(self.parts).run())
         await bootstrap.ensure(self.parts)
         self._house = House(self.parts, authority.certificate.decode())
         self._house.start()
@@ -70,6 +74,8 @@ class Running:
     async def stop(self) -> None:
         """Finish what was begun and go down."""
         self._starting = "the server is stopping"
+        self._ending.cancel()
+        await asyncio.gather(self._ending, return_exceptions=True)
         await self._house.stop()
         self.parts.following.end_all()
         await self._edge.close(self._settings.drain_seconds)
