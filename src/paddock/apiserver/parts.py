@@ -90,7 +90,7 @@ class Parts:
     def table(self, resource: Resource) -> TableForm:
         """How a resource is shown as a table."""
         own = self.cells.get((resource.group, resource.kind))
-        return own or TableForm(resource.columns)
+        return own or TableForm(resource.columns, resource.cells)
 
     def renderer(self, resource: Resource, form: Form) -> Renderer:
         """The renderer of a resource in a form."""

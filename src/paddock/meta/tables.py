@@ -10,7 +10,7 @@ from paddock.meta.jsonpath import compile_path
 from paddock.schema.kind import Column
 
 Data = dict[str, Any]
-# Computes the cells of an object that paths cannot say; given the object and the time.
+# Computes the whole row of an object whose cells paths cannot say; given the object and the time.
 Cells = Callable[[Data, float], list[Any]]
 _NAME = Column("Name", ".metadata.name", "string", "Name must be unique within a namespace.")
 
@@ -27,7 +27,7 @@ class TableForm:
     def cells(self, data: Data, now: float) -> list[Any]:
         """One row."""
         if self._cells is not None:
-            return [data["metadata"]["name"], *self._cells(data, now)]
+            return self._cells(data, now)
         return [_cell(column, values(data), now) for column, values in zip(self._columns, self._values, strict=True)]
 
 

@@ -1,10 +1,14 @@
 """All resources that are there from the start: every declared kind with its strategy, and the kinds that only a server has."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
-from paddock.apiserver.builtin import namespaces, rbac, rbacrules, reviews
+from paddock.apiserver.builtin import claims, endpoints, events, leases, namespaces, nodes, rbac, rbacrules, reviews, secrets, services
+from paddock.apiserver.builtin import stored as kept
+from paddock.apiserver.builtin.pipelines import pipeline_of
+from paddock.apiserver.builtin.tables import TABLES
 from paddock.apiserver.resources.declared import resources_of
 from paddock.apiserver.resources.resource import Resource, Subresource
 from paddock.apiserver.resources.strategy import Strategy
@@ -12,29 +16,71 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
+# Kinds that no manifest of Paddock's commands holds.
+KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS)
+_STRATEGIES: dict[tuple[str, str], Strategy] = {
+    ("", "Namespace"): namespaces.NamespaceStrategy(),
+    ("", "Secret"): secrets.SecretStrategy(),
+    ("", "Event"): events.EventStrategy(new_shape=False),
+    (events.GROUP, "Event"): events.EventStrategy(new_shape=True),
+    (leases.GROUP, "Lease"): leases.LeaseStrategy(),
+    ("", "PersistentVolumeClaim"): claims.ClaimStrategy(),
+    ("", "PersistentVolume"): claims.VolumeStrategy(),
+    ("storage.k8s.io", "StorageClass"): claims.ClassStrategy(),
+    ("", "Service"): services.ServiceStrategy(),
+    ("", "Node"): nodes.NodeStrategy(),
+    ("", "Pod"): kept.PodStrategy(),
+    ("scheduling.k8s.io", "PriorityClass"): kept.PriorityStrategy(),
+}
+_EVENTS = {"selectable": events.SELECTABLE, "stored_fields": events.STORED_FIELDS, "create_on_update": True}
+_POD_PLACES = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")
+# What a declaration does not say of a built-in kind.
+_MORE: dict[tuple[str, str], dict[str, Any]] = {
+    ("", "Namespace"): {"selectable": ("status.phase", "name"), "stored_fields": {"name": "metadata.name"}},
+    ("", "Secret"): {"selectable": ("type",)},
+    ("", "Event"): _EVENTS,
+    (events.GROUP, "Event"): {
+        **_EVENTS,
+        "collection": events.COLLECTION,
+        "stored_version": "v1",
+        "to_stored": events.to_stored,
+        "from_stored": events.from_stored,
+    },
+    (leases.GROUP, "Lease"): {"create_on_update": True, "unconditional_update": False},
+    ("", "Node"): {"selectable": ("spec.unschedulable",)},
+    ("", "Pod"): {
+        "verbs": ("create", "get", "list", "watch"),
+        "selectable": (*(f"spec.{name}" for name in _POD_PLACES), "status.phase", "status.podIP", "status.nominatedNodeName"),
+    },
+    ("policy", "PodDisruptionBudget"): {"unconditional_update": False},
+}
+
 
 def resources(settings: Settings, judge: Rbac) -> Iterator[Resource]:
     """Every resource of the start."""
-    for kind in (*catalog.every(), *rbac.KINDS, *reviews.KINDS):
+    for kind in (*catalog.every(), *KINDS):
         for resource in resources_of(kind, settings, _strategy(kind, judge)):
-            yield _completed(resource)
+            yield _completed(resource, kind, settings) if kind.builtin else resource
 
 
 def _strategy(kind: Kind, judge: Rbac) -> Strategy | None:
-    if (kind.group, kind.kind) == ("", "Namespace"):
-        return namespaces.NamespaceStrategy()
     if kind.group == rbac.GROUP:
         return rbacrules.strategy_of(kind.plural, judge)
-    return None
+    return _STRATEGIES.get((kind.group, kind.kind))
 
 
-def _completed(resource: Resource) -> Resource:
-    """What a declaration does not say of a built-in kind."""
-    if (resource.group, resource.kind) == ("", "Namespace"):
-        verbs = tuple(verb for verb in resource.verbs if verb != "deletecollection")
-        finalize = Subresource("finalize", ("update",))
-        return msgspec.structs.replace(resource, verbs=verbs, subresources=(*resource.subresources, finalize))
-    if (resource.group, resource.kind) == ("", "ServiceAccount"):
+def _completed(resource: Resource, kind: Kind, settings: Settings) -> Resource:
+    """A built-in kind with everything that only a server knows of it."""
+    place = (resource.group, resource.kind)
+    more = dict(_MORE.get(place, {}))
+    if kind.stored:
+        more["pipeline"] = pipeline_of(kind, settings)
+    if place in TABLES:
+        more["columns"], more["cells"] = TABLES[place]
+    if place == ("", "Namespace"):
+        more["verbs"] = tuple(verb for verb in resource.verbs if verb != "deletecollection")
+        more["subresources"] = (*resource.subresources, Subresource("finalize", ("update",)))
+    if place == ("", "ServiceAccount"):
         token = Subresource("token", ("create",), "TokenRequest", f"{reviews.AUTHENTICATION}/v1")
-        return msgspec.structs.replace(resource, subresources=(*resource.subresources, token))
-    return resource
+        more["subresources"] = (*resource.subresources, token)
+    return msgspec.structs.replace(resource, **more)

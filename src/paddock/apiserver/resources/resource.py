@@ -45,6 +45,10 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = ()
     # fields that field selectors may name besides metadata.name and metadata.namespace
     selectable: tuple[str, ...] = ()
+    # where a selectable field stands in the stored form, if not under its own name
+    stored_fields: dict[str, str] = {}
+    # makes the rows of a table, where paths cannot say the cells; given the object and the time
+    cells: Callable[[dict[str, Any], float], list[Any]] | None = None
     # strategic merge patches: built-in kinds only
     strategic: bool = False
     # PUT to a missing object makes it

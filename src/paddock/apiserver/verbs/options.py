@@ -53,7 +53,8 @@ def _fields(call: Call) -> FieldQuery:
     for condition in query.conditions:
         if condition.path not in _STANDARD_FIELDS and condition.path not in call.resource.selectable:
             raise failure.bad_request(f"field label not supported: {condition.path}")
-    return query
+    stored = call.resource.stored_fields
+    return FieldQuery(tuple(each._replace(path=stored.get(each.path, each.path)) for each in query.conditions)) if stored else query
 
 
 def write_options(call: Call, *, operation: str) -> Options:

@@ -1,0 +1,95 @@
+"""What storage kinds do besides their schema: claims, volumes, classes (docs/spec/kube-api.md section 7)."""
+
+from collections.abc import Iterator
+
+from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.dialects.core.storageclass import IS_DEFAULT
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+
+# Somebody has to agree that nobody uses the claim any more.
+PROTECTION = "kubernetes.io/pvc-protection"
+CLASSES = "storageclasses.storage.k8s.io"
+_VOLUME_RULE = "core/volume"
+
+
+def default_class(context: Context) -> str | None:
+    """The class of a claim that names none: of those that are marked, the newest."""
+    marked = [each["metadata"] for each in context.view.list(CLASSES) if _is_default(each)]
+    newest = max((meta.get("creationTimestamp", "") for meta in marked), default="")
+    return min((meta["name"] for meta in marked if meta.get("creationTimestamp", "") == newest), default=None)
+
+
+def _is_default(data: Data) -> bool:
+    return (data["metadata"].get("annotations") or {}).get(IS_DEFAULT) == "true"
+
+
+class ClaimStrategy(Strategy):
+    """A claim waits for a volume, and stays as long as it is used."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """The default class, protection, and a phase."""
+        spec = self._settled(new)
+        if "storageClassName" not in spec and (name := default_class(context)):
+            spec["storageClassName"] = name
+        meta = new["metadata"]
+        if PROTECTION not in (meta.get("finalizers") or ()):
+            meta["finalizers"] = [*(meta.get("finalizers") or ()), PROTECTION]
+        new["status"] = {"phase": "Pending"}
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """Defaults, again."""
+        self._settled(new)
+        return new
+
+    def _settled(self, new: Data) -> Data:
+        spec: Data = new.setdefault("spec", {})
+        spec.setdefault("volumeMode", "Filesystem")
+        source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+        if source and not reference:
+            spec["dataSourceRef"] = dict(source)
+        elif reference and not source and not reference.get("namespace"):
+            spec["dataSource"] = {key: value for key, value in reference.items() if key != "namespace"}
+        return spec
+
+
+class VolumeStrategy(Strategy):
+    """A volume is free until a claim has it."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Defaults, and a phase."""
+        new = self.prepare_update(new, {}, context)
+        new["status"] = {"phase": "Pending"}
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """Defaults."""
+        spec: Data = new.setdefault("spec", {})
+        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+        spec.setdefault("volumeMode", "Filesystem")
+        return new
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """A volume says how large it is and who may mount it; what it is made of does not change."""
+        spec = new.get("spec") or {}
+        if not (spec.get("capacity") or {}).get("storage"):
+            yield finding.required(("spec", "capacity"), _VOLUME_RULE)
+        if not spec.get("accessModes"):
+            yield finding.required(("spec", "accessModes"), _VOLUME_RULE)
+        if old is not None and spec.get("volumeMode") != (old.get("spec") or {}).get("volumeMode"):
+            yield finding.invalid(("spec", "volumeMode"), spec.get("volumeMode"), "field is immutable", _VOLUME_RULE)
+
+
+class ClassStrategy(Strategy):
+    """Volumes are made at once and go with their claims, unless the class says otherwise."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Defaults."""
+        new.setdefault("reclaimPolicy", "Delete")
+        new.setdefault("volumeBindingMode", "Immediate")
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """Defaults."""
+        return self.prepare_create(new, context)

@@ -1,0 +1,139 @@
+"""Events: one collection, two shapes (docs/spec/kube-api.md section 7). The shape of the core group is the stored one."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from paddock.apiserver.builtin.times import settle
+from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.dialects.core.event import EventSource, ObjectReference
+from paddock.meta.objects import Resource
+from paddock.schema import finding
+from paddock.schema.field import Field, Freeform, Time
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, Kind
+
+GROUP = "events.k8s.io"
+COLLECTION = "events"
+_RULE = "core/event"
+_TYPES = ("Normal", "Warning")
+_LONGEST_NOTE, _LONGEST_NAME = 1024, 128
+# The name in the core group -> the name in the other.
+_NAMES = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_PLAIN = ("reason", "type", "reportingComponent")
+# What field selectors may name, in either spelling, and where it stands in the stored form.
+STORED_FIELDS = {
+    **{f"regarding.{name}": f"involvedObject.{name}" for name in _ABOUT},
+    "reportingController": "reportingComponent",
+    "source": "source.component",
+}
+SELECTABLE = (*(f"involvedObject.{name}" for name in _ABOUT), *_PLAIN, *STORED_FIELDS)
+
+
+class Event(Resource):
+    """Something that happened to an object, in the newer shape."""
+
+    eventTime: Annotated[Time | None, Field("When it happened.", nullable=True)] = None
+    series: Annotated[Freeform | None, Field("How often it happened, and when last.")] = None
+    reportingController: Annotated[str | None, Field("Who tells.")] = None
+    reportingInstance: Annotated[str | None, Field("Which instance of it tells.")] = None
+    action: Annotated[str | None, Field("What was being done.")] = None
+    reason: Annotated[str | None, Field("What happened, in one word.")] = None
+    regarding: Annotated[ObjectReference | None, Field("What it happened to.")] = None
+    related: Annotated[ObjectReference | None, Field("Another object that has to do with it.")] = None
+    note: Annotated[str | None, Field("What happened, for people.")] = None
+    type: Annotated[str | None, Field("Normal or Warning.")] = None
+    deprecatedSource: Annotated[EventSource | None, Field("Who tells, in the older form.")] = None
+    deprecatedFirstTimestamp: Annotated[Time | None, Field("When it first happened, in the older form.", nullable=True)] = None
+    deprecatedLastTimestamp: Annotated[Time | None, Field("When it last happened, in the older form.", nullable=True)] = None
+    deprecatedCount: Annotated[int | None, Field("How often it happened, in the older form.")] = None
+
+
+def to_stored(data: Data) -> Data:
+    """An event of the newer shape in the stored one."""
+    return _renamed(data, {new: old for old, new in _NAMES.items()})
+
+
+def from_stored(data: Data) -> Data:
+    """A stored event in the newer shape."""
+    return _renamed(data, _NAMES)
+
+
+def _renamed(data: Data, names: dict[str, str]) -> Data:
+    return {names.get(key, key): value for key, value in data.items()}
+
+
+class EventStrategy(Strategy):
+    """Events of either shape; `new_shape` tells which."""
+
+    def __init__(self, *, new_shape: bool) -> None:
+        self._new_shape = new_shape
+        self._name = (lambda name: _NAMES.get(name, name)) if new_shape else (lambda name: name)
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Times in one form."""
+        return self._settled(new)
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """Times in one form."""
+        return self._settled(new)
+
+    def _settled(self, new: Data) -> Data:
+        settle(new, whole=(self._name("firstTimestamp"), self._name("lastTimestamp")), micro=("eventTime",))
+        settle(new.get("series"), micro=("lastObservedTime",))
+        return new
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """An event is where its object is; one of the newer way says who tells, what and why."""
+        if old is not None:
+            return
+        about = self._name("involvedObject")
+        namespace = (new.get(about) or {}).get("namespace") or ""
+        place = new["metadata"].get("namespace", "")
+        if namespace != place and (namespace or place not in ("default", "kube-system")):
+            yield finding.invalid((about, "namespace"), namespace, "does not match event.namespace", _RULE)
+        if self._new_shape or new.get("eventTime"):
+            yield from self._newer(new)
+
+    def _newer(self, new: Data) -> Iterator[Finding]:
+        if not new.get("eventTime"):
+            yield finding.required(("eventTime",), _RULE)
+        for name in (self._name("reportingComponent"), "reportingInstance", "action", "reason"):
+            text = new.get(name) or ""
+            if not text:
+                yield finding.required((name,), _RULE)
+            elif name != self._name("reportingComponent") and len(text) > _LONGEST_NAME:
+                yield finding.invalid((name,), text, f"can have at most {_LONGEST_NAME} characters", _RULE)
+        if new.get("type") not in _TYPES:
+            yield finding.invalid(("type",), new.get("type") or "", f"has invalid value: must be one of {', '.join(_TYPES)}", _RULE)
+        note = self._name("message")
+        if len((new.get(note) or "").encode()) > _LONGEST_NOTE:
+            yield finding.invalid((note,), "", f"can have at most {_LONGEST_NOTE} characters", _RULE)
+        if self._new_shape:
+            for name in ("firstTimestamp", "lastTimestamp", "count", "source"):
+                if new.get(_NAMES[name]):
+                    yield finding.invalid((_NAMES[name],), new[_NAMES[name]], "needs to be unset", _RULE)
+
+
+KINDS = (
+    Kind(
+        group=GROUP,
+        kind="Event",
+        plural="events",
+        singular="event",
+        short_names=("ev",),
+        cls=Event,
+        dialect="core",
+        columns=(AGE,),
+        status=False,
+        builtin=True,
+    ),
+)

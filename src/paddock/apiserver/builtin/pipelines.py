@@ -1,0 +1,134 @@
+"""The pipeline of the server's own kinds: what their schemas say to apply and to strategic merge patches, and what is left out.
+
+The declarations serve every command; how lists and maps are merged concerns only a server (docs/spec/kube-api.md 4.2 and 4.6),
+so it is said here, by kind and place. `[]` in a path are the entries of a list.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from paddock.apiserver.resources.declared import DeclaredPipeline
+from paddock.apiserver.resources.pipeline import Decoded
+from paddock.schema.generate import crd
+from paddock.schema.kind import Kind, Settings
+
+Data = dict[str, Any]
+_ATOMIC_MAP: Data = {"x-kubernetes-map-type": "atomic"}
+_ATOMIC_LIST: Data = {"x-kubernetes-list-type": "atomic"}
+
+
+def _keyed(*keys: str) -> Data:
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
+def _merged(key: str = "") -> Data:
+    """Merged by a patch, whatever apply makes of it."""
+    return {"x-kubernetes-patch-strategy": "merge", **({"x-kubernetes-patch-merge-key": key} if key else {})}
+
+
+_EVENT = {"involvedObject": _ATOMIC_MAP, "regarding": _ATOMIC_MAP, "related": _ATOMIC_MAP}
+_MERGING: dict[tuple[str, str], dict[str, Data]] = {
+    ("", "Event"): _EVENT,
+    ("events.k8s.io", "Event"): _EVENT,
+    ("", "ServiceAccount"): {"secrets": _keyed("name"), "imagePullSecrets": {**_ATOMIC_LIST, **_merged("name")}},
+    ("", "PersistentVolumeClaim"): {
+        "spec.accessModes": _ATOMIC_LIST,
+        "spec.selector": _ATOMIC_MAP,
+        "spec.dataSource": _ATOMIC_MAP,
+        "status.accessModes": _ATOMIC_LIST,
+    },
+    ("", "Service"): {
+        "spec.selector": _ATOMIC_MAP,
+        "spec.ports": _keyed("port", "protocol"),
+        "spec.ports[].protocol": {"default": "TCP"},
+    },
+    ("", "Node"): {
+        "spec.podCIDRs": {"x-kubernetes-list-type": "set", **_merged()},
+        "status.addresses": _keyed("type"),
+    },
+    ("rbac.authorization.k8s.io", "RoleBinding"): {"roleRef": _ATOMIC_MAP},
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): {"roleRef": _ATOMIC_MAP},
+}
+
+
+class BuiltinPipeline(DeclaredPipeline):
+    """The pipeline of a declared kind that a server has built in."""
+
+    @cached_property
+    def schema(self) -> Data:
+        """The structural schema with everything that merging needs."""
+        kind = self._kind
+        made = crd.schema(kind)
+        for path, said in _MERGING.get((kind.group, kind.kind), {}).items():
+            place = _find(made, path)
+            if place is not None:
+                place.update(said)
+        _add_merge_keys(made)
+        # Says to a patch that the metadata is that of an object.
+        made["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": kind.storage_version, "kind": kind.kind}]
+        return made
+
+    def decode(self, raw: Data) -> Decoded:
+        """Prune, default, and leave out lists and maps that are empty."""
+        decoded = super().decode(raw)
+        self._drop_empty(decoded.data)
+        return decoded
+
+    @cached_property
+    def _drop_empty(self) -> Callable[[Data], None]:
+        return _dropper(self.schema) or (lambda data: None)
+
+
+def pipeline_of(kind: Kind, settings: Settings) -> BuiltinPipeline:
+    """The pipeline of a kind."""
+    return BuiltinPipeline(kind, settings)
+
+
+def _find(schema: Data, path: str) -> Data | None:
+    place: Data | None = schema
+    for part in path.replace("[]", ".[]").split("."):
+        if place is None:
+            return None
+        place = place.get("items") if part == "[]" else (place.get("properties") or {}).get(part)
+    return place
+
+
+def _add_merge_keys(schema: Data) -> None:
+    keys = schema.get("x-kubernetes-list-map-keys")
+    if keys:
+        schema.update(_merged(keys[0]))
+    for inner in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(inner, dict):
+            _add_merge_keys(inner)
+
+
+def _dropper(schema: Data) -> Callable[[Data], None] | None:
+    """A function that removes empty lists and maps of the declared members, in place; None where there can be none."""
+    empty, inner = [], []
+    required = schema.get("required", ())
+    for name, member in schema.get("properties", {}).items():
+        if name in ("metadata", "apiVersion", "kind"):
+            continue
+        if name not in required and not member.get("nullable") and (member.get("type") == "array" or "additionalProperties" in member):
+            empty.append(name)
+        items = member.get("items") if member.get("type") == "array" else None
+        below = _dropper(items if isinstance(items, dict) else member)
+        if below is not None:
+            inner.append((name, below, items is not None))
+    if not empty and not inner:
+        return None
+
+    def drop(data: Data) -> None:
+        for name, below, many in inner:
+            value = data.get(name)
+            if not value:
+                continue
+            for each in value if many else (value,):
+                if isinstance(each, dict):
+                    below(each)
+        for name in empty:
+            if name in data and not data[name]:
+                del data[name]
+
+    return drop

@@ -1,0 +1,52 @@
+"""What a Secret does besides its schema (docs/spec/kube-api.md section 7)."""
+
+import base64
+import json
+from collections.abc import Iterator
+
+from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+
+OPAQUE = "Opaque"
+_ACCOUNT = "kubernetes.io/service-account.name"
+_JSON_KEYS = {"kubernetes.io/dockerconfigjson": ".dockerconfigjson", "kubernetes.io/dockercfg": ".dockercfg"}
+_RULE = "core/secret-type"
+
+
+class SecretStrategy(Strategy):
+    """Plain text is taken in and never given out."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Typed, and base64 throughout."""
+        return _settled(new)
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """Typed, and base64 throughout."""
+        return _settled(new)
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """Tokens name their account; registry credentials are JSON."""
+        if new["type"] == "kubernetes.io/service-account-token" and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT):
+            yield finding.required(("metadata", "annotations", _ACCOUNT), _RULE)
+        key = _JSON_KEYS.get(new["type"])
+        text = (new.get("data") or {}).get(key) if key else None
+        if key and text is not None and not _is_json(text):
+            # The value itself is nobody's business.
+            yield finding.secret_invalid(("data", key), "<secret contents redacted>: must be JSON", _RULE)
+
+
+def _settled(new: Data) -> Data:
+    new["type"] = new.get("type") or OPAQUE
+    plain = new.pop("stringData", None)
+    if plain:
+        new["data"] = {**(new.get("data") or {}), **{key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}}
+    return new
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(base64.b64decode(text))
+    except ValueError:
+        return False
+    return True

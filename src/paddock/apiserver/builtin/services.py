@@ -1,0 +1,210 @@
+"""What a Service does besides its schema: defaults, an address inside, ports on the nodes (docs/spec/kube-api.md section 7).
+
+Addresses and ports are chosen by the name of the Service, so that the choice can be repeated, and moved on where somebody has them
+already. What is taken is what the stored Services say; nothing else is remembered, so nothing can be forgotten.
+"""
+
+import ipaddress
+import re
+import zlib
+from collections.abc import Iterator
+
+from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.meta import failure
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+
+NETWORK = ipaddress.IPv4Network("10.96.0.0/12")
+# The Service of the API server itself.
+OWN_ADDRESS = "10.96.0.1"
+NODE_PORTS = range(30000, 32768)
+_COLLECTION = "services"
+_RULE = "core/service"
+_LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_OUTSIDE = ("NodePort", "LoadBalancer")
+
+
+class ServiceStrategy(Strategy):
+    """Everything a client leaves out is filled in; what was given once stays."""
+
+    def wrong_name(self, name: str) -> str:
+        """The name becomes a host name, which begins with a letter."""
+        if _LABEL.match(name):
+            return ""
+        return (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+            "and end with an alphanumeric character"
+        )
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Defaults, an address, ports on the nodes."""
+        new["status"] = {"loadBalancer": {}}
+        _set_defaults(new)
+        _allocate(new, context)
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """What was given stays; what a change of the type makes needless goes."""
+        _set_defaults(new)
+        _keep_given(new["spec"], old.get("spec") or {})
+        _allocate(new, context)
+        return new
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """Addresses and node ports are ours to give, and given once; the address stays while there is one."""
+        spec = new.get("spec") or {}
+        before = (old or {}).get("spec") or {}
+        address = spec.get("clusterIP")
+        if old is not None and "ExternalName" not in (spec.get("type"), before.get("type")) and address != before.get("clusterIP"):
+            yield finding.invalid(("spec", "clusterIPs", 0), address, "may not change once set", _RULE)
+        elif address not in (None, "None") and address != before.get("clusterIP"):
+            yield from _check_address(new, address, context)
+        if spec.get("clusterIPs") and spec["clusterIPs"][0] != address:
+            yield finding.invalid(("spec", "clusterIPs", 0), spec["clusterIPs"], "first value must match `clusterIP`", _RULE)
+        if spec.get("type") in _OUTSIDE:
+            yield from _check_node_ports(new, context)
+        if spec.get("type") in _OUTSIDE and address == "None":
+            yield finding.invalid(("spec", "clusterIPs", 0), address, f"may not be set to 'None' for {spec['type']} services", _RULE)
+
+
+def _set_defaults(new: Data) -> None:
+    spec: Data = new.setdefault("spec", {})
+    kind = spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    if spec["sessionAffinity"] == "ClientIP":
+        spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": 10800}})
+    else:
+        spec.pop("sessionAffinityConfig", None)
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if not port.get("targetPort") and "port" in port:
+            port["targetPort"] = port["port"]
+        if not port.get("nodePort"):
+            port.pop("nodePort", None)
+    if kind != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if kind in _OUTSIDE:
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if kind == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+
+
+def _keep_given(spec: Data, before: Data) -> None:
+    kind = spec["type"]
+    if kind != "ExternalName" and before.get("type") != "ExternalName":
+        for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            if not spec.get(key) and before.get(key):
+                spec[key] = before[key]
+    elif kind == "ExternalName" and before.get("type") != "ExternalName":
+        for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
+            if spec.get(key) == before.get(key):
+                spec.pop(key, None)
+    known = {(port["port"], port.get("protocol", "TCP")): port.get("nodePort") for port in before.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        given = known.get((port.get("port"), port["protocol"]))
+        if kind in _OUTSIDE and given and not port.get("nodePort"):
+            port["nodePort"] = given
+        elif kind not in _OUTSIDE and before.get("type") in _OUTSIDE and given == port.get("nodePort"):
+            port.pop("nodePort", None)
+    if kind not in _OUTSIDE and before.get("type") in _OUTSIDE:
+        for key in ("externalTrafficPolicy", "allocateLoadBalancerNodePorts", "healthCheckNodePort"):
+            if spec.get(key) == before.get(key):
+                spec.pop(key, None)
+
+
+def _others(new: Data, context: Context) -> Iterator[Data]:
+    meta = new["metadata"]
+    for each in context.view.list(_COLLECTION):
+        other = each["metadata"]
+        if (other["name"], other.get("namespace")) != (meta.get("name"), meta.get("namespace")):
+            yield each.get("spec") or {}
+
+
+def _seed(new: Data) -> int:
+    meta = new["metadata"]
+    return zlib.crc32(f"{meta.get('namespace', '')}/{meta.get('name', '')}".encode())
+
+
+def _allocate(new: Data, context: Context) -> None:
+    spec = new["spec"]
+    if spec["type"] == "ExternalName":
+        return
+    if not spec.get("clusterIP") and spec.get("clusterIPs"):
+        spec["clusterIP"] = spec["clusterIPs"][0]
+    if not spec.get("clusterIP"):
+        spec["clusterIP"] = _free_address(new, context)
+    if not spec.get("clusterIPs"):
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    spec.setdefault("ipFamilies", ["IPv6" if ":" in str(spec["clusterIP"]) else "IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    if spec["type"] == "NodePort" or (spec["type"] == "LoadBalancer" and spec["allocateLoadBalancerNodePorts"]):
+        _allocate_ports(new, context)
+
+
+def _free_address(new: Data, context: Context) -> str:
+    taken = {spec.get("clusterIP") for spec in _others(new, context)} | {OWN_ADDRESS}
+    count, seed = NETWORK.num_addresses - 2, _seed(new)
+    for step in range(min(count, len(taken) + 1)):
+        address = str(NETWORK[1 + (seed + step) % count])
+        if address not in taken:
+            return address
+    raise failure.internal(f"no address of {NETWORK} is free")
+
+
+def _node_ports(spec: Data) -> Iterator[tuple[str, int]]:
+    for port in spec.get("ports") or ():
+        if port.get("nodePort"):
+            yield port.get("protocol", "TCP"), port["nodePort"]
+
+
+def _allocate_ports(new: Data, context: Context) -> None:
+    ports = new["spec"].get("ports") or ()
+    if all(port.get("nodePort") for port in ports):
+        return
+    # One number is never given to two Services, whatever the protocol.
+    taken = {number for spec in _others(new, context) for _, number in _node_ports(spec)}
+    taken |= {number for _, number in _node_ports(new["spec"])}
+    seed = _seed(new)
+    for port in ports:
+        if not port.get("nodePort"):
+            candidates = (NODE_PORTS[(seed + step) % len(NODE_PORTS)] for step in range(len(NODE_PORTS)))
+            number = next((each for each in candidates if each not in taken), None)
+            if number is None:
+                raise failure.internal("no node port is free")
+            port["nodePort"] = number
+            taken.add(number)
+
+
+def _check_address(new: Data, address: str, context: Context) -> Iterator[Finding]:
+    path = ("spec", "clusterIPs")
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        yield finding.invalid((*path, 0), address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", _RULE)
+        return
+    why = ""
+    if known not in NETWORK:
+        why = f"failed to allocate IP {address}: the provided IP is not in the valid range. The range of valid IPs is {NETWORK}"
+    elif address in {spec.get("clusterIP") for spec in _others(new, context)} or (address == OWN_ADDRESS and not _is_own(new)):
+        why = f"failed to allocate IP {address}: provided IP is already allocated"
+    if why:
+        yield finding.invalid(path, [address], why, _RULE)
+
+
+def _is_own(new: Data) -> bool:
+    return (new["metadata"].get("namespace"), new["metadata"].get("name")) == ("default", "kubernetes")
+
+
+def _check_node_ports(new: Data, context: Context) -> Iterator[Finding]:
+    taken = {each for spec in _others(new, context) for each in _node_ports(spec)}
+    for index, port in enumerate(new["spec"].get("ports") or ()):
+        number = port.get("nodePort")
+        if not number:
+            continue
+        path = ("spec", "ports", index, "nodePort")
+        if number not in NODE_PORTS:
+            known = f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
+            yield finding.invalid(path, number, f"provided port is not in the valid range. The range of valid ports is {known}", _RULE)
+        elif (port["protocol"], number) in taken:
+            yield finding.invalid(path, number, "provided port is already allocated", _RULE)
+        taken.add((port["protocol"], number))
