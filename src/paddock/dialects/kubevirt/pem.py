@@ -12,7 +12,7 @@ def bundle(text: str) -> str:
     plain = text if "-----BEGIN" in text else _unwrapped(text)
     blocks = [_normal(body) for body in _BLOCK.findall(plain)]
     # What stands between the blocks is comment, but a block that is cut off or of another kind is a mistake.
-    if not blocks or "" in blocks or len(blocks) != plain.count("-----BEGIN"):
+    if "" in blocks or len(blocks) != plain.count("-----BEGIN"):
         return ""
     return "".join(blocks)
 

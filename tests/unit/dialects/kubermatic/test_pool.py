@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.dialects import catalog
-from paddock.dialects.admission import admit_change
+from paddock.dialects.admission import admit, admit_change
 from paddock.dialects.kubevirt.poolform import fold, machine_spec, unfold
 from paddock.meta.wire import from_data, to_data
 from paddock.plan.pool import most_unavailable
@@ -265,6 +265,32 @@ def test_network_annotations_must_reach_what_runs(annotation: str) -> None:
     ((field, message),) = warnings(admitted(changed(FLAT, {"metadata.annotations": note})))
     assert field == f"metadata.annotations[{annotation}]"
     assert "put it into spec.virtualMachineTemplate.metadata.annotations" in message
+
+
+@pytest.mark.parametrize(
+    ("raw", "at"),
+    [(FLAT, "spec.virtualMachineTemplate.metadata"), (NESTED, f"{TEMPLATE}.template.metadata")],
+    ids=["flat", "nested"],
+)
+def test_labels_of_kubevirts_own_are_refused_where_they_stand(raw: dict[str, Any], at: str) -> None:
+    labels = {**LABELS, "kubevirt.io/nodeName": "here"}
+    ((field, message),) = errors(admitted(changed(raw, {f"{at}.labels": labels})))
+    assert field == f"{at}.labels"
+    assert "kubevirt.io/nodeName" in message
+
+
+def test_each_pool_is_judged_by_itself() -> None:
+    """By the same settings, one after the other, and by other settings."""
+    settings = Settings()
+    broken = changed(FLAT, {f"{TEMPLATE}.runStrategy": GONE})
+    ide = changed(FLAT, {f"{TEMPLATE}.domain.devices.disks[0].disk.bus": "ide"})
+    assert [admit(raw, settings).accepted for raw in (FLAT, broken, FLAT, ide)] == [True, False, True, True]
+    pool = pool_of(ide)
+    kind = catalog.find("pool.kubevirt.io", "VirtualMachinePool")
+    assert kind is not None
+    for target, words in (("embedded", "warning"), ("cluster", "error"), ("embedded", "warning")):
+        settings = Settings(target=target)
+        assert [found.severity for rule in kind.rules for found in rule.check(pool, settings)] == [words]
 
 
 def test_a_broken_pool_is_told_everything_at_once() -> None:

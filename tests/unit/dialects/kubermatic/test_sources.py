@@ -154,6 +154,7 @@ def test_keys_are_no_certificates() -> None:
     key = certificate().replace("CERTIFICATE", "PRIVATE KEY")
     assert pem.bundle(key) == ""
     assert pem.bundle(certificate() + key) == ""
+    assert pem.bundle(certificate() + certificate("AAAA")) == ""
     assert pem.bundle(certificate(BODY[:30] + "\n" + BODY[30:])) == certificate()
 
 
