@@ -117,7 +117,8 @@ def grafted(base: Json, thing: Json, path: Place) -> Json:
 
     Lists come whole from the other object, because the entries of the two have nothing to do with each other.
     """
-    made: Json = {**base, "metadata": {"name": "broken"}}
+    metadata = {key: value for key, value in base["metadata"].items() if key == "namespace"}
+    made: Json = {**base, "metadata": {"name": "broken", **metadata}}
     made.pop("status", None)
     here, there = made, thing
     for part in map(str, path):
