@@ -7,7 +7,7 @@ from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge.server import Server
-from paddock.apiserver.housekeeping import bootstrap
+from paddock.apiserver.housekeeping import bootstrap, presence
 from paddock.apiserver.housekeeping.house import House
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.registry import Registry
@@ -58,6 +58,7 @@ class Running:
         context = authority.server_context((*self._settings.names, self._settings.host))
         self._edge = Server(self.api, tls=context)
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
+        await presence.ensure(self.parts, presence.this_host(self._settings.host), self.port)
         self._write_kubeconfig(authority)
         self._starting = ""
         # What has been made so far stays; the collector need not look at it again.

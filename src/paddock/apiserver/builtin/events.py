@@ -76,7 +76,10 @@ class EventStrategy(Strategy):
 
     def __init__(self, *, new_shape: bool) -> None:
         self._new_shape = new_shape
-        self._name = (lambda name: _NAMES.get(name, name)) if new_shape else (lambda name: name)
+
+    def _name(self, name: str) -> str:
+        """The name that a member of the core group has here."""
+        return _NAMES.get(name, name) if self._new_shape else name
 
     def prepare_create(self, new: Data, context: Context) -> Data:
         """Times in one form."""

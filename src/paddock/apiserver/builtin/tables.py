@@ -165,7 +165,7 @@ def _hosted(address: str, port: Any) -> str:
 
 
 def _endpoints(data: Data, now: float) -> list[Any]:
-    found = []
+    found: list[str] = []
     for subset in data.get("subsets") or ():
         for port in subset.get("ports") or (None,):
             addresses = [each["ip"] for each in subset.get("addresses") or ()]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from paddock.apiserver.housekeeping import eventlife
 from paddock.apiserver.housekeeping.aggregation import Aggregation
+from paddock.apiserver.housekeeping.claims import Claims
 from paddock.apiserver.housekeeping.collector import Collector
 from paddock.apiserver.housekeeping.namespaces import Namespaces
 from paddock.apiserver.parts import Parts
@@ -24,6 +25,7 @@ class House:
         self.collector = Collector(parts)
         self.namespaces = Namespaces(parts, authority)
         self.aggregation = Aggregation(parts)
+        self.claims = Claims(parts)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -31,6 +33,7 @@ class House:
         self.collector.start()
         self.namespaces.start()
         self.aggregation.start()
+        self.claims.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
             self._tasks.append(asyncio.create_task(_every(seconds, work)))
 
@@ -39,13 +42,13 @@ class House:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for chores in (self.collector.chores, self.namespaces.chores, self.aggregation.chores):
+        for chores in (self.collector.chores, self.namespaces.chores, self.aggregation.chores, self.claims.chores):
             await chores.stop()
 
     async def settled(self) -> None:
         """Wait until no chore has anything to do now."""
         for _ in range(3):
-            for chores in (self.namespaces.chores, self.collector.chores, self.aggregation.chores):
+            for chores in (self.namespaces.chores, self.collector.chores, self.aggregation.chores, self.claims.chores):
                 await chores.settled()
 
     async def _tell_time(self) -> None:
