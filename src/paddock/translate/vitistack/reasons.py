@@ -19,7 +19,7 @@ _TABLE: tuple[tuple[Path, Reason], ...] = (
     (("spec", "preference"), ("a Machine has no preferences", "the defaults of the dialect apply")),
     (
         ("spec", "dataVolumeTemplates"),
-        ("a Machine makes the claims of its disks itself", "only an image's address is kept, for the root disk"),
+        ("a Machine makes the claims of its disks itself", "a root disk keeps the address of its image; others start blank"),
     ),
     (("spec", "template", "metadata"), ("a Machine labels what runs with its own labels only", "left out")),
     (

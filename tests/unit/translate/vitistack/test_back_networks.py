@@ -26,7 +26,15 @@ def test_networks_come_with_their_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    "config", ["", "no json", "{}", BRIDGE.replace("bridge", "ovs", 1), BRIDGE.replace('"ipam":{}', '"ipam":{"type":"dhcp"}')]
+    "config",
+    [
+        "",
+        "no json",
+        BRIDGE.replace(":7,", ":4095,"),
+        "{}",
+        BRIDGE.replace("bridge", "ovs", 1),
+        BRIDGE.replace('"ipam":{}', '"ipam":{"type":"dhcp"}'),
+    ],
 )
 def test_a_definition_of_another_kind_stays_in_use(config: str) -> None:
     made = back(wired({"name": "eth0", "bridge": {}}), claim(), definition("lan", config))
@@ -56,6 +64,12 @@ def test_a_definition_that_is_not_in_the_input() -> None:
 )
 def test_what_a_card_loses(cards: list[Json], lost: list[str]) -> None:
     assert losses(wired(*cards), claim(), definition("lan", BRIDGE)) == [f"{INSTANCE}.domain.devices.interfaces[0].{name}" for name in lost]
+
+
+def test_a_definition_without_a_configuration() -> None:
+    bare = msgspec.structs.replace(definition("lan", ""), spec=None)
+    (loss,) = back(wired({"name": "eth0", "bridge": {}}), claim(), bare).losses
+    assert (loss.of, loss.value) == ("NetworkAttachmentDefinition/lan", None)
 
 
 def test_cards_that_share_a_network_share_its_configuration() -> None:
