@@ -1,6 +1,6 @@
 """What the objects of an input are to each other: duplicates, references to objects that are not there, and foreign kinds.
 
-Objects are taken one by one and not kept, so that an input may be long.
+Objects are taken one by one and not kept (besides the few that `Sizes` compares), so that an input may be long.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,14 @@ import msgspec
 
 from paddock.base.nearest import nearest
 from paddock.cli.objects import Located, Subject, located
+from paddock.cli.sizes import Sizes
 from paddock.dialects import admission, catalog
 from paddock.meta.manifests.document import Position
 from paddock.meta.world import DEFAULT_NAMESPACE
 from paddock.plan.references import KindId, Reference, provided, references
 from paddock.schema import finding
 from paddock.schema.finding import Finding
+from paddock.schema.kind import Settings
 
 REFERENCE = "input/reference"
 TWICE = "input/duplicate-object"
@@ -39,7 +41,8 @@ class _Open(msgspec.Struct, frozen=True):
 class Inventory:
     """The objects of an input."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._sizes = Sizes(settings)
         self._found: list[list[Located]] = []
         # kind -> namespace -> names
         self._names: dict[KindId, dict[str, set[str]]] = {}
@@ -56,6 +59,7 @@ class Inventory:
         if kind is None:
             found = foreign(subject.document.data, found)
         self._found.append(located(subject, found))
+        self._sizes.add(len(self._found) - 1, subject)
         group, name = _group(subject.document.data), subject.document.data.get("kind")
         if isinstance(name, str):
             self._identify(subject, (group, name), namespaced=kind is None or kind.namespaced)
@@ -97,6 +101,8 @@ class Inventory:
             if each.namespace in self._namespaces and not any(self._has(kind, each.namespace, each.name) for kind in each.to):
                 found = msgspec.structs.replace(each.place.finding, message=self._missing(each))
                 self._found[each.among].append(msgspec.structs.replace(each.place, finding=found))
+        for number, located_finding in self._sizes.findings():
+            self._found[number].append(located_finding)
         for findings in self._found:
             yield from sorted(findings, key=lambda each: each.position)
 

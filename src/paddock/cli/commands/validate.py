@@ -22,8 +22,9 @@ def run(given: Sequence[str], console: Console) -> int:
     arguments.add_choice(options, ("--target",), ("embedded", "cluster"), "where the machines are to run (default: embedded)", "embedded")
     options.add_argument("--strict", action="store_true", help="warnings are findings, too")
     parsed = options.parse_args(given)
-    reader = Reader(console, Settings(target=parsed.target))
-    inventory = Inventory()
+    settings = Settings(target=parsed.target)
+    reader = Reader(console, settings)
+    inventory = Inventory(settings)
     tally = report.Tally()
     for subject in reader.subjects(arguments.files(options, parsed)):
         tally.objects += 1
