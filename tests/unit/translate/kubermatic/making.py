@@ -13,6 +13,10 @@ from paddock.translate.kubermatic import to_kubevirt
 
 RENDERING = Rendering(product="vm-control-plane")
 Json = dict[str, Any]
+URL = "http://example.com/path/to/your/image.qcow2"
+REFERENCE = "spec.dataVolumeTemplates[0].spec.sourceRef"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+TAKEN_FROM = "virtualization.k8c.io/data-source"
 
 
 def typed(raw: Json) -> Any:
