@@ -126,6 +126,13 @@ MESSAGES: dict[str, str] = {
     "NodeStatus": "1:capacity:map:Quantity 2:allocatable:map:Quantity 3:phase 4:conditions:*NodeCondition 5:addresses:*NodeAddress",
     "NodeCondition": "1:type 2:status 3:lastHeartbeatTime:Time 4:lastTransitionTime:Time 5:reason 6:message",
     "NodeAddress": "1:type 2:address",
+    "PriorityClass": "1:metadata:ObjectMeta 2:value:int? 3:globalDefault:bool 4:description 5:preemptionPolicy:string?",
+    "PodDisruptionBudget": "1:metadata:ObjectMeta 2:spec:PodDisruptionBudgetSpec",
+    "PodDisruptionBudgetSpec": (
+        "1:minAvailable:IntOrString 2:selector:LabelSelector 3:maxUnavailable:IntOrString 4:unhealthyPodEvictionPolicy:string?"
+    ),
+    # Pods are refused whatever they hold.
+    "Pod": "1:metadata:ObjectMeta",
     "Scale": "1:metadata:ObjectMeta 2:spec:ScaleSpec 3:status:ScaleStatus",
     "ScaleSpec": "1:replicas:int",
     "ScaleStatus": "1:replicas:int 2:selector",

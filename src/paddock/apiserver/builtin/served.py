@@ -47,7 +47,7 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
         "from_stored": events.from_stored,
     },
     (leases.GROUP, "Lease"): {"create_on_update": True, "unconditional_update": False},
-    ("", "Node"): {"selectable": ("spec.unschedulable",)},
+    ("", "Node"): {"selectable": ("spec.unschedulable",), "flags": ("spec.unschedulable",)},
     ("", "Pod"): {
         "verbs": ("create", "get", "list", "watch"),
         "selectable": (*(f"spec.{name}" for name in _POD_PLACES), "status.phase", "status.podIP", "status.nominatedNodeName"),

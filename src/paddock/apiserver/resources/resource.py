@@ -47,6 +47,8 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     selectable: tuple[str, ...] = ()
     # where a selectable field stands in the stored form, if not under its own name
     stored_fields: dict[str, str] = {}
+    # selectable booleans whose absence means false
+    flags: tuple[str, ...] = ()
     # makes the rows of a table, where paths cannot say the cells; given the object and the time
     cells: Callable[[dict[str, Any], float], list[Any]] | None = None
     # strategic merge patches: built-in kinds only

@@ -6,8 +6,9 @@ from paddock.apiserver import bodies
 from paddock.apiserver.objects.reading import Query
 from paddock.apiserver.objects.writing import DeleteOptions, Options
 from paddock.apiserver.parts import Call
+from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
-from paddock.meta.matching import BadSelector, FieldQuery, LabelQuery, parse_fields, parse_labels
+from paddock.meta.matching import BadSelector, FieldCondition, FieldQuery, LabelQuery, parse_fields, parse_labels
 from paddock.schema import finding
 
 _VALIDATIONS = ("Ignore", "Warn", "Strict")
@@ -53,8 +54,14 @@ def _fields(call: Call) -> FieldQuery:
     for condition in query.conditions:
         if condition.path not in _STANDARD_FIELDS and condition.path not in call.resource.selectable:
             raise failure.bad_request(f"field label not supported: {condition.path}")
-    stored = call.resource.stored_fields
-    return FieldQuery(tuple(each._replace(path=stored.get(each.path, each.path)) for each in query.conditions)) if stored else query
+    return FieldQuery(tuple(_stored(call.resource, each) for each in query.conditions))
+
+
+def _stored(resource: Resource, condition: FieldCondition) -> FieldCondition:
+    """A condition on the stored form of an object."""
+    if condition.path in resource.flags and condition.value == "false":
+        return FieldCondition(condition.path, "true", not condition.equal)
+    return condition._replace(path=resource.stored_fields.get(condition.path, condition.path))
 
 
 def write_options(call: Call, *, operation: str) -> Options:

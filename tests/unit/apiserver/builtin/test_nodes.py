@@ -34,7 +34,8 @@ def test_the_host_is_a_ready_node(play: Play) -> None:
         assert (row["Name"], row["Status"], row["Roles"], row["Internal-IP"]) == ("host-1", "Ready", "<none>", "192.0.2.7")
         assert (await strategic(api, {"spec": {"unschedulable": True}})).status == 200
         assert (await rows(api, "/api/v1/nodes"))[0]["Status"] == "Ready,SchedulingDisabled"
-        assert len((await api.get("/api/v1/nodes?fieldSelector=spec.unschedulable%3Dtrue")).data["items"]) == 1
+        for condition, count in (("%3Dtrue", 1), ("%3Dfalse", 0), ("!%3Dfalse", 1)):
+            assert len((await api.get(f"/api/v1/nodes?fieldSelector=spec.unschedulable{condition}")).data["items"]) == count
         taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
         assert (await strategic(api, {"spec": {"taints": [taint]}})).data["spec"]["taints"] == [taint]
         assert (await strategic(api, {"spec": {"taints": [taint, taint]}})).status == 422
@@ -48,6 +49,7 @@ def test_the_host_is_a_ready_node(play: Play) -> None:
         assert (await rows(api, "/api/v1/nodes"))[0]["Roles"] == "worker"
         opened = await strategic(api, {"spec": {"unschedulable": None, "taints": None}})
         assert opened.data["spec"] == {}
+        assert len((await api.get("/api/v1/nodes?fieldSelector=spec.unschedulable%3Dfalse")).data["items"]) == 1
 
     play(script)
 
