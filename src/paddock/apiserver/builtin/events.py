@@ -132,7 +132,6 @@ KINDS = (
         kind="Event",
         plural="events",
         singular="event",
-        short_names=("ev",),
         cls=Event,
         dialect="core",
         columns=(AGE,),
