@@ -1,5 +1,5 @@
-"""Which objects both judges are asked about: broken ones from the declarations, probes of every sort of text and number, and
-those that the dialects' own tests judge.
+"""Which objects both judges are asked about: broken ones and good ones from the declarations, probes of every sort of text and
+number, and those that the dialects' own tests judge.
 """
 
 import json
@@ -11,12 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hypothesis import Phase, given, settings
+
 from paddock.dialects import admission, catalog
 from paddock.schema import shape
 from paddock.schema.finding import Path as Place
 from paddock.schema.finding import format_path
 from paddock.schema.kind import Kind, Rule, Transition
-from tests import documents, mutations, texts
+from tests import documents, mutations, strategies, texts
 from tests.reference.client import Json
 from tests.reference.differences import Case
 from tests.reference.paddock_side import judge, name_of, resource_of
@@ -63,6 +65,24 @@ def _sort_name(place: shape.Shape) -> str:
     """A sort of place as a file of differences calls it."""
     field = place.field
     return " ".join(part for part in (field.format, field.pattern, type(place).__name__.removesuffix("Shape").lower()) if part)
+
+
+def drawn(kind: Kind, count: int) -> Iterator[Case]:
+    """Documents that the schema accepts, drawn at random but always the same ones; rules across fields may object to them."""
+    things: list[Json] = []
+
+    @settings(max_examples=count, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    @given(strategies.documents(kind))
+    def collect(thing: Json) -> None:
+        things.append(thing)
+
+    collect()
+    full = documents.fullest(kind)
+    # Managed fields are the server's own.
+    full["metadata"].pop("managedFields")
+    for thing in [full, *things]:
+        question = Question(thing, resource_of(kind))
+        yield Case(name_of(kind), question, judge(question), own=own_rules(kind))
 
 
 def recorded(file: Path, served: Container[str]) -> Iterator[Case]:

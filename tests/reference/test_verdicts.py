@@ -22,10 +22,15 @@ pytestmark = pytest.mark.reference
 
 INSTALLED = {crd.kind for crd in crds.load()}
 KINDS = tuple(kind for kind in questions.kinds() if kind.builtin or name_of(kind) in INSTALLED)
+CUSTOM = tuple(kind for kind in KINDS if not kind.builtin)
+DRAWN = 50
 # Metadata is the same for every kind of a server, so it is broken once in what is built in and once in what a CRD declares.
 BEARERS = {next((name_of(kind) for kind in KINDS if kind.builtin is builtin), "") for builtin in (True, False)}
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=name_of)
+
+
+each_custom = pytest.mark.parametrize("kind", CUSTOM, ids=name_of)
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +106,21 @@ def test_broken_objects_get_the_same_verdict(
     asked.add(name_of(kind))
 
 
+@each_custom
+def test_good_objects_get_the_same_verdict(
+    api: Api, installed: list[Crd], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str], kind: Kind
+) -> None:
+    """What the declarations accept a server accepts; or both refuse it by the same rule across fields."""
+    _compare(api, list(questions.drawn(kind, DRAWN)), known, found)
+    asked.add(f"good {name_of(kind)}")
+
+
 def test_every_sort_of_scalar_gets_the_same_verdict(
     api: Api, bases: dict[str, Stored], known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]
 ) -> None:
     """Also of what Paddock accepts: texts, numbers and quantities on both sides of every edge."""
     seen: set[object] = set()
-    custom = [kind for kind in KINDS if not kind.builtin]
-    _compare(api, [case for kind in custom for case in questions.probed(kind, bases.get(name_of(kind)), seen)], known, found)
+    _compare(api, [case for kind in CUSTOM for case in questions.probed(kind, bases.get(name_of(kind)), seen)], known, found)
     asked.add("scalars")
 
 
@@ -127,6 +140,6 @@ def test_every_form_of_a_rule_refuses_something(api: Api, installed: list[Crd], 
 
 
 def test_no_explanation_is_stale(known: list[differences.Entry], found: dict[Difference, Shown], asked: set[str]) -> None:
-    if asked != {"scalars", "recorded", *map(name_of, KINDS)}:
+    if asked != {"scalars", "recorded", *map(name_of, KINDS), *(f"good {name_of(kind)}" for kind in CUSTOM)}:
         pytest.skip("only part of the objects was asked about")
     assert differences.stale(found, known) == []

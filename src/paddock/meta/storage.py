@@ -36,7 +36,7 @@ class TypedLocalReference(Object):
     """An object of any kind in the same namespace."""
 
     apiGroup: Annotated[str | None, Field("Group of the object; absent for the core group.")] = None
-    kind: Annotated[str, Field("Kind of the object.", required=True)] = ""
+    kind: Annotated[str, Field("Kind of the object.", required=True, min_length=1)] = ""
     name: Annotated[str, Field("Name of the object.", required=True, min_length=1)] = ""
 
 
@@ -44,7 +44,7 @@ class TypedReference(Object):
     """An object of any kind."""
 
     apiGroup: Annotated[str | None, Field("Group of the object; absent for the core group.")] = None
-    kind: Annotated[str, Field("Kind of the object.", required=True)] = ""
+    kind: Annotated[str, Field("Kind of the object.", required=True, min_length=1)] = ""
     name: Annotated[str, Field("Name of the object.", required=True, min_length=1)] = ""
     namespace: Annotated[str | None, Field("Namespace of the object; default: the same.", format="dns1123-label")] = None
 
