@@ -84,13 +84,10 @@ class Parts:
         self.admission: Admission = admission or NoAdmission()
         self.writer = Writer(store, self.index, self.view, self.clock, self.admission)
         self.following = Following(store, time.monotonic)
-        # tables of kinds whose cells are not values at paths
-        self.cells: dict[tuple[str, str], TableForm] = {}
 
     def table(self, resource: Resource) -> TableForm:
         """How a resource is shown as a table."""
-        own = self.cells.get((resource.group, resource.kind))
-        return own or TableForm(resource.columns, resource.cells)
+        return TableForm(resource.columns, resource.cells)
 
     def renderer(self, resource: Resource, form: Form) -> Renderer:
         """The renderer of a resource in a form."""
