@@ -17,11 +17,12 @@ LONGEST = 16 * 1024
 _ATOM = r"(?:[^\\\[\](){}*+?|^$.]|\.|\\[dDwW]|\\[-.\\/+*?()\[\]{}|^$_@:]|\[\^?(?:[^\\\[\]]|\\[-dwW.\\/+*?()\[\]{}|^$tnr])+\])"
 _TIMES = r"(?:\?|\{\d{1,3}(?:,\d{0,3})?\}|[*+])?"
 _ONCE = rf"(?:{_ATOM}{_TIMES})"
-# A group without repetition inside or out, an optional one, or one repeated a fixed number of times.
-_GROUP = rf"(?:\((?:\?:)?{_ONCE}*(?:\|{_ONCE}*)*\)(?:\?|\{{\d{{1,2}}\}})?)"
+# A group that stands once or not at all; one that repeats could multiply what is inside it.
+_GROUP = rf"(?:\((?:\?:)?{_ONCE}*(?:\|{_ONCE}*)*\)\??)"
 _HARMLESS = re.compile(rf"\^(?:{_ONCE}|{_GROUP})*\$\Z")
 _UNBOUNDED = re.compile(r"(?<!\\)(?:[*+]|\{\d+,\d*\})")
-_MOST_UNBOUNDED = 3
+_OPTIONAL = re.compile(r"(?<!\\)\?(?!:)")
+_MOST_OPTIONAL = 4
 
 
 class BadPattern(Terminal):
@@ -69,8 +70,10 @@ def _compiled(text: str) -> Any:
 
 
 def _is_harmless(text: str) -> bool:
-    """Few unbounded repetitions, none inside another: at worst a small power of a short text."""
-    return len(text) <= 200 and len(_UNBOUNDED.findall(text)) <= _MOST_UNBOUNDED and _HARMLESS.match(text) is not None
+    """One open repetition at most, few optional things: the work is the length of the text times a small number."""
+    if len(text) > 200 or len(_UNBOUNDED.findall(text)) > 1 or len(_OPTIONAL.findall(text)) > _MOST_OPTIONAL:
+        return False
+    return _HARMLESS.match(text) is not None
 
 
 def compiled(text: str) -> Any:

@@ -147,6 +147,8 @@ class _Place:
 
     def _run(self, rule: Rule, values: tuple[Any, ...], total: Budget) -> "str | _Failed | None":
         """None when the rule holds; else the message."""
+        if total.left <= 0:
+            raise OutOfBudget
         budget = Budget(min(RULE_LIMIT, total.left))
         whole = budget.left
         try:

@@ -1,0 +1,91 @@
+"""CEL rules of schemas: the recorded answers of a kube-apiserver 1.36, budgets, and what cannot be compiled."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddock.schema.finding import Finding
+from paddock.schema.structural import expressions, validating
+from paddock.schema.structural.node import ABSENT, Node
+from paddock.schema.structural.shaping import Noted, shape
+
+RECORDED = json.loads((Path(__file__).parent / "expressions.json").read_text())
+# The server of the recording estimates what a rule may cost before it runs; one arrow points at another place.
+NOT_ESTIMATED = frozenset(("strings",))
+OTHER_WORDS = frozenset(("nestedmap", "msgexpbad"))
+# Sets are compared as lists are.
+UNORDERED = frozenset(("listset",))
+
+
+def around(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": schema}}}}
+
+
+def causes(found: list[Finding]) -> list[tuple[str, str, str]]:
+    return sorted((each.field, each.cause.value, each.message) for each in found)
+
+
+def judged(schema: dict[str, Any], new: Any, old: Any = ABSENT) -> list[tuple[str, str, str]]:
+    root = Node(around(schema), root=True)
+
+    def whole(value: Any) -> Any:
+        made = {"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "a"}, "spec": {"x": value}}
+        return shape(root, made, Noted())
+
+    before = ABSENT if old is ABSENT else whole(old)
+    out: list[Finding] = []
+    validating.check(root, whole(new), before, None, out)
+    blocked = any(each.rule in validating.BLOCKING for each in out)
+    out.extend(expressions.rules_of(root).check(whole(new), before, blocked=blocked))
+    return causes(out)
+
+
+@pytest.mark.spec("kube-api", 107)
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: str(case["case"]))
+def test_judged_as_by_a_kube_apiserver(case: dict[str, Any]) -> None:
+    refused = causes(list(expressions.check(around(case["schema"]), "spec.validation.openAPIV3Schema")))
+    wanted = sorted(tuple(each) for each in case["refused"])
+    if case["case"] in OTHER_WORDS:
+        assert [each[:2] for each in refused] == [each[:2] for each in wanted]
+    elif case["case"] not in NOT_ESTIMATED:
+        assert refused == wanted
+    if case["case"] in UNORDERED:
+        return
+    for each in case["values"]:
+        assert judged(case["schema"], each["value"]) == sorted(tuple(cause) for cause in each["causes"]), each["value"]
+    for each in case["updates"]:
+        assert judged(case["schema"], each["new"], each["old"]) == sorted(tuple(cause) for cause in each["causes"])
+
+
+def ruled(rule: str, **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": [{"rule": rule, **more}]}
+
+
+@pytest.mark.spec("kube-api", 107)
+def test_a_rule_that_costs_too_much_is_an_error() -> None:
+    rule = "self.all(a, self.all(b, self.all(c, a + b + c != '')))"
+    ((field, _, message),) = judged(ruled(rule), [str(number) for number in range(200)])
+    assert field == "spec.x"
+    assert message == f'Invalid value: "array": operation cancelled: actual cost limit exceeded evaluating rule: {rule}'
+
+
+@pytest.mark.spec("kube-api", 107)
+def test_all_rules_of_an_object_share_a_budget() -> None:
+    schema = ruled("true")
+    schema["x-kubernetes-validations"] = [{"rule": f"self.all(a, self.all(b, self.all(c, a != '{n}')))"} for n in range(20)]
+    found = judged(schema, [str(number) for number in range(100, 300)])
+    assert found[0][0] == "<nil>" and "running out of cost budget" in found[0][2]
+    assert len(found) < 20
+
+
+@pytest.mark.spec("kube-api", 107)
+def test_rules_below_a_wrong_structure_wait() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "x-kubernetes-validations": [{"rule": "self.a > 5"}]}
+    found = judged(schema, {"a": "x"})
+    assert found[0] == ("<nil>", "FieldValueInvalid", f"Invalid value: null: {expressions.UNCHECKED}")
+
+
+def test_a_schema_without_rules_costs_nothing() -> None:
+    assert judged({"type": "string"}, "x") == []
