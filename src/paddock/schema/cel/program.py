@@ -5,16 +5,15 @@ is compiled. What an expression costs is known without counting every step: a co
 round, a function that walks a text or a list pays its length, and nothing else can repeat.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from paddock.schema.cel import functions, syntax
+from paddock.schema.cel.comprehensions import MACROS, Code, Frame, Macro, rounds_over, truth
 from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
 from paddock.schema.cel.functions.function import Function
 from paddock.schema.cel.values import NONE, TYPES, Optional, find_key, name_of
 
-Frame = list[Any]
-Code = Callable[[Frame], Any]
 # Nobody writes a rule that needs more, and the closures are called inside one another.
 RULE_LIMIT = 1_000_000
 _UNESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
@@ -194,7 +193,7 @@ class _Compiler:
             return _LOGIC[tree.name](*(self.make(each) for each in tree.args))
         if tree.target is None and tree.name == "has":
             return self._has(tree)
-        macro = _MACROS.get((tree.name, len(tree.args))) if tree.target is not None else None
+        macro = MACROS.get((tree.name, len(tree.args))) if tree.target is not None else None
         if macro is not None and all(isinstance(each, syntax.Ident) for each in tree.args[: macro[0]]):
             return self._comprehension(tree, *macro)
         if tree.target is not None and tree.name in ("optMap", "optFlatMap") and len(tree.args) == 2:
@@ -262,12 +261,12 @@ class _Compiler:
         self._scope = outer
         return slots, made
 
-    def _comprehension(self, tree: syntax.Call, variables: int, make: "Macro") -> tuple[Code, int]:
+    def _comprehension(self, tree: syntax.Call, variables: int, make: Macro) -> tuple[Code, int]:
         names = [each.name for each in tree.args[:variables]]
         source, cost = self.make(tree.target)
         slots, made = self._inside(names, tree.args[variables:])
         body = 2 + sum(each for _, each in made)
-        rounds = _rounds(source, slots, body)
+        rounds = rounds_over(source, slots, body)
         return make(rounds, [code for code, _ in made]), cost + 1
 
     def _bind(self, tree: syntax.Call) -> tuple[Code, int]:
@@ -352,22 +351,16 @@ def _optional_index(value: Any, key: Any) -> Optional:
 Made = tuple[Code, int]
 
 
-def _truth(value: Any) -> bool:
-    if value is True or value is False:
-        return bool(value)
-    raise EvaluationError(f"no such overload: {name_of(value)} is not a bool")
-
-
 def _either(one: Code, other: Code, deciding: bool) -> Code:
     def logic(frame: Frame) -> bool:
         try:
-            if _truth(one(frame)) is deciding:
+            if truth(one(frame)) is deciding:
                 return deciding
         except EvaluationError:
-            if _truth(other(frame)) is deciding:
+            if truth(other(frame)) is deciding:
                 return deciding
             raise
-        return _truth(other(frame))
+        return truth(other(frame))
 
     return logic
 
@@ -382,132 +375,12 @@ def _and(one: Made, other: Made) -> Made:
 
 def _not(one: Made) -> Made:
     code = one[0]
-    return lambda frame: not _truth(code(frame)), one[1] + 1
+    return lambda frame: not truth(code(frame)), one[1] + 1
 
 
 def _choice(test: Made, then: Made, otherwise: Made) -> Made:
     code, yes, no = test[0], then[0], otherwise[0]
-    return lambda frame: yes(frame) if _truth(code(frame)) else no(frame), test[1] + max(then[1], otherwise[1])
+    return lambda frame: yes(frame) if truth(code(frame)) else no(frame), test[1] + max(then[1], otherwise[1])
 
 
 _LOGIC: dict[str, Callable[..., Made]] = {"||": _or, "&&": _and, "!": _not, "?:": _choice}
-
-
-# --- comprehensions -----------------------------------------------------------------------------------------------------------
-
-# Sets the variables of each round, paying for it; gives the key (or index) and what a single variable stands for.
-Rounds = Callable[[Frame], Iterator[tuple[Any, Any]]]
-Macro = Callable[[Rounds, list[Code]], Code]
-
-
-def _rounds(source: Code, slots: list[int], cost: int) -> Rounds:
-    one = len(slots) == 1
-
-    def rounds(frame: Frame) -> Iterator[tuple[Any, Any]]:
-        value = source(frame)
-        if isinstance(value, dict):
-            pairs: Any = value.items()
-        elif isinstance(value, list):
-            pairs = enumerate(value)
-        else:
-            raise EvaluationError(f"no such overload: a comprehension over {name_of(value)}")
-        by_key = isinstance(value, dict)
-        budget = frame[0]
-        for key, member in pairs:
-            budget.spend(cost)
-            bound = key if by_key else member
-            if one:
-                frame[slots[0]] = bound
-            else:
-                frame[slots[0]], frame[slots[1]] = key, member
-            yield key, bound
-
-    return rounds
-
-
-def _all(rounds: Rounds, codes: list[Code]) -> Code:
-    return _quantified(rounds, codes[0], False)
-
-
-def _exists(rounds: Rounds, codes: list[Code]) -> Code:
-    return _quantified(rounds, codes[0], True)
-
-
-def _quantified(rounds: Rounds, test: Code, deciding: bool) -> Code:
-    def quantified(frame: Frame) -> bool:
-        failed: EvaluationError | None = None
-        for _ in rounds(frame):
-            try:
-                if _truth(test(frame)) is deciding:
-                    return deciding
-            except EvaluationError as error:
-                failed = error
-        if failed is not None:
-            raise failed
-        return not deciding
-
-    return quantified
-
-
-def _exists_one(rounds: Rounds, codes: list[Code]) -> Code:
-    test = codes[0]
-    return lambda frame: sum(_truth(test(frame)) for _ in rounds(frame)) == 1
-
-
-def _filter(rounds: Rounds, codes: list[Code]) -> Code:
-    test = codes[0]
-    return lambda frame: [bound for _, bound in rounds(frame) if _truth(test(frame))]
-
-
-def _map(rounds: Rounds, codes: list[Code]) -> Code:
-    *tests, change = codes
-
-    def mapped(frame: Frame) -> list[Any]:
-        return [change(frame) for _ in rounds(frame) if not tests or _truth(tests[0](frame))]
-
-    return mapped
-
-
-def _transform_map(rounds: Rounds, codes: list[Code]) -> Code:
-    *tests, change = codes
-    return lambda frame: {key: change(frame) for key, _ in rounds(frame) if not tests or _truth(tests[0](frame))}
-
-
-def _transform_entry(rounds: Rounds, codes: list[Code]) -> Code:
-    *tests, change = codes
-
-    def transformed(frame: Frame) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
-        for _ in rounds(frame):
-            if tests and not _truth(tests[0](frame)):
-                continue
-            for key, value in change(frame).items():
-                if find_key(made, key) is not None:
-                    raise EvaluationError("insert failed: key already exists")
-                made[key] = value
-        return made
-
-    return transformed
-
-
-# (name, arguments) -> how many of them are variables, and what it does
-_MACROS: dict[tuple[str, int], tuple[int, Macro]] = {
-    ("all", 2): (1, _all),
-    ("all", 3): (2, _all),
-    ("exists", 2): (1, _exists),
-    ("exists", 3): (2, _exists),
-    ("exists_one", 2): (1, _exists_one),
-    ("existsOne", 2): (1, _exists_one),
-    ("exists_one", 3): (2, _exists_one),
-    ("existsOne", 3): (2, _exists_one),
-    ("filter", 2): (1, _filter),
-    ("map", 2): (1, _map),
-    ("map", 3): (1, _map),
-    ("transformList", 3): (2, _map),
-    ("transformList", 4): (2, _map),
-    ("transformMap", 3): (2, _transform_map),
-    ("transformMap", 4): (2, _transform_map),
-    ("transformMapEntry", 3): (2, _transform_entry),
-    ("transformMapEntry", 4): (2, _transform_entry),
-}
-VARIABLES = {place: count for place, (count, _) in _MACROS.items()}

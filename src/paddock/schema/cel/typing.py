@@ -9,8 +9,8 @@ import msgspec
 
 from paddock.schema import patterns
 from paddock.schema.cel import functions, syntax
+from paddock.schema.cel.comprehensions import VARIABLES
 from paddock.schema.cel.errors import BadExpression
-from paddock.schema.cel.program import VARIABLES
 from paddock.schema.cel.values import TYPES, name_of
 
 

@@ -135,7 +135,7 @@ def test_everything_is_there_when_the_create_returns(play: Play) -> None:
         }
         assert made.data["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
         assert made.data["metadata"]["generation"] == 1
-        names = {"plural": "widgets", "kind": "Widget", "singular": "widget", "listKind": "WidgetList"}
+        names: dict[str, Any] = {"plural": "widgets", "kind": "Widget", "singular": "widget", "listKind": "WidgetList"}
         names |= {"shortNames": ["wd"], "categories": ["all"]}
         assert made.data["spec"]["names"] == made.data["status"]["acceptedNames"] == names
         assert made.data["spec"]["conversion"] == {"strategy": "None"}
