@@ -25,6 +25,7 @@ from paddock.schema import finding
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+_STATUS_MEMBERS = ("apiVersion", "kind", "metadata", "status")
 APPLY_PATCH = "application/apply-patch+yaml"
 _MOST_OPERATIONS = 10_000
 
@@ -152,6 +153,7 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     _tell_repeated(call, body, options, strict=lambda said, _: failure.bad_request("error strict decoding patch: " + ", ".join(said)))
     config = body.data
     _check_applied(call, config)
+    config = _kept_of(call, config, options.subresource)
     manager = Manager(options.manager, call.resource.api_version, options.subresource)
 
     asked = Applying(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))
@@ -168,6 +170,16 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
         raise failure.conflict(call.resource.about(call.route.name), "the object does not exist")
     applied = msgspec.structs.replace(options, applies=True)
     return await parts.writer.create(call.resource, call.route.namespace, copy.deepcopy(config), applied)
+
+
+def _kept_of(call: Call, config: Data, subresource: str) -> Data:
+    """What an apply can set here. What a write of this path leaves alone is nothing that anybody could own by it."""
+    if subresource == "status":
+        identity = {key: value for key, value in config["metadata"].items() if key in ("name", "namespace", "uid", "resourceVersion")}
+        return {key: identity if key == "metadata" else value for key, value in config.items() if key in _STATUS_MEMBERS}
+    if call.resource.status:
+        return {key: value for key, value in config.items() if key != "status"}
+    return config
 
 
 def _check_applied(call: Call, config: Data) -> None:

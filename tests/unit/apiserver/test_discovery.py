@@ -1,0 +1,153 @@
+"""What the server says about itself: health, discovery, OpenAPI; and in which form it answers."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.apiharness import Harness
+from tests.unit.apiserver.conftest import Play
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+KUBECTL = f"{AGGREGATED.format('v2')},{AGGREGATED.format('v2beta1')},application/json"
+# One CRD kind with every subresource, one built-in kind.
+DOCUMENTS = ("apis/kubevirt.io/v1", "apis/infrastructure.stakater.com/v1", "api/v1")
+
+
+@pytest.mark.spec("kube-api", 2)
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+def test_health_is_ok_and_verbose_lists_its_checks(play: Play, path: str) -> None:
+    async def script(api: Harness) -> None:
+        assert ((await api.get(path)).status, (await api.get(path)).raw) == (200, b"ok")
+        said = (await api.get(f"{path}?verbose")).raw.decode()
+        assert re.search(r"^\[\+\]ping ok$", said, re.MULTILINE)
+        assert said.endswith("check passed\n")
+        api.api.health.add_ready("broken", lambda: "it does not work")
+        assert (await api.get("/readyz")).status == 500
+        assert (await api.get("/livez")).status == 200
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 3)
+@pytest.mark.parametrize("root", ["/api", "/apis"])
+def test_aggregated_discovery(play: Play, root: str) -> None:
+    async def script(api: Harness) -> None:
+        reply = await api.get(root, accept=KUBECTL)
+        assert reply.headers["content-type"] == AGGREGATED.format("v2")
+        assert (reply.data["kind"], reply.data["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
+        wanted = ("v1", "configmaps") if root == "/api" else ("v1", "virtualmachines")
+        versions = [version for group in reply.data["items"] for version in group["versions"]]
+        assert any(version["version"] == wanted[0] and wanted[1] in [r["resource"] for r in version["resources"]] for version in versions)
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 4)
+def test_older_forms_of_discovery(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        old = await api.get("/apis", accept=AGGREGATED.format("v2beta1"))
+        assert (old.headers["content-type"], old.data["apiVersion"]) == (AGGREGATED.format("v2beta1"), "apidiscovery.k8s.io/v2beta1")
+        for path, kind in (("/api", "APIVersions"), ("/apis", "APIGroupList")):
+            plain = await api.get(path, accept="application/json")
+            assert (plain.headers["content-type"], plain.data["kind"]) == ("application/json", kind)
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 7)
+def test_every_group_and_version_tells_its_resources(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        groups = (await api.get("/apis")).data["groups"]
+        assert {"kubevirt.io", "cdi.kubevirt.io", "infra.virtrigaud.io", "vitistack.io"} < {group["name"] for group in groups}
+        for group in groups:
+            alone = (await api.get(f"/apis/{group['name']}")).data
+            assert (alone["kind"], alone["preferredVersion"]) == ("APIGroup", group["preferredVersion"])
+            for version in group["versions"]:
+                said = (await api.get(f"/apis/{version['groupVersion']}")).data
+                assert (said["kind"], said["groupVersion"]) == ("APIResourceList", version["groupVersion"])
+                names = {resource["name"] for resource in said["resources"]}
+                assert all(name.partition("/")[0] in names for name in names)
+        pools = {r["name"]: r for r in (await api.get("/apis/pool.kubevirt.io/v1beta1")).data["resources"]}
+        assert (pools["virtualmachinepools/scale"]["group"], pools["virtualmachinepools/scale"]["kind"]) == ("autoscaling", "Scale")
+        assert pools["virtualmachinepools/status"]["verbs"] == ["get", "patch", "update"]
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 8)
+def test_openapi_documents_are_found_by_their_hash(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        paths = (await api.get("/openapi/v3")).data["paths"]
+        for name in DOCUMENTS:
+            url = paths[name]["serverRelativeURL"]
+            found = await api.get(url)
+            assert found.status == 200
+            assert (found.headers["cache-control"], found.headers["expires"][-3:]) == ("public, immutable", "GMT")
+            stale = await api.get(f"{url.partition('?')[0]}?hash=0123")
+            assert (stale.status, stale.headers["location"]) == (301, url)
+
+    play(script)
+
+
+def _references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        mine = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return mine.union(*(_references(each) for each in value.values()))
+    if isinstance(value, list):
+        return set().union(*(_references(each) for each in value))
+    return set()
+
+
+@pytest.mark.spec("kube-api", 9, 10)
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_openapi_documents_are_whole(play: Play, name: str) -> None:
+    async def script(api: Harness) -> None:
+        document = (await api.get(f"/openapi/v3/{name}")).data
+        schemas = document["components"]["schemas"]
+        missing = {reference for reference in _references(document) if reference.removeprefix("#/components/schemas/") not in schemas}
+        assert missing == set()
+        patches = [path["patch"] for path in document["paths"].values() if "patch" in path]
+        assert patches
+        for patch in patches:
+            assert patch["x-kubernetes-group-version-kind"]["kind"]
+            assert {"fieldValidation", "dryRun", "fieldManager", "force"} <= {each["name"] for each in patch["parameters"]}
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 14)
+def test_a_client_that_prefers_protobuf_gets_json_where_it_takes_it(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        vms = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
+        fallback = await api.get(vms, accept="application/vnd.kubernetes.protobuf,application/json")
+        assert (fallback.status, fallback.headers["content-type"]) == (200, "application/json")
+        assert (await api.get(vms, accept="application/vnd.kubernetes.protobuf")).status == 406
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 29)
+@pytest.mark.parametrize(
+    ("method", "target", "body", "code", "reason"),
+    [
+        ("GET", f"{MAPS}/none", None, 404, "NotFound"),
+        ("GET", "/apis/nothing.example/v1/things", None, 404, "NotFound"),
+        ("POST", MAPS, b"{", 400, "BadRequest"),
+        ("POST", MAPS, {"metadata": {"name": "A_"}}, 422, "Invalid"),
+        ("POST", f"{MAPS}/named", {}, 405, "MethodNotAllowed"),
+        ("PUT", f"{MAPS}/none", {"metadata": {"name": "none"}}, 404, "NotFound"),
+        ("GET", f"{MAPS}?limit=many", None, 400, "BadRequest"),
+    ],
+)
+def test_every_error_is_a_status(play: Play, method: str, target: str, body: Any, code: int, reason: str) -> None:
+    async def script(api: Harness) -> None:
+        reply = await api.call(method, target, body)
+        assert (reply.status, reply.headers["content-type"]) == (code, "application/json")
+        said = reply.data
+        assert (said["kind"], said["apiVersion"], said["status"]) == ("Status", "v1", "Failure")
+        assert (said["code"], said["reason"]) == (code, reason)
+        assert said["message"]
+
+    play(script)
