@@ -131,8 +131,8 @@ def _read_type(hardware: kubevirt.DomainSpec, requested: str | None) -> str | No
     return given if given and machinetypes.is_known(given) else None
 
 
-def _is_on(state: FeatureState | APIC | HyperV | None) -> bool:
-    return state is not None and getattr(state, "enabled", None) is not False
+def _is_on(state: FeatureState | APIC) -> bool:
+    return state.enabled is not False
 
 
 def _read_features(given: Features, ledger: Ledger) -> Wanted | None:

@@ -83,6 +83,11 @@ def test_a_machine_that_says_next_to_nothing() -> None:
         ({"features": {"apic": {"enabled": False}}}, {"features": {"apic": False}}, []),
         ({"features": {"apic": {"endOfInterrupt": True}}}, {"features": {"apic": True}}, ["features.apic.endOfInterrupt"]),
         ({"features": {"hyperv": {"relaxed": {}}}}, {"features": {"hyperv": True}}, ["features.hyperv"]),
+        (
+            {"features": {"hyperv": {"relaxed": {}}, "apic": {"enabled": False}}},
+            {"features": {"hyperv": True}},
+            ["features.hyperv", "features.apic.enabled"],
+        ),
         ({"features": {"kvm": {"hidden": True}}}, None, ["features.kvm"]),
         ({"firmware": {"bootloader": {"efi": {}}}}, {"firmware": {"bootloader": {"efi": True, "secureBoot": True}}}, []),
         ({"firmware": {"bootloader": {"efi": {"secureBoot": False}}}}, {"firmware": {"bootloader": {"efi": True}}}, []),
@@ -94,6 +99,21 @@ def test_a_machine_that_says_next_to_nothing() -> None:
 def test_mainboard_features_and_firmware(domain: Json, expected: Json | None, lost: list[str]) -> None:
     assert spec_of(vm(domain)).get("domain") == expected
     assert losses(vm(domain)) == [f"{INSTANCE}.domain.{name}" for name in lost]
+
+
+@pytest.mark.parametrize(
+    ("requested", "sent", "read"),
+    [
+        ("pc-q35", "q35", "pc-q35"),
+        ("pc-i440fx", "pc", "pc-i440fx"),
+        ("pc-q35", "pc", "pc"),
+        ("q35", "q35", "q35"),
+        ("virt", "virt", None),
+    ],
+)
+def test_the_machine_type_that_was_asked_for(requested: str, sent: str, read: str | None) -> None:
+    raw = vm({"machine": {"type": sent}}, annotations={"vitistack.io/requested-machine-type": requested})
+    assert spec_of(raw).get("domain") == ({"machine": {"type": read}} if read else None)
 
 
 def test_secure_boot_is_not_asked_of_the_old_chipset() -> None:
