@@ -1,15 +1,19 @@
 """What the server says about itself: health, discovery, OpenAPI; and in which form it answers."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import paddock.dialects.stakater
+from paddock.meta.manifests.load import load
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+EXAMPLE = Path(paddock.dialects.stakater.__file__).parent / "examples" / "minimal.yaml"
 KUBECTL = f"{AGGREGATED.format('v2')},{AGGREGATED.format('v2beta1')},application/json"
 # One CRD kind with every subresource, one built-in kind.
 DOCUMENTS = ("apis/kubevirt.io/v1", "apis/infrastructure.stakater.com/v1", "api/v1")
@@ -149,5 +153,23 @@ def test_every_error_is_a_status(play: Play, method: str, target: str, body: Any
         assert (said["kind"], said["apiVersion"], said["status"]) == ("Status", "v1", "Failure")
         assert (said["code"], said["reason"]) == (code, reason)
         assert said["message"]
+
+    play(script)
+
+
+@pytest.mark.spec("stakater", 69)
+def test_a_stakater_machine_is_shown_by_its_conditions(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        machines = "/apis/infrastructure.stakater.com/v1/namespaces/default/virtualmachines"
+        example = load(EXAMPLE.read_bytes(), str(EXAMPLE))
+        made = await api.post(machines, {**next(example).data, "metadata": {"name": "web"}})
+        assert made.status == 201, made.raw
+        conditions = [{"type": "Ready", "status": "False"}, {"type": "Synced", "status": "True"}]
+        status = await api.merge(f"{machines}/web/status", {"status": {"conditions": conditions, "vm": {"printableStatus": "Starting"}}})
+        assert status.status == 200, status.raw
+        table = (await api.get(machines, accept="application/json;as=Table;g=meta.k8s.io;v=v1")).data
+        columns = [column["name"].upper() for column in table["columnDefinitions"] if column["priority"] == 0]
+        assert columns == ["NAME", "READY", "SYNCED", "PRINTABLE-STATUS", "AGE"]
+        assert table["rows"][0]["cells"][:4] == ["web", "False", "True", "Starting"]
 
     play(script)
