@@ -194,6 +194,9 @@ def _image(reading: Reading, front: VirtualMachine, made: tuple[Resource, ...]) 
 
 
 def _compare(reading: Reading, image: Machine, *, whole: bool) -> None:
+    if not whole and reading.told is not None:
+        path = (*_TEMPLATE, "volumes", reading.told[0])
+        reading.lose(path, HIDDEN, "the user data cannot be read as text", "the guest is told nothing")
     cards = {}
     for old, new in zip(_wired(reading), image.spec.template.spec.domain.devices.interfaces or (), strict=False):
         cards[old] = new.name
@@ -204,9 +207,6 @@ def _compare(reading: Reading, image: Machine, *, whole: bool) -> None:
         named = next((_BY_NAME[str(step)] for step in path if step in _BY_NAME), None)
         why, instead = named or next((said for start, said in _REASONS if path[: len(start)] == start), _NO_FIELD)
         reading.lose(path, value, why, instead)
-    if not whole and reading.told is not None:
-        path = (*_TEMPLATE, "volumes", reading.told[0])
-        reading.lose(path, HIDDEN, "the user data cannot be read as text", "the guest is told nothing")
 
 
 def _wired(reading: Reading) -> list[str]:

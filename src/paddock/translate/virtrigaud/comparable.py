@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from paddock.dialects.kubevirt.devices import Disk
+from paddock.dialects.kubevirt.domain import Resources
 from paddock.dialects.kubevirt.features import Features
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, Network
@@ -73,7 +74,8 @@ class _Renaming:
         if not read_class.asks_for_memory_only(self.reading) or instance.domain.resources is None:
             return instance
         requests = {name: amount for name, amount in (instance.domain.resources.requests or {}).items() if name != "memory"}
-        resources = msgspec.structs.replace(instance.domain.resources, requests=requests or None)
+        left = msgspec.structs.replace(instance.domain.resources, requests=requests or None)
+        resources = None if left == Resources() else left
         return msgspec.structs.replace(instance, domain=msgspec.structs.replace(instance.domain, resources=resources))
 
     def _features(self) -> Features | None:
@@ -100,9 +102,9 @@ class _Renaming:
         claim = claim_of(volume)
         if volume.dataVolume is None or claim is None:
             return changed
-        if claim in self.reading.templates:
+        if claim in self.reading.templates and self._is_made(self._template_name(claim)):
             return msgspec.structs.replace(changed, dataVolume=msgspec.structs.replace(volume.dataVolume, name=self._template_name(claim)))
-        # The DataVolume is somebody else's, and its claim is the same.
+        # The DataVolume is somebody else's in the image, and its claim is the same.
         hot = volume.dataVolume.hotpluggable
         return msgspec.structs.replace(changed, dataVolume=None, persistentVolumeClaim=ClaimVolume(claimName=claim, hotpluggable=hot))
 

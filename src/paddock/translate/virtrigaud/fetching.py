@@ -136,7 +136,6 @@ def _certificate(
     if not source.url.startswith("https://"):
         account.lose(path, name, "a client certificate is shown to an https server only", "the image is fetched without it")
         return source, ()
-    account.took(*path)
     secrets: tuple[Secret, ...] = ()
     if not _is_here(resolved) or (given.certKey, given.keyKey) != (CERTIFICATE, KEY):
         values = _values(resolved, name)
@@ -148,6 +147,9 @@ def _certificate(
             taken = {CERTIFICATE: values.get(given.certKey, b""), KEY: values.get(given.keyKey, b"")}
             secrets = (_copy(resolved, name, {"clientCert": keys}, taken),)
             name = secrets[0].metadata.name
+            account.took(*path)
+    else:
+        account.took(*path)
     part = CertificateReference(secretRef=NameReference(name=name))
     return msgspec.structs.replace(source, certConfig=CertConfig(cert=part, key=part)), secrets
 

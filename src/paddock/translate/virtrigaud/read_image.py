@@ -80,15 +80,15 @@ def _image(reading: Reading, source: ImageSource, template: DataVolumeTemplate |
 
 def _from_data_source(reading: Reading, template: DataVolumeTemplate, ref: ObjectRef) -> Booted:
     """A DataSource has no counterpart; an image without a source of its own stands for the DataSource of its name."""
-    remembered = reading.reference(marks.IMAGE, ref.name)
-    if marks.IMAGE not in reading.annotations:
+    remembered = reading.reference(marks.IMAGE, "") if marks.IMAGE in reading.annotations else None
+    if remembered is None:
         reading.lose(
             ("spec", "dataVolumeTemplates", list(reading.templates.values()).index(template), "spec", "sourceRef", "kind"),
             "DataSource",
             "VirtRigaud has no DataSources",
             f"VMImage {ref.name} has no source; give it one before a provider other than KubeVirt needs it",
         )
-    return _made(reading, remembered if remembered.name == ref.name else ref, ImageSource(), template)
+    return _made(reading, remembered if remembered is not None and remembered.name == ref.name else ref, ImageSource(), template)
 
 
 def _made(reading: Reading, ref: ObjectRef, source: ImageSource, template: DataVolumeTemplate | None) -> Booted:

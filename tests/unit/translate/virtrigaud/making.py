@@ -122,9 +122,9 @@ def made(changes: dict[str, Changes] | None = None, *others: Resource, **renderi
     return Made(Scene(changes, *others).translated(**rendering))
 
 
-def at(data: Any, path: str) -> Any:
+def at(data: Any, path: str | tuple[str | int, ...]) -> Any:
     """What stands at a path of plain data; `spec.disks.0.name`. None when there is nothing."""
-    for step in path.split("."):
+    for step in path.split(".") if isinstance(path, str) else path:
         if isinstance(data, list):
             data = data[int(step)] if int(step) < len(data) else None
         else:
