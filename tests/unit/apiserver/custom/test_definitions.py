@@ -82,7 +82,6 @@ async def settle(api: Harness, path: str) -> None:
     raise AssertionError(f"{path} is still there")
 
 
-@pytest.mark.spec("kube-api", 103)
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: str(case["case"]))
 def test_judged_as_by_a_kube_apiserver(play: Play, case: dict[str, Any]) -> None:
     async def script(api: Harness) -> None:
@@ -106,7 +105,6 @@ def test_judged_as_by_a_kube_apiserver(play: Play, case: dict[str, Any]) -> None
     play(script)
 
 
-@pytest.mark.spec("kube-api", 103)
 @pytest.mark.parametrize("file", sorted((Path(__file__).parents[4] / "api" / "crds").rglob("*.yaml")), ids=lambda file: str(file.name))
 def test_our_own_definitions_are_accepted(play: Play, file: Path) -> None:
     """Under other groups, because the kinds themselves are served already."""

@@ -31,7 +31,6 @@ def said(node: Node, new: Any, old: Any = ABSENT) -> list[tuple[str, str, str]]:
     return [(each.field, each.cause.value, each.message) for each in out]
 
 
-@pytest.mark.spec("kube-api", 104)
 @pytest.mark.spec("kube-api", 106)
 @pytest.mark.parametrize("case", RECORDED["objects"], ids=lambda case: json.dumps(case["spec"], ensure_ascii=False)[:60])
 def test_judged_as_by_a_kube_apiserver(case: dict[str, Any]) -> None:
@@ -94,7 +93,6 @@ UNSAYABLE = ("a key against label-key", "null", "against duration")
 KINDS = [kind for kind in catalog.every() if crd.wanted(kind)]
 
 
-@pytest.mark.spec("kube-api", 103)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}.{kind.group}")
 def test_our_kinds_are_judged_by_their_crd_as_by_their_declaration(kind: Kind) -> None:
     root = Node(crd.schema(kind), root=True)

@@ -36,11 +36,13 @@ def test_a_secret_under_another_key_is_copied(key: str) -> None:
     assert result.losses == ()
 
 
+@pytest.mark.spec("virtrigaud", 48)
 def test_the_first_key_counts() -> None:
     result = made(cloud_init(**REF), secret("docs", **{"cloud-config": "late", "user-data": "early"}))
     assert result.secrets["web-cloudinit"]["userdata"] == b"early"
 
 
+@pytest.mark.spec("virtrigaud", 48)
 def test_both_documents_become_one() -> None:
     result = made(cloud_init(inline=INLINE, **REF), secret("docs", userdata=SECRET))
     assert volume(result) == {"name": "cloudinitdisk", "cloudInitNoCloud": {"secretRef": {"name": "web-cloudinit"}}}
@@ -89,6 +91,7 @@ def test_a_secret_without_the_keys() -> None:
     assert volume(result) == {"name": "cloudinitdisk", "cloudInitNoCloud": {"userData": INLINE}}
 
 
+@pytest.mark.spec("virtrigaud", 48)
 @pytest.mark.parametrize(("key", "copied"), [("userdata", False), ("ignition", True), ("config.ign", True), ("user-data", True)])
 def test_ignition_from_a_secret(key: str, copied: bool) -> None:
     changes = {"VirtualMachine": {".userData.ignition": REF}}

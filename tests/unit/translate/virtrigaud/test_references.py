@@ -67,6 +67,7 @@ def test_an_incomplete_world_lacks_an_object(kind: str, field: str, instead: str
     assert instead in loss.instead
 
 
+@pytest.mark.spec("virtrigaud", 25)
 def test_references_lead_to_other_namespaces() -> None:
     refs = {
         ".providerRef.namespace": "infra",

@@ -37,3 +37,10 @@ def test_row(row: Row) -> None:
 def test_nothing_of_a_plain_scene_is_lost() -> None:
     assert NOTHING.losses == ()
     assert [each.kind for each in NOTHING.resources] == ["NetworkAttachmentDefinition", "VirtualMachine"]
+
+
+@pytest.mark.spec("virtrigaud", 31)
+def test_a_machine_that_says_nothing_about_power_is_on() -> None:
+    on = made({"VirtualMachine": {".powerState": "On"}})
+    assert NOTHING.machine == on.machine
+    assert plain(on.machine)["spec"]["runStrategy"] == "Always"
