@@ -1,7 +1,6 @@
 """Cloud-init: which documents a machine has, and what carries them to the guest. And back."""
 
 import base64
-import binascii
 
 import msgspec
 
@@ -161,7 +160,7 @@ def _read_base64(reading: Reading, member: str, text: str | None) -> str | None:
         return None
     try:
         return _as_text(reading, member, base64.b64decode(text, validate=True))
-    except binascii.Error:
+    except ValueError:
         reading.lose(member, "(document)", "it is not base64", "the guest does not get it")
         return None
 
