@@ -7,6 +7,7 @@ could tell, come back as they were.
 
 import msgspec
 
+from paddock.base import duration
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
 from paddock.dialects.virtrigaud.machine import Placement, VirtualMachineLifecycle, VirtualMachineSpec
@@ -71,6 +72,7 @@ _BY_NAME: dict[str, Reason] = {
     "volumeMode": ("VirtRigaud leaves the volume mode to the storage", "the one that the StorageClass has is taken"),
     "cloudInitConfigDrive": ("cloud-init of VirtRigaud is on a disk of the kind NoCloud", "the same documents are on such a disk"),
     IGNITION_ANNOTATION: ("VirtRigaud says it in userData.ignition", "the guest finds the document on a config drive"),
+    "terminationGracePeriodSeconds": ("a guest of VirtRigaud has from no time to some 292 years", "it has the nearest one"),
     "networkInterfaceMultiqueue": ("a network says how many queues its cards have", "cards have one queue"),
 }
 # Set by servers and controllers, not said by anybody.
@@ -78,6 +80,8 @@ _NOT_SAID = ("apiVersion", "kind", "status")
 _SAID_OF_METADATA = ("name", "namespace", "labels", "annotations")
 _OFF = ("Halted", "Manual", "WaitAsReceiver")
 _GRACE = 30
+# As many seconds as a duration can be.
+_LONGEST_GRACE = (2**63 - 1) // duration.SECOND
 _RUNTIME_IMAGE = "provider-qemu:latest"
 
 
@@ -158,8 +162,9 @@ def _tags(reading: Reading) -> list[str] | None:
 
 
 def _lifecycle(reading: Reading) -> VirtualMachineLifecycle | None:
-    seconds = reading.instance.terminationGracePeriodSeconds
-    made = VirtualMachineLifecycle(gracefulShutdownTimeout=f"{_GRACE if seconds is None else seconds}s")
+    given = reading.instance.terminationGracePeriodSeconds
+    seconds = min(max(0, _GRACE if given is None else given), _LONGEST_GRACE)
+    made = VirtualMachineLifecycle(gracefulShutdownTimeout=f"{seconds}s")
     return None if made == VirtualMachineLifecycle() else made
 
 

@@ -1,7 +1,6 @@
 """What a KubeVirt machine tells its guest: user data, a host name, network data."""
 
 import base64
-import binascii
 import dataclasses
 import json
 
@@ -105,7 +104,7 @@ def _network(reading: Reading, content: Content) -> str | None:
 def _text(encoded: str | None) -> str | None:
     try:
         return _decoded(base64.b64decode("".join((encoded or "").split()), validate=True))
-    except binascii.Error:
+    except ValueError:
         return None
 
 

@@ -85,6 +85,8 @@ def read(reading: Reading, network_data: str | None) -> Wires:
 def _with_queues(network: VMNetworkAttachment, reading: Reading) -> VMNetworkAttachment:
     """Several queues, as many as the machine has processors; only libvirt's block can say so."""
     libvirt = network.spec.network.libvirt
+    if network.spec.network.type == "nat" and libvirt is None:
+        libvirt = LibvirtNetwork()
     if libvirt is None or libvirt.model != "virtio":
         return network
     driver = NetworkDriver(queues=max(2, min(_MOST_QUEUES, read_class.cpus(reading))))

@@ -49,6 +49,12 @@ CASES: tuple[tuple[str, Json, Json, tuple[str, ...]], ...] = (
     ("RerunOnFailure", {"spec.runStrategy": "RerunOnFailure"}, {"VirtualMachine.powerState": "On"}, ("spec.runStrategy",)),
     ("the usual grace", {}, {"VirtualMachine.lifecycle.gracefulShutdownTimeout": "30s"}, ()),
     ("a grace", {f"{P}.terminationGracePeriodSeconds": 60}, {"VirtualMachine.lifecycle": None}, ()),
+    (
+        "a grace beyond every duration",
+        {f"{P}.terminationGracePeriodSeconds": 9223372037},
+        {"VirtualMachine.lifecycle.gracefulShutdownTimeout": "9223372036s"},
+        (f"{P}.terminationGracePeriodSeconds",),
+    ),
     ("cores", {}, {"VMClass.cpu": 2, "VMClass.performanceProfile.cpuHotAddEnabled": None}, ()),
     ("sockets", {f"{D}.cpu": {"sockets": 3}}, {"VMClass.cpu": 3, "VMClass.performanceProfile.cpuHotAddEnabled": True}, ()),
     (
@@ -246,7 +252,12 @@ CASES: tuple[tuple[str, Json, Json, tuple[str, ...]], ...] = (
         (f"{D}.devices.interfaces[0].model",),
     ),
     ("another binding", {f"{D}.devices.interfaces[0]": {"name": "default", "bridge": {}}}, {}, (f"{D}.devices.interfaces[0].bridge",)),
-    ("several queues", {f"{D}.devices.networkInterfaceMultiqueue": True}, {}, (f"{D}.devices.networkInterfaceMultiqueue",)),
+    (
+        "several queues",
+        {f"{D}.devices.networkInterfaceMultiqueue": True, f"{D}.cpu.cores": 4},
+        {"VMNetworkAttachment.network": {"type": "nat", "libvirt": {"driver": {"queues": 4}}}},
+        (),
+    ),
     (
         "a card with capitals",
         {f"{D}.devices.interfaces[0].name": "Net_1", f"{P}.networks[0].name": "Net_1"},
