@@ -20,22 +20,22 @@ def annotation(machine: "Machine", key: str) -> str:
 def iso_url(machine: "Machine") -> str:
     """The installation image that goes into the CD-ROM; empty when there is none, or no longer."""
     os = machine.spec.os
-    if os is None or not os.imageID or annotation(machine, marks.BOOT_SOURCE) != marks.DATA_VOLUME:
+    if os is None or annotation(machine, marks.BOOT_SOURCE) != marks.DATA_VOLUME:
         return ""
     if "true" in (annotation(machine, marks.OS_INSTALLED), annotation(machine, marks.CDROM_EJECTED)):
         return ""
-    return os.imageID
+    return os.imageID or ""
 
 
-def iso_type(machine: "Machine") -> str:
-    """How the installation image is fetched."""
-    return annotation(machine, marks.BOOT_SOURCE_TYPE) or "http"
+def is_iso_of_registry(machine: "Machine") -> bool:
+    """Whether the installation image is fetched from a registry instead of a web server."""
+    return annotation(machine, marks.BOOT_SOURCE_TYPE) == "registry"
 
 
 def iso_size(machine: "Machine") -> str:
     """Room for the installation image: a tenth more than its size, in whole Gi; 8Gi when nobody knows it."""
     given = annotation(machine, marks.BOOT_SOURCE_SIZE)
-    if not quantity.is_quantity(given) or quantity.parse(given) <= 0:
+    if not quantity.is_quantity(given):
         return UNKNOWN_ISO_SIZE
     return f"{-(-quantity.whole(given) * 11 // (10 * _GI))}Gi"
 

@@ -31,7 +31,7 @@ class Document(msgspec.Struct, frozen=True):
     @property
     def fits_inline(self) -> bool:
         """Whether it may stand in the machine."""
-        return not self.secret and not self.copied and len(self.text) <= INLINE_BYTES
+        return not self.copied and len(self.text) <= INLINE_BYTES
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -72,11 +72,10 @@ def _user_data(source: Source, secret: Secret | None) -> Document:
 def _network_data(source: Source, secret: Secret | None) -> Document | None:
     if source.networkData:
         return Document(source.networkData.encode())
-    found = decoded(secret).get(NETWORK_DATA_KEY) if secret else None
-    if secret is None or found is None or source.secretRef is None:
+    if source.secretRef is None or secret is None or NETWORK_DATA_KEY not in decoded(secret):
         return None
-    # The two stay together: what is copied takes the other along.
-    return Document(secret=secret.metadata.name) if source.secretRef.key == USER_DATA_KEY else Document(found, copied=True)
+    # The two stay together: user data that is copied takes this along.
+    return Document(secret=source.secretRef.name) if source.secretRef.key == USER_DATA_KEY else Document(decoded(secret)[NETWORK_DATA_KEY])
 
 
 def _volume(user: Document, network: Document | None, *, own_secret: str) -> CloudInit:
@@ -97,11 +96,7 @@ def _volume(user: Document, network: Document | None, *, own_secret: str) -> Clo
 
 def _own_secret(metadata: ObjectMeta, user: Document, network: Document | None) -> Secret | None:
     documents = {USER_DATA_KEY: user, NETWORK_DATA_KEY: network}
-    data = {
-        key: base64.b64encode(document.text).decode()
-        for key, document in documents.items()
-        if document is not None and not document.secret and document.text
-    }
+    data = {key: base64.b64encode(document.text).decode() for key, document in documents.items() if document is not None and document.text}
     return Secret(apiVersion="v1", kind="Secret", metadata=metadata, data=data) if data else None
 
 

@@ -65,8 +65,7 @@ def _claims(resolved: Resolved) -> Iterator[Resource]:
 
 def _machine(resolved: Resolved, carried: cloudinit.Carried | None, ledger: Ledger) -> VirtualMachine:
     requested = domain.requested_type(resolved)
-    replaced = requested is not None and requested != domain.sent_type(resolved)
-    annotations = {REQUESTED_MACHINE_TYPE: requested} if replaced and requested else None
+    annotations = {REQUESTED_MACHINE_TYPE: requested} if requested and requested != domain.sent_type(resolved) else None
     order = devices.boot_order(resolved, ledger)
     metadata = resolved.metadata(resolved.name, annotations)
     return VirtualMachine(apiVersion="kubevirt.io/v1", kind="VirtualMachine", metadata=metadata, spec=_spec(resolved, carried, order))

@@ -330,6 +330,11 @@ def test_no_warnings(spec: dict[str, Any], metadata: dict[str, Any]) -> None:
     assert warnings(admitted(spec, **metadata)) == []
 
 
+def test_annotations_without_an_image_are_borne() -> None:
+    assert warnings(admitted(small(), annotations={"kubevirt.io/boot-source-type": "registry"})) == []
+    assert admitted(small(os={}), annotations={"kubevirt.io/boot-source-type": "registry"}).accepted
+
+
 def test_a_template_of_ones_own_is_only_noted() -> None:
     admission = admitted({"template": "huge"})
     assert warnings(admission) == []

@@ -138,6 +138,12 @@ def test_no_drive_without_or_after_the_installation(annotations: dict[str, str],
     assert order(small(**IMAGE), annotations=annotations) == {}
 
 
+@pytest.mark.parametrize("annotations", [{}, ISO])
+def test_no_image_is_no_loss(annotations: dict[str, str]) -> None:
+    assert translated(small(os={}), annotations=annotations).losses == ()
+    assert order(small(os={}), annotations=annotations) == {}
+
+
 def test_the_drive_stays_while_nothing_says_true() -> None:
     annotations = ISO | {"vitistack.io/os-installed": "false"}
     assert order(small(**IMAGE), annotations=annotations) == {"root": 1, "cdrom-iso": 2}
@@ -158,6 +164,7 @@ def test_a_root_disk_that_starts_with_an_image(address: str, source: Json) -> No
     assert volume["spec"] == {"source": source, "pvc": claim}
     assert volume["metadata"]["labels"]["vitistack.io/machine"] == "web"
     assert volume["metadata"]["ownerReferences"][0]["uid"] == "u-1"
+    assert translated(small(), annotations={ROOT_IMAGE: address}).losses == ()
     found = instance(small(), annotations={ROOT_IMAGE: address})
     assert found["volumes"] == [{"name": "root", "dataVolume": {"name": "web-root"}}]
 

@@ -196,4 +196,5 @@ def test_what_is_not_passed_on_is_told() -> None:
         ("metadata.labels[vitistack.io/machine-template]", "large"),
         ("metadata.annotations.team", "a"),
     ]
+    assert translated(small(), labels={"vitistack.io/machine-template": "small"}).losses == ()
     assert all(loss.of == "Machine/web" and loss.why and loss.instead for loss in losses)

@@ -57,9 +57,9 @@ def boot_source_is_complete(machine: "Machine", settings: Settings) -> Iterator[
         yield finding.warning(_at(marks.BOOT_SOURCE), text, "vitistack/boot-source")
     elif source and not image:
         yield finding.warning(_at(marks.BOOT_SOURCE), "has no effect without spec.os.imageID", "vitistack/boot-source")
-    elif image and boot.iso_type(machine) != "registry" and not image.startswith(_HTTP):
+    elif image and not boot.is_iso_of_registry(machine) and not image.startswith(_HTTP):
         yield finding.invalid(_IMAGE, image, "must be an http or https URL", "vitistack/boot-source")
-    elif image and boot.iso_type(machine) == "registry" and "://" in image and not image.startswith(_REGISTRY):
+    elif image and boot.is_iso_of_registry(machine) and "://" in image and not image.startswith(_REGISTRY):
         yield finding.invalid(_IMAGE, image, "must be the name of an image in a registry", "vitistack/boot-source")
 
 
