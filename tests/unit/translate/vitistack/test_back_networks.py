@@ -76,6 +76,7 @@ def test_cards_that_share_a_network_share_its_configuration() -> None:
     raw = wired({"name": "a", "bridge": {}}, {"name": "b", "bridge": {}}, names=("lan", "lan"))
     made = back(raw, claim(), definition("lan", BRIDGE))
     assert [each.kind for each in made.value] == ["NetworkConfiguration", "Machine"]
+    assert losses(raw, claim()) == [f"{INSTANCE}.networks[0].multus"]
     there = network("lan", bridge="br7", vlan=7, mtu=1400)
     assert [each.kind for each in back(raw, claim(), definition("lan", BRIDGE), there).value] == ["Machine"]
 
