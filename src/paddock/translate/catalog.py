@@ -27,6 +27,8 @@ _TAKEN_BY: dict[tuple[str, str], str] = {
     ("cdi.kubevirt.io", "DataVolume"): "kubermatic",
     ("cdi.kubevirt.io", "DataSource"): "kubermatic",
     ("infra.virtrigaud.io", "VirtualMachine"): "virtrigaud",
+    # Wishes about machines: they become nothing, and the translator says so.
+    **{("infra.virtrigaud.io", kind): "virtrigaud" for kind in ("VMSet", "VMSnapshot", "VMClone", "VMMigration", "VMPlacementPolicy")},
     ("vitistack.io", "Machine"): "vitistack",
 }
 # Kinds that only say something about machines: they are read while a machine is translated, and become nothing by themselves.

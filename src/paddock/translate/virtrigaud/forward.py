@@ -12,7 +12,7 @@ from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.world import World
 from paddock.schema.finding import Path
-from paddock.translate.virtrigaud import addresses, disks, guest, hardware, marks, wiring
+from paddock.translate.virtrigaud import addresses, disks, guest, hardware, marks, others, wiring
 from paddock.translate.virtrigaud.disks import Attached
 from paddock.translate.virtrigaud.resolved import Resolved, resolve
 
@@ -23,12 +23,14 @@ _CONNECTION = ("type", "credentialSecretRef", "insecureSkipVerify", "rateLimit",
 _QEMU = "qemu"
 
 
-def to_kubevirt(source: virtrigaud.VirtualMachine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
-    """The objects that a machine becomes, in the order in which they are applied.
+def to_kubevirt(source: Resource, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    """The objects that a machine becomes, in the order in which they are applied. Other kinds become nothing, and say why.
 
     Raises an `Unmet` when the machine cannot be translated: without its class, without anything to boot, when its class
     requires what KubeVirt does not have, and in a complete world for every other reference that leads nowhere.
     """
+    if not isinstance(source, virtrigaud.VirtualMachine):
+        return others.tell(source)
     resolved = resolve(source, world, rendering)
     hardware.judge_encryption(resolved)
     return build(resolved, [disks.root(resolved), *disks.data(resolved)])
