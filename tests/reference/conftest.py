@@ -1,4 +1,5 @@
-"""The server that all reference tests share: built once, started once per run, with every generated CRD installed on demand."""
+"""The two servers that the reference tests share, each started once per run: the real one, built once, with every generated CRD
+installed on demand, and the embedded one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +9,11 @@ import pytest
 from tests.reference import crds
 from tests.reference.build import Binaries, ensure
 from tests.reference.client import Api, Kubectl
+from tests.reference.embedded import Embedded, serving
 from tests.reference.server import Access, running
 
 _logs = pytest.StashKey[Path]()
+_embedded_logs = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,6 +52,15 @@ def kubectl(binaries: Binaries, access: Access, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="session")
+def embedded(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    """The embedded server that the tests with real clients share; who restarts it or fills it starts one of their own."""
+    directory = tmp_path_factory.mktemp("embedded")
+    pytestconfig.stash[_embedded_logs] = directory
+    with serving(directory / "server") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def installed(api: Api) -> list[crds.Crd]:
     """The generated CRDs, installed and served."""
     found = crds.load()
@@ -66,5 +78,7 @@ def crate(api: Api) -> crds.Crd:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says where the logs are when something failed."""
-    if _logs in config.stash and (terminalreporter.stats.get("failed") or terminalreporter.stats.get("error")):
-        terminalreporter.write_line(f"logs of etcd and kube-apiserver: {config.stash[_logs]}")
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        for what, where in (("etcd and kube-apiserver", _logs), ("the embedded server", _embedded_logs)):
+            if where in config.stash:
+                terminalreporter.write_line(f"logs of {what}: {config.stash[where]}")

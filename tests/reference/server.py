@@ -94,8 +94,8 @@ def _start_etcd(binaries: Binaries, directory: Path, programs: ExitStack) -> str
         "--unsafe-no-fsync",
     ]
     log = directory / "etcd.log"
-    process = programs.enter_context(_process(command, log))
-    _wait("etcd", process, log, lambda: b"true" in _get(f"{client}/health"))
+    process = programs.enter_context(launched(command, log))
+    wait_ready("etcd", process, log, lambda: b"true" in probe(f"{client}/health"))
     return client
 
 
@@ -127,15 +127,15 @@ def _start_apiserver(binaries: Binaries, directory: Path, store: str, programs: 
         "--profiling=false",
     ]
     log = directory / "kube-apiserver.log"
-    process = programs.enter_context(_process(command, log))
+    process = programs.enter_context(launched(command, log))
     authority = certificates / "apiserver.crt"
     access = Access(url, token, authority, _write_kubeconfig(directory, url, token, authority))
-    _wait("kube-apiserver", process, log, lambda: authority.exists() and _get(f"{url}/readyz", access) == b"ok")
+    wait_ready("kube-apiserver", process, log, lambda: authority.exists() and probe(f"{url}/readyz", access) == b"ok")
     return access
 
 
 @contextmanager
-def _process(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def launched(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A running program that cannot outlive this process: the kernel kills it when its parent is gone."""
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -156,7 +156,8 @@ def _process(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[by
             process.wait()
 
 
-def _wait(program: str, process: "subprocess.Popen[bytes]", log: Path, ready: Callable[[], bool]) -> None:
+def wait_ready(program: str, process: "subprocess.Popen[bytes]", log: Path, ready: Callable[[], bool]) -> None:
+    """Returns when a program is ready, and fails with the end of its log when it ends or takes too long."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -170,7 +171,8 @@ def _wait(program: str, process: "subprocess.Popen[bytes]", log: Path, ready: Ca
     raise StartFailed(program, f"it was not ready after {START_SECONDS:.0f} seconds", log)
 
 
-def _get(url: str, access: Access | None = None) -> bytes:
+def probe(url: str, access: Access | None = None) -> bytes:
+    """The body of an answer; every other outcome is an `OSError`."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {access.token}"} if access else {})
     # An empty proxy table: a proxy in the environment is for the world outside, not for loopback.
     handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
