@@ -162,7 +162,9 @@ class Harness:
 
     async def __aenter__(self) -> "Harness":
         self.parts = Parts(self.store, self.registry, clock=self.clock)
-        self._ending = asyncio.create_task(assembly.install(self.parts).run())
+        ending = assembly.install(self.parts)
+        await ending.begin()
+        self._ending = asyncio.create_task(ending.run())
         self.api = Api(self.parts, self._door, NoJournal())
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         await self.namespace("default")

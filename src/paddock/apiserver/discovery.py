@@ -121,7 +121,7 @@ def _described(resource: Resource) -> Data:
         "responseKind": kind,
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": list(resource.verbs),
+        "verbs": list(resource.offered or resource.verbs),
     }
     if resource.short_names:
         described["shortNames"] = list(resource.short_names)
@@ -148,7 +148,7 @@ def _listed(resource: Resource) -> list[Data]:
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(resource.verbs),
+        "verbs": list(resource.offered or resource.verbs),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)

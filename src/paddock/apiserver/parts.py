@@ -65,10 +65,15 @@ class StoreView:
         return None if record is None else decode(record.value)
 
     def list(self, resource: str, namespace: str = "") -> Iterator[Data]:
-        """All objects of a collection, or those of one namespace."""
+        """All objects of a collection, or those of one namespace; of those that are being written the newest form."""
+        moving = self._store.deciding(resource)
         for record in self._store.scan(resource):
-            if not namespace or record.key.namespace == namespace:
+            if record.key not in moving and namespace in ("", record.key.namespace):
                 yield decode(record.value)
+        for key in moving:
+            found = self._store.decided(key)
+            if found is not None and namespace in ("", key.namespace):
+                yield decode(found.value)
 
 
 class Parts:

@@ -51,7 +51,9 @@ class Running:
         self.api.health.add_ready("store", lambda: self.store.unavailable)
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         # Users' kinds are there before anybody may ask for them.
-        self._ending = asyncio.create_task(assembly.install(self.parts).run())
+        ending = assembly.install(self.parts)
+        await ending.begin()
+        self._ending = asyncio.create_task(ending.run())
         await bootstrap.ensure(self.parts)
         self._house = House(self.parts, authority.certificate.decode())
         self._house.start()

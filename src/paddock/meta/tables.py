@@ -35,7 +35,7 @@ def _definition(column: Column, index: int) -> Data:
     return {
         "name": column.name,
         "type": column.type,
-        "format": "name" if index == 0 else "",
+        "format": "name" if index == 0 else column.format,
         "description": column.text or f"Value at {column.path}",
         "priority": 1 if column.wide else 0,
     }

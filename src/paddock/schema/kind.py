@@ -17,6 +17,8 @@ class Column(msgspec.Struct, frozen=True):
     type: str = "string"
     text: str = ""
     wide: bool = False
+    # how clients may show the value, as OpenAPI calls it
+    format: str = ""
 
 
 AGE = Column("Age", ".metadata.creationTimestamp", "date")

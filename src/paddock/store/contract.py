@@ -112,6 +112,9 @@ class Store(Protocol):
     def collections(self) -> tuple[str, ...]:
         """The collections that hold something."""
 
+    def deciding(self, collection: str) -> tuple[Key, ...]:
+        """The keys of a collection whose newest value is decided and not yet committed."""
+
     def put(self, key: Key, expected: int, make: Make) -> Pending:
         """Write a value if the key is decided at `expected` (0: it must not exist); raises `Conflict` or `Unavailable` at once."""
 

@@ -32,6 +32,9 @@ class MemoryStore:
     def decided(self, key: Key) -> Record | None:
         return self._writes.decided(key)
 
+    def deciding(self, collection: str) -> tuple[Key, ...]:
+        return self._writes.deciding(collection)
+
     def get(self, key: Key) -> Record | None:
         return self._history.get(key)
 

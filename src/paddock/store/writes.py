@@ -49,6 +49,10 @@ class Writes:
         """The newest value of a key, committed or not."""
         return self._decided[key] if key in self._decided else self._history.get(key)
 
+    def deciding(self, collection: str) -> tuple[Key, ...]:
+        """The keys of a collection whose newest value is not committed."""
+        return tuple(key for key in self._decided if key.collection == collection)
+
     def follow(self, follower: Follower) -> None:
         """Hear of every commit from now on."""
         self._followers.append(follower)

@@ -4,19 +4,24 @@ from msgspec import structs
 
 from paddock.apiserver.custom import definition
 from paddock.apiserver.custom.ending import Ending
+from paddock.apiserver.custom.own import OwnKinds
 from paddock.apiserver.custom.pipeline import DefinitionPipeline
 from paddock.apiserver.custom.serving import Definitions
 from paddock.apiserver.custom.strategy import DefinitionStrategy
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.declared import resources_of
+from paddock.dialects import catalog
 from paddock.schema.kind import Settings
 
 
 def install(parts: Parts) -> Ending:
     """Serve definitions and everything they define; call it before the server is ready, and run what it returns."""
-    definitions = Definitions(parts.store, parts.registry, parts.following)
-    (plain,) = resources_of(definition.KIND, Settings(), DefinitionStrategy(definitions.builtin))
+    own = OwnKinds(catalog.every(), parts.registry)
+    definitions = Definitions(parts.store, parts.registry, parts.following, own)
+    (plain,) = resources_of(definition.KIND, Settings(), DefinitionStrategy(definitions.builtin, own))
     # A definition decides about other objects, so nobody overwrites one that he has not read.
-    resource = structs.replace(plain, pipeline=DefinitionPipeline(), unconditional_update=False)
+    resource = structs.replace(
+        plain, pipeline=DefinitionPipeline(), unconditional_update=False, from_stored=own.shown, to_stored=own.stored
+    )
     parts.registry.add(resource)
-    return Ending(parts, definitions, resource)
+    return Ending(parts, definitions, resource, own)

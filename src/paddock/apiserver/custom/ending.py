@@ -9,6 +9,7 @@ from typing import Any
 
 from paddock.apiserver.custom import naming, serving
 from paddock.apiserver.custom.definition import COLLECTION, FINALIZER
+from paddock.apiserver.custom.own import OwnKinds
 from paddock.apiserver.custom.serving import Definitions
 from paddock.apiserver.custom.strategy import DefinitionStrategy
 from paddock.apiserver.objects.writing import DeleteOptions, Options, Proposal
@@ -26,10 +27,11 @@ _RETRY_SECONDS = 1.0
 class Ending:
     """Finishes the deletion of definitions."""
 
-    def __init__(self, parts: Parts, definitions: Definitions, resource: Resource) -> None:
+    def __init__(self, parts: Parts, definitions: Definitions, resource: Resource, own: OwnKinds) -> None:
         self._parts = parts
         self._definitions = definitions
         self._resource = resource
+        self._own = own
         self._awake = asyncio.Event()
         self._awake.set()
         # collections of definitions that wait for their objects
@@ -39,6 +41,10 @@ class Ending:
     def _changed(self, changes: tuple[Change, ...]) -> None:
         if any(change.key.collection == COLLECTION or change.key.collection in self._waiting for change in changes):
             self._awake.set()
+
+    async def begin(self) -> None:
+        """List the server's own kinds; when this returns, every client sees them."""
+        await self._own.ensure(self._parts)
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -10,6 +10,7 @@ from typing import Any
 from paddock.apiserver.custom import naming
 from paddock.apiserver.custom.definition import COLLECTION
 from paddock.apiserver.custom.naming import Taken
+from paddock.apiserver.custom.own import OwnKinds, is_marker
 from paddock.apiserver.custom.pipeline import StructuralPipeline
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.objects.following import Following
@@ -23,6 +24,7 @@ from paddock.schema.structural import rules
 from paddock.store.contract import Change, Store
 
 Data = dict[str, Any]
+_ENDING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 _SUBRESOURCE_VERBS = ("get", "patch", "update")
 # A path that leads nowhere, for a column whose own path nobody can read.
 _NOWHERE = ".\u0000"
@@ -110,6 +112,7 @@ class Made:
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
             verbs=ALL_VERBS,
+            offered=_ENDING_VERBS if is_ending(self.crd) else (),
             status=below.get("status") is not None,
             scale=None if scale is None else _scale(scale),
             subresources=tuple(subresources),
@@ -150,7 +153,8 @@ def _columns(version: Data) -> Iterator[Column]:
             compile_path(path)
         except BadPath:
             path = _NOWHERE
-        yield Column(each["name"], path, each["type"], each.get("description") or "", (each.get("priority") or 0) > 0)
+        text = each.get("description") or f"Custom resource definition column (in JSONPath format): {each['jsonPath']}"
+        yield Column(each["name"], path, each["type"], text, (each.get("priority") or 0) > 0, each.get("format") or "")
 
 
 def _deprecation(spec: Data, version: Data) -> str:
@@ -166,12 +170,15 @@ def _deprecation(spec: Data, version: Data) -> str:
 class Definitions:
     """All definitions of a store, as resources of a registry."""
 
-    def __init__(self, store: Store, registry: Registry, following: Following) -> None:
+    def __init__(self, store: Store, registry: Registry, following: Following, own: OwnKinds) -> None:
+        self._own = own
         self._registry = registry
         self._following = following
         self._made: dict[str, Made] = {}
         for record in store.scan(COLLECTION):
-            self._made[record.key.name] = Made(decode(record.value), record.revision, None)
+            crd = decode(record.value)
+            if record.key.name not in own and not is_marker(crd):
+                self._made[record.key.name] = Made(crd, record.revision, None)
         loaded = [resource for made in self._made.values() for resource in made.resources]
         if loaded:
             registry.add(*loaded)
@@ -194,7 +201,7 @@ class Definitions:
 
     def _changed(self, changes: tuple[Change, ...]) -> None:
         for change in changes:
-            if change.key.collection == COLLECTION:
+            if change.key.collection == COLLECTION and change.key.name not in self._own:
                 self._take(change)
 
     def _take(self, change: Change) -> None:

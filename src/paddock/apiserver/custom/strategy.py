@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from paddock.apiserver.custom import checks, naming
-from paddock.apiserver.custom.definition import COLLECTION, FINALIZER
+from paddock.apiserver.custom.definition import COLLECTION, FINALIZER, GROUP, PLURAL
 from paddock.apiserver.custom.naming import Taken
+from paddock.apiserver.custom.own import OwnKinds
 from paddock.apiserver.resources.strategy import Context, CustomStrategy, View
+from paddock.meta import failure
 from paddock.schema.finding import Finding
 
 Data = dict[str, Any]
@@ -17,8 +19,9 @@ Builtin = Callable[[str], Iterable[Taken]]
 class DefinitionStrategy(CustomStrategy):
     """Defaults, names and conditions are settled in the write itself, so that a definition is served when its create returns."""
 
-    def __init__(self, builtin: Builtin) -> None:
+    def __init__(self, builtin: Builtin, own: OwnKinds) -> None:
         self._builtin = builtin
+        self._own = own
 
     def prepare_create(self, new: Data, context: Context) -> Data:
         """Fill in names, accept them, and hold the definition until its objects are gone."""
@@ -30,7 +33,12 @@ class DefinitionStrategy(CustomStrategy):
         return new
 
     def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """As at creation; what was stored before is remembered."""
+        """As at creation; what was stored before is remembered. Of the server's own kinds the metadata alone is taken."""
+        if new["metadata"]["name"] in self._own:
+            if new.get("spec") != old["spec"]:
+                context.said.append(self._own.ignored(new))
+            new["spec"], new["status"] = old["spec"], old["status"]
+            return new
         _defaults(new)
         if new.get("spec") != old.get("spec"):
             new["status"] = naming.settle(new.get("spec") or {}, old.get("status") or {}, self.others(new, context.view), context.now)
@@ -38,10 +46,13 @@ class DefinitionStrategy(CustomStrategy):
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """Names, versions, schemas, columns, paths."""
-        yield from checks.check(new, old)
+        if new["metadata"].get("name") not in self._own:
+            yield from checks.check(new, old)
 
     def warnings(self, new: Data, old: Data | None) -> Iterator[str]:
         """What has no effect."""
+        if new["metadata"]["name"] in self._own:
+            return
         yield from checks.warnings(new.get("spec") or {})
 
     def mark_deleted(self, new: Data) -> Data:
@@ -53,13 +64,36 @@ class DefinitionStrategy(CustomStrategy):
             naming.say(status, said, since)
         return new
 
+    def appliable(self, config: Data, said: list[str]) -> Data:
+        """Of the server's own kinds the metadata."""
+        if config["metadata"]["name"] not in self._own:
+            return config
+        if "spec" in config:
+            said.append(self._own.ignored(config))
+        return {key: value for key, value in config.items() if key not in ("spec", "status")}
+
+    def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
+        """The status of the server's own kinds is what it is."""
+        if old["metadata"]["name"] in self._own:
+            kept["status"] = old["status"]
+        return kept
+
+    def before_delete(self, old: Data, context: Context) -> None:
+        """The server's own kinds stay."""
+        name = old["metadata"]["name"]
+        if name in self._own:
+            about = failure.About(name=name, group=GROUP, kind=PLURAL)
+            raise failure.forbidden(about, "this kind is a part of Paddock itself; delete its objects instead")
+
     def others(self, new: Data, view: View) -> Iterator[Taken]:
         """The names that are taken in the group of a definition."""
         group = (new.get("spec") or {}).get("group")
         name = new["metadata"].get("name")
         yield from self._builtin(group or "")
         for other in view.list(COLLECTION):
-            if other["metadata"]["name"] != name and (other.get("spec") or {}).get("group") == group:
+            if other["metadata"]["name"] == name or other["metadata"]["name"] in self._own:
+                continue
+            if (other.get("spec") or {}).get("group") == group:
                 yield naming.taken((other.get("status") or {}).get("acceptedNames") or {})
 
 

@@ -116,6 +116,10 @@ class _Draft:
         self.wrong: tuple[Finding, ...] = ()
         self.warnings: list[str] = []
 
+    def told(self) -> tuple[str, ...]:
+        """All warnings, each once."""
+        return tuple(dict.fromkeys((*self.warnings, *self.context.said)))
+
 
 class Writer:
     """Decides writes."""
@@ -197,7 +201,7 @@ class Writer:
 
     async def _decide(self, draft: _Draft, before: Record) -> Written:
         if ownership.same(draft.new, draft.old or {}):
-            return Written(self.encoder(draft.resource).serve(before.value), warnings=tuple(draft.warnings))
+            return Written(self.encoder(draft.resource).serve(before.value), warnings=draft.told())
         meta = draft.new["metadata"]
         gone = meta.get("deletionTimestamp") and not meta.get("finalizers") and not draft.resource.strategy.holds_deletion(draft.new)
         return await self._store(draft, (before.key, before.revision), delete=bool(gone))
@@ -324,7 +328,7 @@ class Writer:
         encoder = self.encoder(draft.resource)
         key, expected = place
         created = expected == 0
-        warnings = tuple(dict.fromkeys(draft.warnings))
+        warnings = draft.told()
         if draft.options.dry_run:
             return Written(encoder.serve(encode(encoder.store(draft.new))), created, warnings)
         made: list[bytes] = []

@@ -39,6 +39,8 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
+    # the verbs that discovery lists, if not all that are served: nobody should begin anything new
+    offered: tuple[str, ...] = ()
     status: bool = False
     scale: Scale | None = None
     subresources: tuple[Subresource, ...] = ()

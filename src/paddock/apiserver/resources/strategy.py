@@ -30,6 +30,8 @@ class Context(msgspec.Struct, frozen=True):
     user: str = ""
     groups: tuple[str, ...] = ()
     dry_run: bool = False
+    # what the client should know besides; whoever notices something adds to it
+    said: list[str] = []
 
 
 class Strategy:
@@ -46,6 +48,10 @@ class Strategy:
     def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
         """What a status write changes besides the status; `kept` is the old object with the new status."""
         return kept
+
+    def appliable(self, config: Data, said: list[str]) -> Data:
+        """The part of an applied configuration that can be set, and so be owned; what the client should know is `said`."""
+        return config
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """Rules that the schema cannot say."""

@@ -153,7 +153,7 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     _tell_repeated(call, body, options, strict=lambda said, _: failure.bad_request("error strict decoding patch: " + ", ".join(said)))
     config = body.data
     _check_applied(call, config)
-    config = _kept_of(call, config, options.subresource)
+    config = call.resource.strategy.appliable(_kept_of(call, config, options.subresource), call.warnings)
     manager = Manager(options.manager, call.resource.api_version, options.subresource)
 
     asked = Applying(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))

@@ -291,14 +291,26 @@ def test_names_that_are_taken(play: Play, names: dict[str, Any], reason: str) ->
 
 
 @pytest.mark.spec("kube-api", 111)
+def test_two_that_come_together_do_not_both_get_a_name(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        one, two = definition(names={"shortNames": ["wd"]}), definition(plural="gadgets", names={"shortNames": ["wd"]})
+        made = await asyncio.gather(api.post(CRDS, one), api.post(CRDS, two))
+        assert [conditions(each.data)["NamesAccepted"] for each in made] == [("True", "NoConflicts"), ("False", "ShortNamesConflict")]
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 111)
 def test_the_servers_own_names_are_taken(play: Play) -> None:
     async def script(api: Harness) -> None:
         crd = definition()
         crd["metadata"]["name"] = "virtualmachines.kubevirt.io"
         crd["spec"] |= {"group": "kubevirt.io", "names": {"plural": "virtualmachines", "kind": "VirtualMachine"}}
+        assert (await api.post(CRDS, crd)).reason == "AlreadyExists"
+        crd["metadata"]["name"] = "machines.kubevirt.io"
+        crd["spec"]["names"] |= {"plural": "machines"}
         made = await api.post(CRDS, crd)
-        assert conditions(made.data)["NamesAccepted"] == ("False", "PluralConflict")
-        assert (await api.get("/apis/kubevirt.io/v1/virtualmachines")).status == 200
+        assert conditions(made.data)["NamesAccepted"] == ("False", "SingularConflict")
 
     play(script)
 
@@ -336,6 +348,8 @@ def test_deleting_a_definition(play: Play) -> None:
         await settle(api, f"{WIDGETS}/plain")
         refused = await api.post(WIDGETS, widget("late"))
         assert refused.status == 405
+        (listed,) = (await api.get("/apis/example.com/v1")).data["resources"]
+        assert listed["verbs"] == ["delete", "deletecollection", "get", "list", "watch"]
         held = (await api.get(f"{WIDGETS}/held")).data
         assert held["metadata"]["deletionTimestamp"]
         assert (await api.get(f"{CRDS}/widgets.example.com")).status == 200
@@ -384,13 +398,15 @@ def test_ratcheting(play: Play) -> None:
 def test_columns(play: Play) -> None:
     async def script(api: Harness) -> None:
         columns = [
-            {"name": "Color", "type": "string", "jsonPath": ".spec.color"},
+            {"name": "Color", "type": "string", "jsonPath": ".spec.color", "format": "password"},
             {"name": "Odd", "type": "string", "jsonPath": ".spec[", "priority": 1},
         ]
         await define(api, version(color=STRING, additionalPrinterColumns=columns))
         await api.post(WIDGETS, widget(spec={"color": "red"}))
         table = (await api.get(WIDGETS, accept="application/json;as=Table;g=meta.k8s.io;v=v1")).data
-        assert [(each["name"], each["priority"]) for each in table["columnDefinitions"]] == [("Name", 0), ("Color", 0), ("Odd", 1)]
+        shown = [(each["name"], each["priority"], each["format"]) for each in table["columnDefinitions"]]
+        assert shown == [("Name", 0, "name"), ("Color", 0, "password"), ("Odd", 1, "")]
+        assert table["columnDefinitions"][1]["description"] == "Custom resource definition column (in JSONPath format): .spec.color"
         assert table["rows"][0]["cells"] == ["a", "red", None]
 
     play(script)
