@@ -35,6 +35,7 @@ FORBIDDEN = {
     "cli": "apiserver contract controllers drivers engine runtime store",
     "web": "apiserver contract controllers drivers engine plan runtime store translate",
     "drivers": "client dialects plan runtime translate",
+    "runtime": "dialects engine store",
     "store": "meta schema",
     "engine": "meta schema",
 }
@@ -143,6 +144,8 @@ ALLOWED = (
     ("plan.it", "dialects.alpha.it"),
     ("cli.it", "translate.alpha.it"),
     ("cli.it", "plan.it"),
+    ("runtime.it", "client.it"),
+    ("client.it", "schema.it"),
 )
 
 PLANTED = (
@@ -159,6 +162,12 @@ PLANTED = (
     ("plan.it", "translate.alpha.it"),
     ("translate.beta.it", "cli.it"),
     ("cli.it", "store.it"),
+    ("cli.it", "runtime.it"),
+    ("client.it", "store.it"),
+    ("client.it", "runtime.it"),
+    ("runtime.it", "apiserver.it"),
+    ("runtime.it", "store.it"),
+    ("runtime.it", "dialects.alpha.it"),
     ("store.it", "meta.it"),
     ("store.it", "schema.it"),
 )

@@ -92,8 +92,8 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         if self._socket is not None:
             self._socket.eof_received()
-        # A client that has sent all it wants still gets its answers.
-        return self._task is not None
+        # A client that has sent all it wants still gets its answers. TLS knows no half-closed connections.
+        return self._task is not None and self._transport.get_extra_info("ssl_object") is None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._opened.discard(self)

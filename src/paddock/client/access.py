@@ -1,0 +1,67 @@
+"""Where a server is, whom to trust there, and who we are: what a kubeconfig or a ServiceAccount amounts to."""
+
+from typing import Protocol
+
+import msgspec
+
+from paddock.client.transport import Headers
+
+
+class ClientCertificate(msgspec.Struct, frozen=True):
+    """A certificate with its key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """What a request shows."""
+
+    headers: Headers = ()
+    certificate: ClientCertificate | None = None
+
+
+class Credentials(Protocol):
+    """Knows what to show now."""
+
+    async def current(self) -> Credential:
+        """The credential to use; raises `BadAccess`."""
+
+    def refused(self, credential: Credential) -> bool:
+        """The server answered 401 to it. Whether another one may be had."""
+
+
+class Fixed:
+    """A credential that never changes."""
+
+    def __init__(self, credential: Credential = Credential()) -> None:  # noqa: B008 - frozen
+        self._credential = credential
+
+    async def current(self) -> Credential:
+        """The credential."""
+        return self._credential
+
+    def refused(self, credential: Credential) -> bool:
+        """There is no other."""
+        return False
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that has to be known of a server to talk to it."""
+
+    # https://host:port/prefix
+    server: str
+    # PEM of the authorities to trust; empty: those of the system
+    authority: bytes = b""
+    # checked instead of the host's name, and sent as the name that is wanted
+    tls_name: str = ""
+    insecure: bool = False
+    # http, https or socks5; empty: what the environment says
+    proxy: str = ""
+    credentials: Credentials
+    namespace: str = "default"
+
+
+def bearer(token: str) -> Credential:
+    """A token."""
+    return Credential((("authorization", f"Bearer {token}"),))

@@ -1,0 +1,159 @@
+"""What a request can fail with. Each type says whether trying again can help; an `ApiError` is an answer, the others are none."""
+
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import PaddockError, Terminal, Transient
+
+
+class Said(msgspec.Struct, frozen=True, rename="camel"):
+    """The parts of a Status that decide something."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ApiError(PaddockError):
+    """The server answered that it did not do it."""
+
+    def __init__(self, code: int, said: Said, retry_after: float | None = None) -> None:
+        super().__init__(said.message or f"the server answered {code}")
+        self.code = code
+        self.reason = said.reason
+        self.details = said.details or {}
+        # seconds; None when the server did not invite to try again
+        self.retry_after = retry_after
+        # of an expired continue token: one to go on with, inconsistently
+        self.continue_token = str((said.metadata or {}).get("continue") or "")
+
+    @property
+    def causes(self) -> dict[str, str]:
+        """What is wrong, by field."""
+        return {cause.get("field", ""): cause.get("message", "") for cause in self.details.get("causes") or ()}
+
+
+class BadRequest(ApiError, Terminal):
+    """The request makes no sense to the server."""
+
+
+class Unauthorized(ApiError, Terminal):
+    """The credentials are not accepted."""
+
+
+class Forbidden(ApiError, Terminal):
+    """The user may not, or nobody may now."""
+
+
+class NotFound(ApiError, Terminal):
+    """The object, or the kind, is not there."""
+
+
+class MethodNotAllowed(ApiError, Terminal):
+    """The verb is not served for this kind."""
+
+
+class Conflict(ApiError, Transient):
+    """Somebody else was faster, or owns a field: read again and decide again."""
+
+
+class AlreadyExists(ApiError, Terminal):
+    """The name is taken."""
+
+
+class Expired(ApiError, Transient):
+    """The history or the page that was asked for is gone: list again."""
+
+
+class Invalid(ApiError, Terminal):
+    """The object breaks its schema or a rule; `causes` tells which."""
+
+
+class TooLarge(ApiError, Terminal):
+    """The body is over the server's limit."""
+
+
+class TooManyRequests(ApiError, Transient):
+    """The server did not begin; it takes the request later."""
+
+
+class Unavailable(ApiError, Transient):
+    """The server cannot now: overload, a lost store, a shutdown, a defect."""
+
+
+class Other(ApiError, Terminal):
+    """An answer that has no type of its own."""
+
+
+class Unreachable(Transient):
+    """No answer. `sent` tells whether the server may have begun all the same."""
+
+    def __init__(self, what: str, *, why: str = "", sent: bool, fix: str = "") -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.sent = sent
+
+
+class TimedOut(Unreachable):
+    """No answer in time."""
+
+
+class BadAnswer(Terminal):
+    """The server sent what no API server sends."""
+
+
+class BadAccess(Terminal):
+    """A kubeconfig, a ServiceAccount's files or a credential cannot be used."""
+
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    "BadRequest": BadRequest,
+    "Unauthorized": Unauthorized,
+    "Forbidden": Forbidden,
+    "NotFound": NotFound,
+    "MethodNotAllowed": MethodNotAllowed,
+    "Conflict": Conflict,
+    "AlreadyExists": AlreadyExists,
+    "Expired": Expired,
+    "Gone": Expired,
+    "Invalid": Invalid,
+    "RequestEntityTooLarge": TooLarge,
+    "TooManyRequests": TooManyRequests,
+    "ServerTimeout": Unavailable,
+    "Timeout": Unavailable,
+    "ServiceUnavailable": Unavailable,
+    "InternalError": Unavailable,
+}
+_BY_CODE: dict[int, type[ApiError]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: MethodNotAllowed,
+    409: Conflict,
+    410: Expired,
+    413: TooLarge,
+    422: Invalid,
+    429: TooManyRequests,
+}
+_LONGEST_TEXT = 500
+
+
+def error_of(code: int, body: bytes, retry_after: str = "") -> ApiError:
+    """The error of an answer: by the reason of its Status, else by its code."""
+    try:
+        said = msgspec.json.decode(body, type=Said)
+    except msgspec.MsgspecError:
+        # A proxy, or a server before it is one: the beginning of its text is all there is to tell.
+        said = Said(message=body[:_LONGEST_TEXT].decode(errors="replace").strip())
+    code = code if code >= 400 else said.code
+    wait = float(retry_after) if retry_after.isdecimal() else _said_wait(said)
+    found = _BY_REASON.get(said.reason) or _BY_CODE.get(code) or (Unavailable if code >= 500 else Other)
+    return found(code, said, wait)
+
+
+def _said_wait(said: Said) -> float | None:
+    seconds = (said.details or {}).get("retryAfterSeconds")
+    return float(seconds) if isinstance(seconds, int | float) and seconds > 0 else None

@@ -1,0 +1,232 @@
+"""The transport over sockets: credentials, TLS, proxies and a pool of kept connections.
+
+Complete answers share connections that are kept open; a stream has one for itself. A credential that is refused with 401 is
+renewed once, if it can be, and the request is repeated: the server has done nothing yet.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from urllib.parse import SplitResult, urlsplit
+
+import paddock
+from paddock.client.access import Access, Credential
+from paddock.client.errors import BadAccess, TimedOut, Unreachable
+from paddock.client.http import proxy, tls
+from paddock.client.http.connection import Connection
+from paddock.client.transport import Ask, Flow, Reply
+
+_MOST_CONNECTIONS = 32
+_CONNECT_SECONDS = 10.0
+# Servers close idle connections after a while. Ours are thrown away sooner, so that a request seldom meets a closing one.
+_IDLE_SECONDS = 60.0
+_AGENT = f"paddock/{paddock.__version__}"
+
+
+class Https:
+    """Carries requests over HTTP/1.1."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._url = _server(access.server)
+        self._proxy = proxy.chosen(access.proxy, self._host, self._url.scheme, os.environ)
+        self._idle: list[Connection] = []
+        self._streams: set[Connection] = set()
+        self._slots = asyncio.Semaphore(_MOST_CONNECTIONS)
+        self._tls: ssl.SSLContext | None = None
+        self._shown: Credential | None = None
+        self._closed = False
+
+    @property
+    def _host(self) -> str:
+        return self._url.hostname or ""
+
+    async def send(self, ask: Ask) -> Reply:
+        """The answer; raises `Unreachable` or `BadAccess`."""
+        async with self._slots:
+            connection, _ = await self._begun(ask)
+            try:
+                async with _Limit(ask):
+                    body = await connection.read_all()
+            except BaseException:
+                connection.abort()
+                raise
+            reply = Reply(connection.status, connection.headers, body)
+            if connection.finish() and not self._closed:
+                self._idle.append(connection)
+            return reply
+
+    async def stream(self, ask: Ask) -> Flow:
+        """The answer, once its head is there."""
+        connection, _ = await self._begun(ask)
+        self._streams.add(connection)
+        return _Body(connection, self._streams)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._closed = True
+        for connection in (*self._idle, *self._streams):
+            connection.abort()
+        self._idle.clear()
+        self._streams.clear()
+        # What was aborted is closed in the loop's next rounds.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    async def _begun(self, ask: Ask) -> tuple[Connection, Credential]:
+        """A connection with the head of the answer; a refused credential is renewed once."""
+        connection, credential = await self._begin(ask)
+        if connection.status == 401 and self._access.credentials.refused(credential):
+            connection.abort()
+            connection, credential = await self._begin(ask)
+        return connection, credential
+
+    async def _begin(self, ask: Ask) -> tuple[Connection, Credential]:
+        if self._closed:
+            raise Unreachable("the client is closed", sent=False)
+        credential = await self._access.credentials.current()
+        self._renew(credential)
+        request = self._encoded(ask, credential)
+        while True:
+            connection = self._kept() or await self._connect()
+            fresh = connection.used == 0
+            try:
+                async with _Limit(ask):
+                    await connection.begin(request)
+            except Unreachable as error:
+                connection.abort()
+                # The server closed a kept connection while it was idle: nobody has seen a request that reads, nor one not sent.
+                if fresh or (error.sent and ask.method != "GET") or isinstance(error, TimedOut):
+                    raise
+            except BaseException:
+                connection.abort()
+                raise
+            else:
+                return connection, credential
+
+    def _renew(self, credential: Credential) -> None:
+        """Another client certificate is shown on new connections only, so the old ones go."""
+        if self._url.scheme == "https" and (self._shown is None or self._shown.certificate != credential.certificate):
+            self._tls = tls.context(self._access, credential.certificate)
+            for connection in self._idle:
+                connection.abort()
+            self._idle.clear()
+        self._shown = credential
+
+    def _encoded(self, ask: Ask, credential: Credential) -> bytes:
+        target = self._url.path.rstrip("/") + ask.target
+        lines = [f"{ask.method} {target} HTTP/1.1", f"host: {self._url.netloc.rpartition('@')[2]}", f"user-agent: {_AGENT}"]
+        lines.append("accept: application/json")
+        lines += [f"{name}: {value}" for name, value in credential.headers]
+        if ask.body or ask.method != "GET":
+            lines += [f"content-type: {ask.content_type}", f"content-length: {len(ask.body)}"]
+        head = "\r\n".join(lines)
+        if head.count("\r") != len(lines) - 1 or head.count("\n") != len(lines) - 1:
+            raise BadAccess("a header of the request holds a line break", fix="check the token and the names in the kubeconfig")
+        return head.encode("latin-1", "replace") + b"\r\n\r\n" + ask.body
+
+    def _kept(self) -> Connection | None:
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.open and now - connection.idle_since < _IDLE_SECONDS:
+                return connection
+            connection.abort()
+        return None
+
+    async def _connect(self) -> Connection:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                return await self._connected()
+        except TimeoutError as error:
+            raise Unreachable(f"cannot connect to {self._url.netloc}", why=f"no answer in {_CONNECT_SECONDS:g} s", sent=False) from error
+        except ssl.SSLCertVerificationError as error:
+            raise BadAccess(
+                f"the certificate of {self._url.netloc} is not trusted", why=error.verify_message, fix="check certificate-authority-data"
+            ) from error
+        except OSError as error:
+            raise Unreachable(f"cannot connect to {self._url.netloc}", why=str(error), sent=False) from error
+
+    async def _connected(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        port = self._url.port or (443 if self._url.scheme == "https" else 80)
+        name = (self._access.tls_name or self._host) if self._tls is not None else None
+        if self._proxy is None:
+            transport, made = await loop.create_connection(Connection, self._host, port, ssl=self._tls, server_hostname=name)
+        elif self._proxy.scheme == "https":
+            return await self._through_tls(self._proxy, port, name)
+        else:
+            through = await proxy.tunnel(self._proxy, self._host, port)
+            transport, made = await loop.create_connection(Connection, sock=through, ssl=self._tls, server_hostname=name)
+        _keep_alive(transport)
+        return made
+
+    async def _through_tls(self, through: SplitResult, port: int, name: str | None) -> Connection:
+        loop = asyncio.get_running_loop()
+        writer = await proxy.tunnel_tls(through, self._host, port)
+        outer = writer.transport
+        made = Connection()
+        # A writer that nobody holds closes its transport.
+        made.beneath = writer
+        if self._tls is None:
+            outer.set_protocol(made)
+            made.connection_made(outer)
+            return made
+        inner = await loop.start_tls(outer, made, self._tls, server_hostname=name)
+        assert inner is not None
+        made.connection_made(inner)
+        return made
+
+
+class _Body:
+    """The body of a stream, on a connection of its own."""
+
+    def __init__(self, connection: Connection, streams: set[Connection]) -> None:
+        self.status = connection.status
+        self.headers = connection.headers
+        self._connection = connection
+        self._streams = streams
+
+    async def read(self) -> bytes:
+        return await self._connection.read()
+
+    def close(self) -> None:
+        self._streams.discard(self._connection)
+        self._connection.abort()
+
+
+class _Limit:
+    """Turns an answer that takes too long into `TimedOut`."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._timeout = asyncio.timeout(ask.seconds)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(self, *problem: object) -> None:
+        try:
+            await self._timeout.__aexit__(*problem)  # type: ignore[arg-type]
+        except TimeoutError as error:
+            text = f"no answer to {self._ask.method} {self._ask.target} within {self._ask.seconds:g} s"
+            raise TimedOut(text, sent=True) from error
+
+
+def _server(text: str) -> SplitResult:
+    url = urlsplit(text)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise BadAccess(f"{text!r} is no server", fix="write https://HOST:PORT")
+    return url
+
+
+def _keep_alive(transport: asyncio.BaseTransport) -> None:
+    """A peer that has gone without a word is noticed within a minute, also on a watch that is quiet."""
+    connected = transport.get_extra_info("socket")
+    if connected is None or connected.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3)):
+        connected.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -1,0 +1,52 @@
+"""What a client stands on: something that takes one request and gives one answer, or a stream of bytes."""
+
+from typing import Protocol
+
+import msgspec
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. `target` is path and query, encoded as it is sent."""
+
+    method: str
+    target: str
+    body: bytes = b""
+    content_type: str = "application/json"
+    # until the answer is complete; of a stream, until it begins
+    seconds: float = 30.0
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """A complete answer. Header names are lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Flow(Protocol):
+    """An answer that comes piece by piece."""
+
+    status: int
+    headers: dict[str, str]
+
+    async def read(self) -> bytes:
+        """What has come since; empty at the proper end. Raises `Unreachable` when the stream was cut."""
+
+    def close(self) -> None:
+        """Take no more."""
+
+
+class Transport(Protocol):
+    """Carries requests."""
+
+    async def send(self, ask: Ask) -> Reply:
+        """The answer, whatever its status; raises `Unreachable`."""
+
+    async def stream(self, ask: Ask) -> Flow:
+        """The answer, once its head is there; raises `Unreachable`."""
+
+    async def close(self) -> None:
+        """Let go of everything."""
