@@ -52,8 +52,8 @@ conformance: test ## run the tests and write docs/reference/conformance.md
 conformance-check: setup ## fail when the page is not what the last `make test` gave
 	$(PY) -m tools.conformance --results $(RESULTS) --check
 
-bench: setup ## print the measured figures beside their targets
-	$(PY) tools/bench.py
+bench: setup ## print the measured figures beside their targets (BENCH=--quick: in minutes)
+	$(PY) -m tools.bench $(BENCH)
 
 soak: setup ## property tests with many more examples, and the long tests
 	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak

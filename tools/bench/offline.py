@@ -1,4 +1,4 @@
-"""``make bench``: one table of figures, each beside its target.
+"""What the commands cost: one table of figures, each beside its target.
 
 What is measured is CPU time (user and system) of child processes, not the clock on the wall, because other programs run
 on the same machine. Each figure is the smallest of several runs, and the runs of a figure and of what it is compared with
@@ -19,7 +19,6 @@ import yaml
 
 from paddock.dialects import catalog
 
-ROOT = Path(__file__).resolve().parent.parent
 PADDOCK = str(Path(sys.executable).parent / "paddock")
 DOCUMENTS = 2000
 COLD_RUNS = 15
@@ -138,18 +137,3 @@ def table(figures: Sequence[Figure]) -> str:
         rows.append((figure.name, value, target, verdict, figure.reference))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-
-
-def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="paddock-bench-") as folder:
-        try:
-            figures = measure(Path(folder))
-        except BenchError as error:
-            print(f"bench: {error}", file=sys.stderr)
-            return 1
-    print(table(figures))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,68 @@
+"""``python -m tools.bench [--only commands|server] [--quick] [--no-reference]``: measures, and prints figures beside their targets."""
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.reference import build
+from tools.bench import comparison, offline
+from tools.bench.client import LoadFailed
+from tools.bench.loads import Size
+
+PARTS = ("commands", "server")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="paddock-bench-") as folder:
+        try:
+            if options.only in (None, "commands"):
+                print(offline.table(offline.measure(Path(folder))))
+            if options.only in (None, "server"):
+                _compare(options, Path(folder))
+        except (offline.BenchError, LoadFailed) as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
+    parser.add_argument("--only", choices=PARTS, help="only the commands, or only the API server")
+    parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
+    parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
+    parser.add_argument("--json", type=Path, help="also write everything that was measured to this file")
+    return parser
+
+
+def _compare(options: argparse.Namespace, folder: Path) -> None:
+    size = Size.quick() if options.quick else Size()
+    ours = comparison.measure_paddock(folder, size, _say)
+    binaries = None if options.no_reference else _binaries()
+    theirs = {} if binaries is None else comparison.measure_reference(binaries, folder / "reference", size, _say)
+    load, _, _ = os.getloadavg()
+    print(f"\n{size.objects} objects of 2.3 KB, {size.watchers} watchers, TLS; {platform.python_version()}, load {load:.1f}")
+    print(comparison.text(comparison.rows(ours, theirs)))
+    if options.json is not None:
+        comparison.save(options.json, ours, theirs)
+
+
+def _binaries() -> build.Binaries | None:
+    """kube-apiserver and etcd, where they are built or can be built."""
+    built = (build.cache_root() / "oracle" / build.recipe_key()).is_dir()
+    if not built and shutil.which("go") is None:
+        _say("no Go: kube-apiserver is left out")
+        return None
+    return build.ensure(_say)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

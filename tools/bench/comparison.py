@@ -1,0 +1,161 @@
+"""The API server's figures beside those of the reference, and beside what they have to be."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.reference.build import Binaries
+from tools.bench import objects
+from tools.bench.client import LoadFailed, call
+from tools.bench.loads import Loads, Measures, Size
+from tools.bench.programs import Paddock, Reference, permit
+
+_CRD = Path(__file__).resolve().parents[2] / "api" / "crds" / "kubevirt" / "virtualmachines.kubevirt.io.yaml"
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A figure and what it has to be: so many times better than the reference's, or at most so much."""
+
+    measure: str
+    text: str
+    unit: str
+    times: float = 0.0
+    most: float = 0.0
+    more_is_better: bool = False
+
+
+GOALS = (
+    Goal("create.1.rate", "creates on 1 connection", "/s", times=4, more_is_better=True),
+    Goal("create.16.rate", "creates on 16 connections", "/s", times=8, more_is_better=True),
+    Goal("create.64.rate", "creates on 64 connections", "/s", times=10, more_is_better=True),
+    Goal("create.16.cpu", "CPU of a create on 16", "ms", times=8),
+    Goal("get.rate", "gets on 16 connections", "/s", times=10, more_is_better=True),
+    Goal("get.cpu", "CPU of a get", "ms", times=10),
+    Goal("list.wall", "list of all", "ms", times=15),
+    Goal("list.cpu", "CPU of a list", "ms", times=15),
+    Goal("table.wall", "list of all as Table", "ms", times=15),
+    Goal("table.cpu", "CPU of a Table", "ms", times=15),
+    Goal("label.wall", "list by a label of 1 %", "ms", times=15),
+    Goal("label.cpu", "CPU of a list by label", "ms", times=15),
+    Goal("watch.cpu", "CPU of an event for a watcher", "us", times=2),
+    Goal("burst.cpu", "CPU of an event in a burst", "us", times=8),
+    Goal("watch.writer", "slowest reply to a watched writer", "ms", most=10),
+    Goal("apply.same.cpu", "CPU of an apply that changes nothing", "ms", times=4),
+    Goal("apply.changed.cpu", "CPU of an apply of one field", "ms", times=4),
+    Goal("resident.empty", "resident, empty", "MB", most=60),
+    Goal("resident.full", "resident, all objects", "MB", most=150),
+    Goal("start.empty", "start, empty", "s", most=0.4),
+    Goal("start.full", "start, all objects", "s", most=1),
+    Goal("growth", "CPU of a write, store grown 100 times", "x", most=1.2),
+)
+
+
+def measure_paddock(folder: Path, size: Size, say: Say) -> Measures:
+    """Everything, and how a write's cost grows with the store."""
+    made = _measure_growth(folder / "growth", size, say)
+    (folder / "data").mkdir()
+    server = Paddock(folder / "data")
+    with ExitStack() as ending:
+        ending.callback(server.close)
+        server.start()
+        permit(server.admin, objects.NAMESPACE)
+        loads = Loads(server, size, say)
+        _run_all(loads)
+    return {**loads.measures, **made}
+
+
+def _measure_growth(folder: Path, size: Size, say: Say) -> Measures:
+    folder.mkdir()
+    server = Paddock(folder)
+    with ExitStack() as ending:
+        ending.callback(server.close)
+        server.start()
+        permit(server.admin, objects.NAMESPACE)
+        loads = Loads(server, size, say)
+        loads.growth()
+    found = loads.measures
+    return {**found, "growth": found["growth.many.cpu"] / found["growth.few.cpu"]}
+
+
+def measure_reference(binaries: Binaries, folder: Path, size: Size, say: Say) -> Measures:
+    """The same loads on kube-apiserver and etcd, with our CRD installed."""
+    folder.mkdir()
+    server = Reference(binaries, folder)
+    with ExitStack() as ending:
+        ending.callback(server.close)
+        server.start()
+        permit(server.admin, objects.NAMESPACE)
+        _install(server)
+        loads = Loads(server, size, say)
+        _run_all(loads)
+    return loads.measures
+
+
+def _run_all(loads: Loads) -> None:
+    loads.restart("empty")
+    loads.resident("empty")
+    loads.creates()
+    loads.resident("full")
+    loads.gets()
+    loads.lists()
+    loads.watches()
+    loads.applies()
+    loads.restart("full")
+    loads.resident("restarted")
+
+
+def _install(server: Reference) -> None:
+    """Install the CRD and wait until its kind is served."""
+    status, answer = call(server.admin, "POST", _CRDS, _CRD.read_bytes(), media="application/yaml")
+    if status != 201:
+        raise LoadFailed(f"the reference refuses the CRD: {answer[-2000:]!r}")
+    for _ in range(600):
+        # A dry run of a create is the only question that tells whether creates work.
+        path = f"{objects.COLLECTION}?dryRun=All"
+        status, answer = call(server.target, "POST", path, objects.body(0, "probe"))
+        if status == 201:
+            return
+    raise LoadFailed(f"the reference does not serve the CRD: {status} {answer[-500:]!r}")
+
+
+def advantage(goal: Goal, ours: Measures, theirs: Measures) -> float | None:
+    """How many times better ours is; None where the reference was not measured."""
+    own, other = ours.get(goal.measure), theirs.get(goal.measure)
+    if not own or not other:
+        return None
+    return own / other if goal.more_is_better else other / own
+
+
+def rows(ours: Measures, theirs: Measures) -> list[tuple[str, ...]]:
+    """The table: figure, ours, the reference's, ratio, target, verdict."""
+    made: list[tuple[str, ...]] = [("figure", "paddock", "kube-apiserver", "ratio", "target", "")]
+    for goal in GOALS:
+        if goal.measure not in ours:
+            continue
+        factor = advantage(goal, ours, theirs)
+        own, other = ours[goal.measure], theirs.get(goal.measure)
+        if goal.most:
+            target, verdict = f"<= {goal.most:g} {goal.unit}", "met" if own <= goal.most else "MISSED"
+        else:
+            target = f">= {goal.times:g}x" if goal.more_is_better else f"<= 1/{goal.times:g}"
+            verdict = "" if factor is None else "met" if factor >= goal.times else "MISSED"
+        ratio = "" if factor is None else f"{factor:.1f}x" if goal.more_is_better else f"1/{factor:.1f}"
+        shown = "" if other is None else f"{other:.4g} {goal.unit}"
+        made.append((goal.text, f"{own:.4g} {goal.unit}", shown, ratio, target, verdict))
+    return made
+
+
+def save(path: Path, ours: Measures, theirs: Measures) -> None:
+    """Everything that was measured, also what has no target."""
+    path.write_text(json.dumps({"paddock": ours, "reference": theirs}, indent=1, sort_keys=True) + "\n")
+
+
+def text(table: Sequence[Sequence[str]]) -> str:
+    """A table in columns."""
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table)

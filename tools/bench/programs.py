@@ -1,0 +1,243 @@
+"""The servers that are measured: Paddock, and kube-apiserver with etcd. Started, asked what they cost, stopped.
+
+Both get the same: TLS, a user with a static token, and RBAC that gives this user everything by a binding. Every program is
+ended by its own process id, and dies with this one.
+"""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tests.reference.build import Binaries
+from tools.bench.client import LoadFailed, Target, call
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_READY_SECONDS = 120.0
+
+
+class Program:
+    """A running process."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *command], stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+        self._log = log
+
+    def cpu(self) -> float:
+        """Seconds of user and system time so far."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def resident(self) -> float:
+        """Resident bytes."""
+        return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * _PAGE
+
+    def check(self) -> None:
+        """Raise when it has ended."""
+        if self._process.poll() is not None:
+            raise LoadFailed(f"a server ended with {self._process.returncode}: {self._log.read_text()[-2000:]}")
+
+    def stop(self) -> None:
+        """End it and wait."""
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Server(Protocol):
+    """One of the two."""
+
+    name: str
+    target: Target
+
+    def start(self) -> float:
+        """Come up, with what was stored; seconds from the start of the program until it says that it is ready."""
+
+    def stop(self) -> None:
+        """Go down; what is stored stays."""
+
+    def cpu(self) -> float:
+        """Seconds of CPU so far, all processes together."""
+
+    def resident(self) -> dict[str, float]:
+        """Resident bytes by process."""
+
+    def close(self) -> None:
+        """Go down for good."""
+
+
+def free_port() -> int:
+    """A port that nobody has."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def _tokens(directory: Path) -> tuple[Path, str, str]:
+    """A token file with the administrator and with the user of the loads."""
+    admin, user = secrets.token_hex(16), secrets.token_hex(16)
+    path = directory / "tokens.csv"
+    path.write_text(f'{admin},admin,admin,"system:masters"\n{user},bench,bench,"bench"\n')
+    path.chmod(0o600)
+    return path, admin, user
+
+
+def _wait_ready(target: Target, program: Program) -> None:
+    end = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < end:
+        program.check()
+        try:
+            if call(target, "GET", "/readyz")[0] == 200:
+                return
+        except (OSError, LoadFailed):
+            pass
+        time.sleep(0.005)
+    raise LoadFailed("a server did not get ready")
+
+
+def permit(target: Target, namespace: str) -> None:
+    """Give the user of the loads every right, and make the namespace they work in."""
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "bench"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "User", "name": "bench", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    places = (("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding), ("/api/v1/namespaces", made))
+    for path, document in places:
+        status, answer = call(target, "POST", path, json.dumps(document).encode())
+        if status != 201:
+            raise LoadFailed(f"{path}: {answer!r}")
+
+
+class Paddock:
+    """`paddock apiserver`, as it is installed."""
+
+    name = "paddock"
+
+    def __init__(self, directory: Path, command: str = "apiserver") -> None:
+        self._directory = directory
+        self._tokens, self._admin, user = _tokens(directory)
+        self._program: Program | None = None
+        self._command = command
+        self.target = Target("127.0.0.1", free_port(), user)
+
+    @property
+    def admin(self) -> Target:
+        """The same server for its administrator."""
+        return Target(self.target.host, self.target.port, self._admin)
+
+    def start(self) -> float:
+        program = str(Path(sys.executable).parent / "paddock")
+        options = ["--dir", str(self._directory / "data"), "--listen", f"127.0.0.1:{self.target.port}", "--token-file", str(self._tokens)]
+        began = time.perf_counter()
+        self._program = Program([program, self._command, *options], self._directory / "paddock.log")
+        _wait_ready(self.target, self._program)
+        return time.perf_counter() - began
+
+    def stop(self) -> None:
+        if self._program is not None:
+            self._program.stop()
+            self._program = None
+
+    close = stop
+
+    def cpu(self) -> float:
+        assert self._program is not None
+        return self._program.cpu()
+
+    def resident(self) -> dict[str, float]:
+        assert self._program is not None
+        return {"paddock": self._program.resident()}
+
+
+class Reference:
+    """kube-apiserver with an etcd that makes its writes durable."""
+
+    name = "kube-apiserver"
+
+    def __init__(self, binaries: Binaries, directory: Path) -> None:
+        self._binaries = binaries
+        self._directory = directory
+        self._tokens, self._admin, user = _tokens(directory)
+        self._etcd_port, peer = free_port(), free_port()
+        client = f"http://127.0.0.1:{self._etcd_port}"
+        self._etcd = Program(
+            [
+                str(binaries.etcd),
+                f"--data-dir={directory / 'etcd'}",
+                f"--listen-client-urls={client}",
+                f"--advertise-client-urls={client}",
+                f"--listen-peer-urls=http://127.0.0.1:{peer}",
+                f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+                f"--initial-cluster=default=http://127.0.0.1:{peer}",
+                "--log-level=warn",
+            ],
+            directory / "etcd.log",
+        )
+        self._apiserver: Program | None = None
+        self.target = Target("127.0.0.1", free_port(), user)
+
+    @property
+    def admin(self) -> Target:
+        """The same server for its administrator."""
+        return Target(self.target.host, self.target.port, self._admin)
+
+    def start(self) -> float:
+        certificates = self._directory / "certificates"
+        command = [
+            str(self._binaries.kube_apiserver),
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            f"--secure-port={self.target.port}",
+            f"--cert-dir={certificates}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-signing-key-file={certificates / 'apiserver.key'}",
+            f"--service-account-key-file={certificates / 'apiserver.key'}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--token-auth-file={self._tokens}",
+            "--authorization-mode=RBAC",
+            "--max-requests-inflight=2000",
+            "--max-mutating-requests-inflight=1000",
+            # Nobody runs the controller that makes these accounts.
+            "--disable-admission-plugins=ServiceAccount",
+        ]
+        began = time.perf_counter()
+        self._apiserver = Program(command, self._directory / "kube-apiserver.log")
+        _wait_ready(self.target, self._apiserver)
+        return time.perf_counter() - began
+
+    def stop(self) -> None:
+        if self._apiserver is not None:
+            self._apiserver.stop()
+            self._apiserver = None
+
+    def close(self) -> None:
+        self.stop()
+        self._etcd.stop()
+
+    def cpu(self) -> float:
+        assert self._apiserver is not None
+        return self._apiserver.cpu() + self._etcd.cpu()
+
+    def resident(self) -> dict[str, float]:
+        assert self._apiserver is not None
+        return {"kube-apiserver": self._apiserver.resident(), "etcd": self._etcd.resident()}
