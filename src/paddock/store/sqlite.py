@@ -1,7 +1,8 @@
 """The store on disk: one SQLite file in WAL mode with full synchronisation.
 
-One thread owns the connection and runs whole transactions; everything else happens on the event loop, in memory. The tables
-(docs/dev/on-disk.md):
+Reading happens in memory. A group of writes is put into a transaction on the event loop, where a row costs microseconds, and
+committed in a thread, because that waits for the disk; rows inserted by the thread would fight the loop for the interpreter, row
+by row. Everything slow happens in that thread, one thing at a time. The tables (docs/dev/on-disk.md):
 
     log(revision, collection, namespace, name, value, previous, deleted)   every write since the last compaction, and every current one
     current(collection, namespace, name -> revision)                      which of them are current
@@ -69,6 +70,8 @@ class SqliteStore:
         self._connect = connect
         self._heal_seconds = heal_seconds
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        # Whoever holds it has the connection to themselves.
+        self._turn = asyncio.Lock()
         self._connection: sqlite3.Connection | None = None
         self._history = History()
         self._healing: asyncio.Task[None] | None = None
@@ -148,7 +151,9 @@ class SqliteStore:
 
     async def _commit(self, changes: tuple[Change, ...]) -> None:
         try:
-            await self._in_thread(lambda: self._write(changes))
+            async with self._turn:
+                transaction = self._insert(changes)
+                await asyncio.get_running_loop().run_in_executor(self._thread, transaction.commit)
         except sqlite3.Error as error:
             raise self._failed(error) from error
 
@@ -171,22 +176,8 @@ class SqliteStore:
                 self._writes.unavailable = ""
         self._healing = None
 
-    # --- in the thread that owns the connection -------------------------------------------------------------------------
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = self._connect(self._path)
-        return self._connection
-
-    def _shut(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _write(self, changes: tuple[Change, ...]) -> None:
+    def _insert(self, changes: tuple[Change, ...]) -> "_transaction":
+        """A transaction with a group of writes in it, ready to commit."""
         log: list[tuple[Any, ...]] = []
         # Only the last write of each key in the group decides what is current.
         current: dict[Key, Change] = {}
@@ -197,10 +188,32 @@ class SqliteStore:
         kept = [(*key, change.revision) for key, change in current.items() if not change.deleted]
         gone = [key for key, change in current.items() if change.deleted]
         connection = self._opened()
-        with _transaction(connection):
+        transaction = _transaction(connection)
+        transaction.begin()
+        try:
             connection.executemany("INSERT INTO log VALUES (?,?,?,?,?,?,?)", log)
             connection.executemany("INSERT OR REPLACE INTO current VALUES (?,?,?,?)", kept)
             connection.executemany("DELETE FROM current WHERE collection=? AND namespace=? AND name=?", gone)
+        except BaseException:
+            transaction.roll_back()
+            raise
+        return transaction
+
+    # --- in the thread --------------------------------------------------------------------------------------------------
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        async with self._turn:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect(self._path)
+        return self._connection
+
+    def _shut(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _forget(self, batch: list[Change]) -> None:
         rows = [(change.previous.revision,) for change in batch if change.previous is not None]
@@ -263,22 +276,31 @@ class _transaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def __enter__(self) -> None:
+    def begin(self) -> None:
+        """Nothing is written until the commit."""
         self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Write everything, durably, or nothing."""
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error:
+            self.roll_back()
+            raise
+
+    def roll_back(self) -> None:
+        """Take everything back."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def __enter__(self) -> None:
+        self.begin()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            try:
-                self._connection.execute("COMMIT")
-                return
-            except sqlite3.Error:
-                self._roll_back()
-                raise
-        self._roll_back()
-
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+            self.commit()
+        else:
+            self.roll_back()
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
