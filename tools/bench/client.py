@@ -12,9 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-
-# asyncio keeps a buffer of this size per TLS connection, 256 KB as it stands; a thousand watchers would hold that much each.
-asyncio.sslproto.SSLProtocol.max_size = 16 * 1024  # type: ignore[attr-defined]  # no stub has it
+from typing import cast
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _RECEIVE = 1024 * 1024
@@ -82,8 +80,7 @@ class _Caller(asyncio.Protocol):
         self._needed = -1
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def begin(self) -> None:
         """Send the first request."""
@@ -180,8 +177,7 @@ class _Watcher(asyncio.Protocol):
         self._brace = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(self._request)
+        cast(asyncio.Transport, transport).write(self._request)
 
     def data_received(self, data: bytes) -> None:
         if not self._opened.done():

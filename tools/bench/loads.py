@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import uvloop
+
 from tools.bench import objects
 from tools.bench.client import LoadFailed, Outcome, Target, Watchers, call, drive, fetch, watching
 from tools.bench.programs import Server
@@ -160,11 +162,7 @@ class Loads:
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a load on the quickest loop there is."""
-    try:
-        import uvloop  # noqa: PLC0415 - not everybody has it
-    except ImportError:
-        return asyncio.run(work)
+    """Run a load on the loop that costs the client least."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 

@@ -33,7 +33,8 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
     if parsed.detach:
         return _detach(command, given, places, console)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    asyncio.run(_serve(settings, console))
+    with asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(_serve(settings, console))
     return 0
 
 
@@ -59,6 +60,17 @@ def _settings(command: str, parsed: argparse.Namespace) -> Settings:
         controllers=command == "up",
         audit_level=parsed.audit_level,
     )
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """uvloop's event loop; the standard library's for a Python that there is no uvloop for."""
+    try:
+        import uvloop  # noqa: PLC0415 - only a server needs it
+    except ImportError:
+        # A TLS connection keeps a buffer of this size, 256 KB as it stands.
+        asyncio.sslproto.SSLProtocol.max_size = 16 * 1024  # type: ignore[attr-defined]  # no stub has it
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 async def _serve(settings: Settings, console: Console) -> None:

@@ -6,7 +6,7 @@ that a request head and body may take, the number of requests waiting in a pipel
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import httptools
 import msgspec
@@ -63,11 +63,11 @@ class Connection(asyncio.Protocol):
     # --- what asyncio calls -----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=256 * 1024)
-        self._writing = Writing(transport)
-        self._peer = self._peer_of(transport)
+        # uvloop's transports are asyncio's by shape, not by class.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=256 * 1024)
+        self._writing = Writing(self._transport)
+        self._peer = self._peer_of(self._transport)
         self._opened.add(self)
         self._arm(self._limits.idle_seconds)
 
