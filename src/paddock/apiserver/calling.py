@@ -1,0 +1,271 @@
+"""Asking a webhook: one JSON document out, one back, over HTTPS. Used for conversion and for admission.
+
+Where a webhook is stands in a `clientConfig`: a URL, or a Service, whose endpoints are looked up among the stored objects. Nothing is
+sent to anybody whose certificate does not fit. Connections are kept for a while, because a handshake costs more than an answer.
+"""
+
+import asyncio
+import base64
+import binascii
+import re
+import ssl
+import time
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import httptools
+import msgspec
+
+from paddock.base.errors import Transient
+
+Data = dict[str, Any]
+# What an answer may hold, and how long and how many idle connections to one webhook are kept.
+LARGEST_ANSWER = 64 * 1024 * 1024
+IDLE_SECONDS, IDLE_CONNECTIONS = 30.0, 8
+_CHUNK = 256 * 1024
+_CONTENT = "application/json"
+_SENDABLE = re.compile(r"[!-~]+\Z")
+
+
+class View(Protocol):
+    """The stored objects, as far as finding a Service needs them."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Data | None: ...
+    def list(self, resource: str, namespace: str = "") -> Any: ...
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a webhook listens. `url` is how messages name it; no `authority` means the roots of the system."""
+
+    url: str
+    host: str
+    port: int
+    path: str
+    server_name: str
+    authority: str = ""
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """The answer of a webhook."""
+
+    status: int
+    body: bytes
+
+
+class CallFailed(Transient):
+    """A webhook was not found, not reached or not understood; `why` says what happened."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f'Post "{url}"', why=why)
+
+
+def address_of(config: Data, view: View) -> Address:
+    """Where a `clientConfig` leads now; raises `CallFailed` when that is nowhere."""
+    authority = _authority(config.get("caBundle"))
+    service = config.get("service")
+    found = _of_service(service, view, authority) if service else _of_url(config, authority)
+    if not _SENDABLE.match(f"{found.path}{found.server_name}"):
+        raise CallFailed(found.url, "the address has characters that no address has")
+    return found
+
+
+def _of_url(config: Data, authority: str) -> Address:
+    url = str(config.get("url") or "")
+    parts = urlsplit(url)
+    if parts.scheme != "https" or not parts.hostname:
+        raise CallFailed(url, "a webhook is asked over https only")
+    try:
+        port = parts.port or 443
+    except ValueError as error:
+        raise CallFailed(url, str(error)) from None
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Address(url, parts.hostname, port, path, parts.hostname, authority)
+
+
+def _authority(bundle: Any) -> str:
+    """A caBundle as PEM; one that is only white space counts as none."""
+    if not bundle:
+        return ""
+    try:
+        text = base64.b64decode(bundle, validate=True).decode("ascii") if isinstance(bundle, str) else ""
+    except (binascii.Error, ValueError):
+        return str(bundle)
+    return text if text.strip() else ""
+
+
+def _of_service(service: Data, view: View, authority: str) -> Address:
+    namespace, name, port = service.get("namespace") or "", service.get("name") or "", service.get("port") or 443
+    path = "/" + (service.get("path") or "").lstrip("/")
+    server_name = f"{name}.{namespace}.svc"
+    url = f"https://{server_name}:{port}{path}"
+    found = view.get("services", namespace, name)
+    if found is None:
+        raise CallFailed(url, f'service "{name}" not found')
+    host, at = _endpoint(found, port, view, url)
+    return Address(url, host, at, path, server_name, authority)
+
+
+def _endpoint(service: Data, port: int, view: View, url: str) -> tuple[str, int]:
+    """A host and port behind a Service."""
+    spec, meta = service.get("spec") or {}, service["metadata"]
+    if spec.get("type") == "ExternalName":
+        return spec.get("externalName") or "", port
+    ports = spec.get("ports") or ()
+    offered = next((each for each in ports if each.get("port") == port), None)
+    if offered is None:
+        raise CallFailed(url, f'no service port {port} found for service "{meta["name"]}"')
+    wanted = offered.get("name") or ""
+    for slice_ in view.list("endpointslices.discovery.k8s.io", meta["namespace"]):
+        if (slice_["metadata"].get("labels") or {}).get("kubernetes.io/service-name") != meta["name"]:
+            continue
+        ready = [each for each in slice_.get("endpoints") or () if (each.get("conditions") or {}).get("ready") is not False]
+        at = _port(slice_.get("ports") or (), wanted)
+        if at and ready and ready[0].get("addresses"):
+            return str(ready[0]["addresses"][0]), at
+    endpoints = view.get("endpoints", meta["namespace"], meta["name"]) or {}
+    for subset in endpoints.get("subsets") or ():
+        at = _port(subset.get("ports") or (), wanted)
+        if at and subset.get("addresses"):
+            return str(subset["addresses"][0]["ip"]), at
+    raise CallFailed(url, f'no endpoints available for service "{meta["name"]}"')
+
+
+def _port(ports: Any, name: str) -> int:
+    return next((each.get("port") or 0 for each in ports if (each.get("name") or "") == name), 0)
+
+
+class _Reading:
+    """What httptools tells of an answer."""
+
+    def __init__(self) -> None:
+        self.parser: Any = httptools.HttpResponseParser(self)
+        self.body = bytearray()
+        self.complete = False
+        self.stays_open = False
+
+    def on_body(self, data: bytes) -> None:
+        self.body += data
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+        # The parser knows this only now.
+        self.stays_open = self.parser.should_keep_alive()
+
+
+class _Connection:
+    """One open connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.since = 0.0
+        self.used = False
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it can still be used."""
+        return not self._reader.at_eof() and not self._writer.is_closing() and time.monotonic() - self.since < IDLE_SECONDS
+
+    async def exchange(self, head: bytes, body: bytes) -> tuple[Answered, bool]:
+        """Send a request and read its answer; whether the connection can be used again."""
+        self._writer.write(head + body)
+        await self._writer.drain()
+        reading = _Reading()
+        while not reading.complete:
+            data = await self._reader.read(_CHUNK)
+            if not data:
+                break
+            reading.parser.feed_data(data)
+            if len(reading.body) > LARGEST_ANSWER:
+                raise ValueError(f"the answer is larger than {LARGEST_ANSWER} bytes")
+        if not reading.complete and not reading.body:
+            raise ConnectionResetError("EOF")
+        return Answered(reading.parser.get_status_code(), bytes(reading.body)), reading.stays_open
+
+    def close(self) -> None:
+        """Hang up."""
+        self._writer.close()
+
+
+class Caller:
+    """Asks webhooks."""
+
+    def __init__(self) -> None:
+        self._idle: dict[Address, list[_Connection]] = {}
+        self._contexts: dict[str, ssl.SSLContext] = {}
+
+    async def post(self, address: Address, body: bytes, seconds: float) -> Answered:
+        """Send a JSON document and wait for the answer, whatever its status; raises `CallFailed`."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._post(address, body)
+        except TimeoutError:
+            raise CallFailed(address.url, f"no answer within {seconds:g} seconds: context deadline exceeded") from None
+        except (OSError, ValueError, EOFError, httptools.HttpParserError) as error:
+            # Failures of certificates are OSErrors, too.
+            raise CallFailed(address.url, str(error) or type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        for connections in self._idle.values():
+            for each in connections:
+                each.close()
+        self._idle.clear()
+
+    async def _post(self, address: Address, body: bytes) -> Answered:
+        head = _head(address, len(body))
+        while True:
+            connection = await self._connection(address)
+            try:
+                answered, again = await connection.exchange(head, body)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                connection.close()
+                if connection.used:
+                    # It was hung up while it lay idle; that says nothing about the webhook.
+                    continue
+                raise
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(address, connection, again=again)
+            return answered
+
+    async def _connection(self, address: Address) -> _Connection:
+        idle = self._idle.get(address, [])
+        while idle:
+            found = idle.pop()
+            if found.fresh:
+                found.used = True
+                return found
+            found.close()
+        context = self._context(address.authority)
+        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context, server_hostname=address.server_name)
+        return _Connection(reader, writer)
+
+    def _give_back(self, address: Address, connection: _Connection, *, again: bool) -> None:
+        idle = self._idle.setdefault(address, [])
+        if again and len(idle) < IDLE_CONNECTIONS:
+            connection.since = time.monotonic()
+            idle.append(connection)
+        else:
+            connection.close()
+
+    def _context(self, authority: str) -> ssl.SSLContext:
+        found = self._contexts.get(authority)
+        if found is None:
+            found = self._contexts[authority] = ssl.create_default_context(cadata=authority or None)
+        return found
+
+
+def _head(address: Address, length: int) -> bytes:
+    host = f"[{address.server_name}]" if ":" in address.server_name else address.server_name
+    host = host if address.port == 443 else f"{host}:{address.port}"
+    lines = (
+        f"POST {address.path} HTTP/1.1",
+        f"Host: {host}",
+        "User-Agent: paddock-apiserver",
+        f"Content-Type: {_CONTENT}",
+        f"Accept: {_CONTENT}",
+        f"Content-Length: {length}",
+    )
+    return "\r\n".join((*lines, "", "")).encode("ascii", "replace")

@@ -1,0 +1,59 @@
+"""A webhook for tests: an HTTPS server on loopback with a certificate of its own authority.
+
+async with Webhook(tmp_path, answer) as hook:
+    config = hook.client_config          # {"url": ..., "caBundle": ...}
+    ...
+    assert hook.asked[0]["request"]
+"""
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from paddock.apiserver.edge.connection import Limits
+from paddock.apiserver.edge.http import Answer, Request, Response
+from paddock.apiserver.edge.server import Server
+from paddock.apiserver.security.pki import Authority
+
+# Takes the review that was sent, gives the review to answer with; or a complete answer.
+Answering = Callable[[dict[str, Any]], dict[str, Any] | Response]
+HOST = "127.0.0.1"
+
+
+class Webhook:
+    """Answers every POST with what `answer` makes of its body."""
+
+    def __init__(self, folder: Path, answer: Answering, *, names: tuple[str, ...] = (HOST,)) -> None:
+        self.answer = answer
+        self.asked: list[dict[str, Any]] = []
+        self._authority = Authority(folder / "webhook-pki")
+        self._server = Server(self._handle, tls=self._authority.server_context(names), limits=Limits(body_bytes=64 * 1024 * 1024))
+        self.port = 0
+
+    async def __aenter__(self) -> "Webhook":
+        self.port = await self._server.listen(HOST, 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._server.close(0.1)
+
+    @property
+    def bundle(self) -> str:
+        """The authority as a caBundle."""
+        return base64.b64encode(self._authority.certificate).decode()
+
+    @property
+    def client_config(self) -> dict[str, Any]:
+        """How a definition names this webhook."""
+        return {"url": f"https://{HOST}:{self.port}/ask", "caBundle": self.bundle}
+
+    async def _handle(self, request: Request) -> Answer:
+        said = orjson.loads(request.body)
+        self.asked.append(said)
+        answer = self.answer(said)
+        if isinstance(answer, Response):
+            return answer
+        return Response(200, orjson.dumps(answer), (("content-type", "application/json"),))
