@@ -2,6 +2,7 @@
 
 `number:name:TYPE`; `*TYPE` is repeated, `TYPE?` is kept when it is a zero value; no type means a string. A type is string, int,
 bool, bytes, Time, MicroTime, Quantity, IntOrString, Strings, FieldsV1, `map` (of strings), `map:TYPE`, or the name of a message.
+`^TYPE` is a message whose members stand among those of the message that holds it.
 """
 
 MESSAGES: dict[str, str] = {
@@ -127,7 +128,7 @@ MESSAGES: dict[str, str] = {
     "NodeCondition": "1:type 2:status 3:lastHeartbeatTime:Time 4:lastTransitionTime:Time 5:reason 6:message",
     "NodeAddress": "1:type 2:address",
     "PriorityClass": "1:metadata:ObjectMeta 2:value:int? 3:globalDefault:bool 4:description 5:preemptionPolicy:string?",
-    "PodDisruptionBudget": "1:metadata:ObjectMeta 2:spec:PodDisruptionBudgetSpec",
+    "PodDisruptionBudget": "1:metadata:ObjectMeta 2:spec:PodDisruptionBudgetSpec 3:status:PodDisruptionBudgetStatus",
     "PodDisruptionBudgetSpec": (
         "1:minAvailable:IntOrString 2:selector:LabelSelector 3:maxUnavailable:IntOrString 4:unhealthyPodEvictionPolicy:string?"
     ),

@@ -4,13 +4,16 @@ The messages are tables: field number -> name and type. Answers are always JSON,
 """
 
 import base64
+import functools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from paddock.apiserver.clustermessages import CLUSTER_MESSAGES
 from paddock.apiserver.messages import MESSAGES
+from paddock.apiserver.podmessages import POD_MESSAGES
 from paddock.meta import failure
 
 _MAGIC = b"k8s\x00"
@@ -28,7 +31,13 @@ def _table(text: str) -> dict[int, _Field]:
     return fields
 
 
-_TABLES = {name: _table(text) for name, text in MESSAGES.items()}
+_TEXTS = {**POD_MESSAGES, **CLUSTER_MESSAGES, **MESSAGES}
+
+
+@functools.cache
+def _table_of(name: str) -> dict[int, _Field] | None:
+    """The table of a message, made when the first of its kind comes."""
+    return _table(_TEXTS[name]) if name in _TEXTS else None
 
 
 def decode(body: bytes) -> Data:
@@ -39,7 +48,7 @@ def decode(body: bytes) -> Data:
         envelope = dict(_raw(body[len(_MAGIC) :]))
         type_meta = dict(_raw(_bytes(envelope.get(1, b""))))
         api_version, kind = _bytes(type_meta.get(1, b"")).decode(), _bytes(type_meta.get(2, b"")).decode()
-        table = _TABLES.get(f"{api_version}.{kind}") or _TABLES.get(kind)
+        table = _table_of(f"{api_version}.{kind}") or _table_of(kind)
         if table is None:
             raise failure.unsupported_media_type(["application/json", "application/yaml"])
         return {"apiVersion": api_version, "kind": kind, **_message(_bytes(envelope.get(2, b"")), table)}
@@ -99,6 +108,9 @@ def _message(data: bytes, table: dict[int, _Field]) -> Data:
             key, value = _entry(_bytes(raw), kind.partition(":")[2] or "string")
             made.setdefault(name, {})[key] = value
             continue
+        if kind.startswith("^"):
+            made.update(_value(raw, kind[1:]))
+            continue
         value = _value(raw, kind)
         if repeated:
             made.setdefault(name, []).append(value)
@@ -136,7 +148,7 @@ def _value(raw: bytes | int, kind: str) -> Any:
             return _bytes(parts.get(3, b"")).decode() if parts.get(1, 0) == 1 else _value(parts.get(2, 0), "int")
         case "FieldsV1":
             return orjson.loads(_bytes(dict(_raw(data)).get(1, b"{}")))
-    return _message(data, _TABLES[kind])
+    return _message(data, _table_of(kind) or {})
 
 
 def _time(data: bytes, *, micro: bool) -> str | None:

@@ -12,6 +12,7 @@ UNIT = 10**9
 _PATTERN = re.compile(r"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,3}))?\Z", re.ASCII)
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL_UNITS = {power: unit for unit, power in _DECIMAL.items()} | {0: ""}
 # Longer texts are refused unread: nobody writes them, and parsing cost grows with the square of their length.
 _LONGEST = 64
 
@@ -60,3 +61,18 @@ def binary(size: int) -> str:
         if size and size % factor == 0:
             return f"{size // factor}{unit}"
     return str(size)
+
+
+def is_binary(text: int | str) -> bool:
+    """Whether an amount is written in powers of two (`1Gi`)."""
+    return isinstance(text, str) and text.endswith(tuple(_BINARY))
+
+
+def canonical(value: int, *, in_binary: bool = False) -> str:
+    """A value in billionths as Kubernetes prints it: the largest unit that leaves a whole number, no fraction."""
+    if in_binary and value % UNIT == 0 and abs(value) >= 1024 * UNIT:
+        return binary(value // UNIT) if value > 0 else "-" + binary(-value // UNIT)
+    power = -9
+    while value and value % 1000 == 0 and power < 18:
+        value, power = value // 1000, power + 3
+    return f"{value}{_DECIMAL_UNITS[power]}" if value else "0"

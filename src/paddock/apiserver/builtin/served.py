@@ -5,8 +5,24 @@ from typing import Any
 
 import msgspec
 
-from paddock.apiserver.builtin import claims, endpoints, events, leases, namespaces, nodes, rbac, rbacrules, reviews, secrets, services
+from paddock.apiserver.builtin import (
+    claims,
+    endpoints,
+    events,
+    leases,
+    namespaces,
+    nodes,
+    quotas,
+    rbac,
+    rbacrules,
+    reviews,
+    secrets,
+    services,
+    storagekinds,
+    workloads,
+)
 from paddock.apiserver.builtin import stored as kept
+from paddock.apiserver.builtin.clustertables import CLUSTER_TABLES
 from paddock.apiserver.builtin.pipelines import pipeline_of
 from paddock.apiserver.builtin.tables import TABLES
 from paddock.apiserver.resources.declared import resources_of
@@ -16,8 +32,10 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
+_CLUSTER_KINDS = (*quotas.KINDS, *workloads.KINDS, *storagekinds.KINDS)
+_TABLES = {**TABLES, **CLUSTER_TABLES}
 # Kinds that no manifest of Paddock's commands holds.
-KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS)
+KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "Namespace"): namespaces.NamespaceStrategy(),
     ("", "Secret"): secrets.SecretStrategy(),
@@ -31,6 +49,10 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "Node"): nodes.NodeStrategy(),
     ("", "Pod"): kept.PodStrategy(),
     ("scheduling.k8s.io", "PriorityClass"): kept.PriorityStrategy(),
+    ("", "ResourceQuota"): quotas.QuotaStrategy(),
+    ("", "LimitRange"): quotas.LimitStrategy(),
+    **workloads.STRATEGIES,
+    **storagekinds.STRATEGIES,
 }
 _EVENTS = {"selectable": events.SELECTABLE, "stored_fields": events.STORED_FIELDS, "create_on_update": True}
 _POD_PLACES = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")
@@ -75,8 +97,8 @@ def _completed(resource: Resource, kind: Kind, settings: Settings) -> Resource:
     more = dict(_MORE.get(place, {}))
     if kind.stored:
         more["pipeline"] = pipeline_of(kind, settings)
-    if place in TABLES:
-        more["columns"], more["cells"] = TABLES[place]
+    if place in _TABLES:
+        more["columns"], more["cells"] = _TABLES[place]
     if place == ("", "Namespace"):
         more["verbs"] = tuple(verb for verb in resource.verbs if verb != "deletecollection")
         more["subresources"] = (*resource.subresources, Subresource("finalize", ("update",)))

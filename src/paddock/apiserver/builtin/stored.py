@@ -1,9 +1,10 @@
 """Kinds that clients expect to be there, and that a server of virtual machines only keeps.
 
-Volumes, templates, priorities and disruption budgets are stored as they come. Pods can be looked for, and none can be made:
+Volumes, templates and priorities are stored as they come. Pods can be looked for, and none can be made:
 nothing here would run them.
 """
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from paddock.apiserver.resources.strategy import Context, Data, Strategy
@@ -11,10 +12,11 @@ from paddock.meta import failure
 from paddock.meta.objects import Resource
 from paddock.meta.storage import AccessModes, Quantities, StorageClassName, VolumeMode
 from paddock.schema import finding
-from paddock.schema.field import Field, Freeform, IntOrString, Object
+from paddock.schema.field import Field, Freeform, Object
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AGE, Column, Kind, Settings, transition
 
+_HIGHEST_PRIORITY = 1_000_000_000
 _WHY = "this server runs virtual machines, not pods; create a VirtualMachine instead"
 
 
@@ -73,24 +75,6 @@ class PriorityClass(Resource):
     preemptionPolicy: Annotated[str | None, Field("Whether lower ones have to give way.", enum=("PreemptLowerPriority", "Never"))] = None
 
 
-class DisruptionBudgetSpec(Object):
-    """How much may be missing."""
-
-    minAvailable: Annotated[IntOrString | None, Field("How many have to stay.")] = None
-    maxUnavailable: Annotated[IntOrString | None, Field("How many may go.")] = None
-    selector: Annotated[Freeform | None, Field("Labels of those that count.")] = None
-    unhealthyPodEvictionPolicy: Annotated[
-        str | None, Field("Whether what is not ready counts.", enum=("IfHealthyBudget", "AlwaysAllow"))
-    ] = None
-
-
-class PodDisruptionBudget(Resource):
-    """How much may be missing at a time."""
-
-    spec: Annotated[DisruptionBudgetSpec | None, Field("How much may be missing.")] = None
-    status: Annotated[Freeform | None, Field("What was observed.")] = None
-
-
 class PodStrategy(Strategy):
     """There are no pods."""
 
@@ -110,6 +94,15 @@ class PriorityStrategy(Strategy):
     def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
         """Defaults."""
         return self.prepare_create(new, context)
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """The highest priorities are the system's."""
+        if (
+            isinstance(new.get("value"), int)
+            and new["value"] > _HIGHEST_PRIORITY
+            and not new["metadata"].get("name", "").startswith("system-")
+        ):
+            yield finding.forbidden(("value",), f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}", "core/priority")
 
 
 @transition("core/priority-change")
@@ -149,15 +142,5 @@ KINDS = (
         Column("Value", ".value", "integer"),
         Column("Global-Default", ".globalDefault", "boolean"),
         short="pc",
-    ),
-    _kind(
-        "policy",
-        PodDisruptionBudget,
-        "poddisruptionbudgets",
-        Column("Min Available", ".spec.minAvailable"),
-        Column("Max Unavailable", ".spec.maxUnavailable"),
-        Column("Allowed Disruptions", ".status.disruptionsAllowed", "integer"),
-        short="pdb",
-        status=True,
     ),
 )

@@ -14,11 +14,13 @@ _ROLE = "node-role.kubernetes.io/"
 _MOST_SHOWN = 3
 
 
-def _column(name: str, text: str = "", *, wide: bool = False, kind: str = "string") -> Column:
+def column(name: str, text: str = "", *, wide: bool = False, kind: str = "string") -> Column:
+    """A column that a row fills."""
     return Column(name, "", kind, text or f"{name} of the object.", wide)
 
 
-def _age(data: Data, now: float) -> str:
+def age_of(data: Data, now: float) -> str:
+    """How old an object is."""
     return _ago(data["metadata"].get("creationTimestamp"), now)
 
 
@@ -26,7 +28,8 @@ def _ago(time: str | None, now: float) -> str:
     return ages.age(time, now) if time else UNKNOWN
 
 
-def _name(data: Data) -> str:
+def name_of(data: Data) -> str:
+    """The name of an object."""
     return str(data["metadata"]["name"])
 
 
@@ -41,19 +44,19 @@ def _shortened(parts: list[str]) -> str:
 
 
 def _secret(data: Data, now: float) -> list[Any]:
-    return [_name(data), data.get("type", ""), len(data.get("data") or ()), _age(data, now)]
+    return [name_of(data), data.get("type", ""), len(data.get("data") or ()), age_of(data, now)]
 
 
 def _config_map(data: Data, now: float) -> list[Any]:
-    return [_name(data), len(data.get("data") or ()) + len(data.get("binaryData") or ()), _age(data, now)]
+    return [name_of(data), len(data.get("data") or ()) + len(data.get("binaryData") or ()), age_of(data, now)]
 
 
 def _service_account(data: Data, now: float) -> list[Any]:
-    return [_name(data), len(data.get("secrets") or ()), _age(data, now)]
+    return [name_of(data), len(data.get("secrets") or ()), age_of(data, now)]
 
 
 def _lease(data: Data, now: float) -> list[Any]:
-    return [_name(data), (data.get("spec") or {}).get("holderIdentity") or "", _age(data, now)]
+    return [name_of(data), (data.get("spec") or {}).get("holderIdentity") or "", age_of(data, now)]
 
 
 def _event(data: Data, now: float) -> list[Any]:
@@ -66,7 +69,7 @@ def _event(data: Data, now: float) -> list[Any]:
     target = f"{about.get('kind', '').lower()}/{about.get('name', '')}" if about.get("name") else about.get("kind", "").lower()
     teller = [each for each in (source.get("component"), source.get("host")) if each]
     return [
-        _name(data),
+        name_of(data),
         _ago(last, now),
         data.get("type", ""),
         data.get("reason", ""),
@@ -76,7 +79,7 @@ def _event(data: Data, now: float) -> list[Any]:
         str(data.get("message") or data.get("note") or "").strip(),
         _ago(first, now),
         series.get("count") or data.get("count") or data.get("deprecatedCount") or 1,
-        _name(data),
+        name_of(data),
     ]
 
 
@@ -93,14 +96,14 @@ def _claim(data: Data, now: float) -> list[Any]:
     phase = "Terminating" if data["metadata"].get("deletionTimestamp") else status.get("phase", "")
     bound = bool(spec.get("volumeName"))
     return [
-        _name(data),
+        name_of(data),
         phase,
         spec.get("volumeName", ""),
         str((status.get("capacity") or {}).get("storage", "")) if bound else "",
         _modes(status.get("accessModes")) if bound else "",
         spec.get("storageClassName") or "",
         spec.get("volumeAttributesClassName") or "<unset>",
-        _age(data, now),
+        age_of(data, now),
         spec.get("volumeMode") or "<unset>",
     ]
 
@@ -109,7 +112,7 @@ def _volume(data: Data, now: float) -> list[Any]:
     spec, status = data.get("spec") or {}, data.get("status") or {}
     claim = spec.get("claimRef") or {}
     return [
-        _name(data),
+        name_of(data),
         str((spec.get("capacity") or {}).get("storage", "")),
         _modes(spec.get("accessModes")),
         spec.get("persistentVolumeReclaimPolicy", ""),
@@ -118,7 +121,7 @@ def _volume(data: Data, now: float) -> list[Any]:
         spec.get("storageClassName") or "",
         spec.get("volumeAttributesClassName") or "<unset>",
         status.get("reason", ""),
-        _age(data, now),
+        age_of(data, now),
         spec.get("volumeMode") or "<unset>",
     ]
 
@@ -126,12 +129,12 @@ def _volume(data: Data, now: float) -> list[Any]:
 def _storage_class(data: Data, now: float) -> list[Any]:
     default = (data["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true"
     return [
-        _name(data) + (" (default)" if default else ""),
+        name_of(data) + (" (default)" if default else ""),
         data.get("provisioner", ""),
         data.get("reclaimPolicy", "Delete"),
         data.get("volumeBindingMode", "Immediate"),
         bool(data.get("allowVolumeExpansion")),
-        _age(data, now),
+        age_of(data, now),
     ]
 
 
@@ -157,7 +160,7 @@ def _service(data: Data, now: float) -> list[Any]:
     ]
     selector = _joined(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
     address = spec.get("clusterIP") or NONE
-    return [_name(data), spec.get("type", ""), address, _outside(spec, status), _joined(ports), _age(data, now), selector]
+    return [name_of(data), spec.get("type", ""), address, _outside(spec, status), _joined(ports), age_of(data, now), selector]
 
 
 def _hosted(address: str, port: Any) -> str:
@@ -170,13 +173,19 @@ def _endpoints(data: Data, now: float) -> list[Any]:
         for port in subset.get("ports") or (None,):
             addresses = [each["ip"] for each in subset.get("addresses") or ()]
             found.extend(_hosted(each, port["port"]) if port else each for each in addresses)
-    return [_name(data), _shortened(found), _age(data, now)]
+    return [name_of(data), _shortened(found), age_of(data, now)]
 
 
 def _slice(data: Data, now: float) -> list[Any]:
     ports = [str(port.get("port", "*")) for port in data.get("ports") or ()]
     addresses = [address for each in data.get("endpoints") or () for address in each.get("addresses") or ()]
-    return [_name(data), data.get("addressType", ""), _shortened(ports) if ports else "<unset>", _endpoint_text(addresses), _age(data, now)]
+    return [
+        name_of(data),
+        data.get("addressType", ""),
+        _shortened(ports) if ports else "<unset>",
+        _endpoint_text(addresses),
+        age_of(data, now),
+    ]
 
 
 def _endpoint_text(addresses: list[str]) -> str:
@@ -195,10 +204,10 @@ def _node(data: Data, now: float) -> list[Any]:
         return next((each["address"] for each in status.get("addresses") or () if each.get("type") == kind), NONE)
 
     return [
-        _name(data),
+        name_of(data),
         state,
         _joined(roles),
-        _age(data, now),
+        age_of(data, now),
         info.get("kubeletVersion", ""),
         address("InternalIP"),
         address("ExternalIP"),
@@ -218,60 +227,67 @@ def _binding(data: Data, now: float) -> list[Any]:
             if each.get("kind") == kind
         )
 
-    return [_name(data), f"{role.get('kind', '')}/{role.get('name', '')}", _age(data, now), of("User"), of("Group"), of("ServiceAccount")]
+    return [
+        name_of(data),
+        f"{role.get('kind', '')}/{role.get('name', '')}",
+        age_of(data, now),
+        of("User"),
+        of("Group"),
+        of("ServiceAccount"),
+    ]
 
 
 _NUMBER = "integer"
 _CLAIM_COLUMNS = (
-    *(_column(name) for name in ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass")),
+    *(column(name) for name in ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass")),
     AGE,
-    _column("VolumeMode", wide=True),
+    column("VolumeMode", wide=True),
 )
 _VOLUME_COLUMNS = (
-    *(_column(name) for name in ("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass", "VolumeAttributesClass")),
-    _column("Reason"),
+    *(column(name) for name in ("Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass", "VolumeAttributesClass")),
+    column("Reason"),
     AGE,
-    _column("VolumeMode", wide=True),
+    column("VolumeMode", wide=True),
 )
 _EVENT_COLUMNS = (
-    *(_column(name) for name in ("Last Seen", "Type", "Reason", "Object")),
-    *(_column(name, wide=True) for name in ("Subobject", "Source")),
-    _column("Message"),
-    _column("First Seen", wide=True),
-    _column("Count", wide=True, kind=_NUMBER),
-    _column("Name", wide=True),
+    *(column(name) for name in ("Last Seen", "Type", "Reason", "Object")),
+    *(column(name, wide=True) for name in ("Subobject", "Source")),
+    column("Message"),
+    column("First Seen", wide=True),
+    column("Count", wide=True, kind=_NUMBER),
+    column("Name", wide=True),
 )
 _NODE_COLUMNS = (
-    *(_column(name) for name in ("Status", "Roles")),
+    *(column(name) for name in ("Status", "Roles")),
     AGE,
-    _column("Version"),
-    *(_column(name, wide=True) for name in ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")),
+    column("Version"),
+    *(column(name, wide=True) for name in ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")),
 )
 _CLASS_COLUMNS = (
-    *(_column(name) for name in ("Provisioner", "ReclaimPolicy", "VolumeBindingMode")),
-    _column("AllowVolumeExpansion", kind="boolean"),
+    *(column(name) for name in ("Provisioner", "ReclaimPolicy", "VolumeBindingMode")),
+    column("AllowVolumeExpansion", kind="boolean"),
     AGE,
 )
-_BINDING_COLUMNS = (_column("Role"), AGE, *(_column(name, wide=True) for name in ("Users", "Groups", "ServiceAccounts")))
+_BINDING_COLUMNS = (column("Role"), AGE, *(column(name, wide=True) for name in ("Users", "Groups", "ServiceAccounts")))
 _RBAC = "rbac.authorization.k8s.io"
 
 # (group, kind) -> the columns behind the name, and what fills a whole row.
 TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
-    ("", "Secret"): ((_column("Type"), _column("Data", "Number of values.", kind=_NUMBER), AGE), _secret),
-    ("", "ConfigMap"): ((_column("Data", "Number of values.", kind=_NUMBER), AGE), _config_map),
-    ("", "ServiceAccount"): ((_column("Secrets", "Number of Secrets.", kind=_NUMBER), AGE), _service_account),
+    ("", "Secret"): ((column("Type"), column("Data", "Number of values.", kind=_NUMBER), AGE), _secret),
+    ("", "ConfigMap"): ((column("Data", "Number of values.", kind=_NUMBER), AGE), _config_map),
+    ("", "ServiceAccount"): ((column("Secrets", "Number of Secrets.", kind=_NUMBER), AGE), _service_account),
     ("", "Event"): (_EVENT_COLUMNS, _event),
     ("events.k8s.io", "Event"): (_EVENT_COLUMNS, _event),
-    ("coordination.k8s.io", "Lease"): ((_column("Holder"), AGE), _lease),
+    ("coordination.k8s.io", "Lease"): ((column("Holder"), AGE), _lease),
     ("", "PersistentVolumeClaim"): (_CLAIM_COLUMNS, _claim),
     ("", "PersistentVolume"): (_VOLUME_COLUMNS, _volume),
     ("storage.k8s.io", "StorageClass"): (_CLASS_COLUMNS, _storage_class),
     ("", "Service"): (
-        (*(_column(name) for name in ("Type", "Cluster-IP", "External-IP", "Port(s)")), AGE, _column("Selector", wide=True)),
+        (*(column(name) for name in ("Type", "Cluster-IP", "External-IP", "Port(s)")), AGE, column("Selector", wide=True)),
         _service,
     ),
-    ("", "Endpoints"): ((_column("Endpoints"), AGE), _endpoints),
-    ("discovery.k8s.io", "EndpointSlice"): ((*(_column(name) for name in ("AddressType", "Ports", "Endpoints")), AGE), _slice),
+    ("", "Endpoints"): ((column("Endpoints"), AGE), _endpoints),
+    ("discovery.k8s.io", "EndpointSlice"): ((*(column(name) for name in ("AddressType", "Ports", "Endpoints")), AGE), _slice),
     ("", "Node"): (_NODE_COLUMNS, _node),
     (_RBAC, "RoleBinding"): (_BINDING_COLUMNS, _binding),
     (_RBAC, "ClusterRoleBinding"): (_BINDING_COLUMNS, _binding),

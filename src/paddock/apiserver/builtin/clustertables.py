@@ -1,0 +1,163 @@
+"""Rows of the kinds that bound and judge what others write, and of those that are only kept (docs/spec/kube-api.md section 2.2)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from paddock.apiserver.builtin.tables import NONE, Cells, age_of, column, name_of
+from paddock.meta import selectors
+from paddock.meta.wire import from_data
+from paddock.schema.kind import AGE, Column
+
+Data = dict[str, Any]
+_UNSET = "<unset>"
+_REGISTRATION, _STORAGE = "admissionregistration.k8s.io", "storage.k8s.io"
+_INTEGER, _BOOLEAN = "integer", "boolean"
+_DEFAULT_INGRESS = "ingressclass.kubernetes.io/is-default-class"
+
+
+def _quota(data: Data, now: float) -> list[Any]:
+    status = data.get("status") or {}
+    used: Data = status.get("used") or {}
+    requests, limits = [], []
+    for name, most in sorted((status.get("hard") or {}).items()):
+        (limits if name.startswith("limits.") else requests).append(f"{name}: {used.get(name, 0)}/{most}")
+    return [name_of(data), ", ".join(requests), ", ".join(limits), age_of(data, now)]
+
+
+def _budget(data: Data, now: float) -> list[Any]:
+    spec, status = data.get("spec") or {}, data.get("status") or {}
+    bounds = [str(spec[each]) if spec.get(each) is not None else "N/A" for each in ("minAvailable", "maxUnavailable")]
+    return [name_of(data), *bounds, status.get("disruptionsAllowed", 0), age_of(data, now)]
+
+
+def _containers(template: Data | None) -> list[str]:
+    found = ((template or {}).get("spec") or {}).get("containers") or []
+    return [",".join(str(each.get(part, "")) for each in found) for part in ("name", "image")]
+
+
+def _labels(labels: Data | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
+
+
+def _controller(data: Data, now: float) -> list[Any]:
+    spec, status = data.get("spec") or {}, data.get("status") or {}
+    counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
+    return [name_of(data), *counts, age_of(data, now), *_containers(spec.get("template")), _labels(spec.get("selector"))]
+
+
+def _template(data: Data, now: float) -> list[Any]:
+    template = data.get("template") or {}
+    return [name_of(data), *_containers(template), _labels((template.get("metadata") or {}).get("labels"))]
+
+
+def _priority(data: Data, now: float) -> list[Any]:
+    policy = data.get("preemptionPolicy") or ""
+    return [name_of(data), data.get("value", 0), data.get("globalDefault") or False, age_of(data, now), policy]
+
+
+def _ingress(data: Data, now: float) -> list[Any]:
+    spec = data.get("spec") or {}
+    default = (data["metadata"].get("annotations") or {}).get(_DEFAULT_INGRESS) == "true"
+    found = spec.get("parameters")
+    shown = NONE
+    if found:
+        group = f".{found['apiGroup']}" if found.get("apiGroup") is not None else ""
+        shown = f"{found.get('kind', '')}{group}/{found.get('name', '')}"
+    return [name_of(data) + (" (default)" if default else ""), spec.get("controller") or "", shown, age_of(data, now)]
+
+
+def _driver(data: Data, now: float) -> list[Any]:
+    spec = data.get("spec") or {}
+    tokens = spec.get("tokenRequests")
+    return [
+        name_of(data),
+        spec.get("attachRequired", True),
+        *(spec.get(each) or False for each in ("podInfoOnMount", "storageCapacity")),
+        _UNSET if tokens is None else ",".join(each.get("audience", "") for each in tokens),
+        spec.get("requiresRepublish") or False,
+        ",".join(spec.get("volumeLifecycleModes") or ()) or NONE,
+        age_of(data, now),
+    ]
+
+
+def _attachment(data: Data, now: float) -> list[Any]:
+    spec, status = data.get("spec") or {}, data.get("status") or {}
+    volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
+    return [name_of(data), spec.get("attacher", ""), volume, spec.get("nodeName", ""), status.get("attached", False), age_of(data, now)]
+
+
+def _node_drivers(data: Data, now: float) -> list[Any]:
+    return [name_of(data), len((data.get("spec") or {}).get("drivers") or ()), age_of(data, now)]
+
+
+def _capacity(data: Data, now: float) -> list[Any]:
+    return [name_of(data), data.get("storageClassName", ""), str(data.get("capacity") or _UNSET)]
+
+
+def _plain(*path: str) -> Cells:
+    def row(data: Data, now: float) -> list[Any]:
+        return [name_of(data), data.get(path[0]) or "", age_of(data, now)]
+
+    return row
+
+
+def _webhooks(data: Data, now: float) -> list[Any]:
+    return [name_of(data), len(data.get("webhooks") or ()), age_of(data, now)]
+
+
+def _policy(data: Data, now: float) -> list[Any]:
+    spec = data.get("spec") or {}
+    kind = spec.get("paramKind")
+    shown = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else _UNSET
+    rules = spec.get("validations") or spec.get("mutations") or ()
+    return [name_of(data), len(rules), shown, age_of(data, now)]
+
+
+def _policy_binding(data: Data, now: float) -> list[Any]:
+    spec = data.get("spec") or {}
+    reference, shown = spec.get("paramRef") or {}, _UNSET
+    if reference.get("name"):
+        shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
+    elif reference.get("selector") is not None:
+        shown = selectors.text(from_data(reference["selector"], selectors.LabelSelector))
+    return [name_of(data), spec.get("policyName", ""), shown, age_of(data, now)]
+
+
+def _columns(names: Iterable[str], **kinds: str) -> tuple[Column, ...]:
+    """Columns of text; the type of others by their name."""
+    return tuple(column(name, kind=kinds.get(name.replace("-", ""), "string")) for name in names)
+
+
+_BUDGET_COLUMNS = (*_columns(("Min Available", "Max Unavailable")), column("Allowed Disruptions", kind=_INTEGER), AGE)
+_CONTROLLER_COLUMNS = (
+    *(column(name, kind=_INTEGER) for name in ("Desired", "Current", "Ready")),
+    AGE,
+    *(column(name, wide=True) for name in ("Containers", "Images", "Selector")),
+)
+_DRIVER_COLUMNS = (
+    *(column(name, kind=_BOOLEAN) for name in ("AttachRequired", "PodInfoOnMount", "StorageCapacity")),
+    column("TokenRequests"),
+    column("RequiresRepublish", kind=_BOOLEAN),
+    column("Modes"),
+    AGE,
+)
+_PRIORITY_COLUMNS = (column("Value", kind=_INTEGER), column("Global-Default", kind=_BOOLEAN), AGE, column("PreemptionPolicy", wide=True))
+
+CLUSTER_TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
+    ("", "ResourceQuota"): ((*_columns(("Request", "Limit")), AGE), _quota),
+    ("", "ReplicationController"): (_CONTROLLER_COLUMNS, _controller),
+    ("", "PodTemplate"): (_columns(("Containers", "Images", "Pod Labels")), _template),
+    ("policy", "PodDisruptionBudget"): (_BUDGET_COLUMNS, _budget),
+    ("scheduling.k8s.io", "PriorityClass"): (_PRIORITY_COLUMNS, _priority),
+    ("node.k8s.io", "RuntimeClass"): ((column("Handler"), AGE), _plain("handler")),
+    ("networking.k8s.io", "IngressClass"): ((*_columns(("Controller", "Parameters")), AGE), _ingress),
+    (_STORAGE, "CSIDriver"): (_DRIVER_COLUMNS, _driver),
+    (_STORAGE, "CSINode"): ((column("Drivers", kind=_INTEGER), AGE), _node_drivers),
+    (_STORAGE, "VolumeAttachment"): ((*_columns(("Attacher", "PV", "Node", "Attached"), Attached=_BOOLEAN), AGE), _attachment),
+    (_STORAGE, "CSIStorageCapacity"): (_columns(("StorageClassName", "Capacity")), _capacity),
+    (_STORAGE, "VolumeAttributesClass"): ((column("DriverName"), AGE), _plain("driverName")),
+    (_REGISTRATION, "MutatingWebhookConfiguration"): ((column("Webhooks", kind=_INTEGER), AGE), _webhooks),
+    (_REGISTRATION, "ValidatingWebhookConfiguration"): ((column("Webhooks", kind=_INTEGER), AGE), _webhooks),
+    (_REGISTRATION, "ValidatingAdmissionPolicy"): ((*_columns(("Validations", "ParamKind"), Validations=_INTEGER), AGE), _policy),
+    (_REGISTRATION, "ValidatingAdmissionPolicyBinding"): ((*_columns(("PolicyName", "ParamRef")), AGE), _policy_binding),
+}
