@@ -18,7 +18,8 @@ _DEFAULT_INGRESS = "ingressclass.kubernetes.io/is-default-class"
 def _quota(data: Data, now: float) -> list[Any]:
     status = data.get("status") or {}
     used: Data = status.get("used") or {}
-    requests, limits = [], []
+    requests: list[str] = []
+    limits: list[str] = []
     for name, most in sorted((status.get("hard") or {}).items()):
         (limits if name.startswith("limits.") else requests).append(f"{name}: {used.get(name, 0)}/{most}")
     return [name_of(data), ", ".join(requests), ", ".join(limits), age_of(data, now)]

@@ -1,0 +1,165 @@
+"""Kinds that are kept because clients insist on them: defaults, rules, tables, and bodies in protobuf."""
+
+from typing import Any
+
+import pytest
+
+from tests.apiharness import Harness
+from tests.unit.apiserver.conftest import Play
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+CORE, STORAGE = "/api/v1/namespaces/default", "/apis/storage.k8s.io/v1"
+RUNTIMES, INGRESSES = "/apis/node.k8s.io/v1/runtimeclasses", "/apis/networking.k8s.io/v1/ingressclasses"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "x", "image": "y"}]}}
+SOURCE = {"attacher": "a.b", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}
+
+# where, what, the cells of its row behind the name (without the age)
+KEPT: list[tuple[str, dict[str, Any], list[Any]]] = [
+    (f"{CORE}/replicationcontrollers", {"spec": {"template": TEMPLATE}}, [1, 0, 0, "x", "y", "a=b"]),
+    (f"{CORE}/podtemplates", {"template": TEMPLATE}, ["x", "y", "a=b"]),
+    (f"{CORE}/resourcequotas", {"spec": {"hard": {"pods": 5}}}, ["", ""]),
+    (f"{CORE}/limitranges", {"spec": {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "2Gi"}}]}}, []),
+    (BUDGETS, {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}}, ["1", "N/A", 0]),
+    (f"{STORAGE}/csidrivers", {"spec": {}}, [True, False, False, "<unset>", False, "Persistent"]),
+    (f"{STORAGE}/csinodes", {"spec": {"drivers": []}}, [0]),
+    (f"{STORAGE}/volumeattachments", {"spec": SOURCE}, ["a.b", "pv", "n", False]),
+    (f"{STORAGE}/namespaces/default/csistoragecapacities", {"storageClassName": "a", "capacity": "1Gi"}, ["a", "1Gi"]),
+    (f"{STORAGE}/volumeattributesclasses", {"driverName": "d", "parameters": {"a": "1"}}, ["d"]),
+    (RUNTIMES, {"handler": "h"}, ["h"]),
+    (INGRESSES, {"spec": {"controller": "a.b/c", "parameters": {"apiGroup": "g", "kind": "K", "name": "n"}}}, ["a.b/c", "K.g/n"]),
+    ("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": 7}, [7, False, "PreemptLowerPriority"]),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "cells"), KEPT, ids=[path.rpartition("/")[2] for path, _, _ in KEPT])
+def test_it_is_stored_and_shown(play: Play, path: str, body: dict[str, Any], cells: list[Any]) -> None:
+    async def script(api: Harness) -> None:
+        made = await api.post(path, {**body, "metadata": {"name": "q"}})
+        assert made.status == 201, made.data
+        table = (await api.get(path, accept=TABLE)).data
+        names = [column["name"] for column in table["columnDefinitions"]]
+        shown = [cell for name, cell in zip(names, table["rows"][0]["cells"], strict=True) if name not in ("Name", "Age")]
+        assert shown == cells
+        assert (await api.put(f"{path}/q", made.data)).data["metadata"]["resourceVersion"] == made.data["metadata"]["resourceVersion"]
+
+    play(script)
+
+
+REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    (f"{CORE}/resourcequotas", {"spec": {"hard": {"bogus": 1}}}, "spec.hard[bogus]", "must be a standard resource type or fully qualified"),
+    (f"{CORE}/resourcequotas", {"spec": {"hard": {"storage": 1}}}, "spec.hard[storage]", "must be a standard resource for quota"),
+    (f"{CORE}/resourcequotas", {"spec": {"hard": {"pods": "1.5"}}}, "spec.hard[pods]", "must be an integer"),
+    (f"{CORE}/resourcequotas", {"spec": {"hard": {"pods": -1}}}, "spec.hard[pods]", "must be greater than or equal to 0"),
+    (f"{CORE}/resourcequotas", {"spec": {"scopes": ["Odd"]}}, "spec.scopes", "unsupported scope"),
+    (f"{CORE}/resourcequotas", {"spec": {"scopes": ["BestEffort", "NotBestEffort"]}}, "spec.scopes", "conflicting scopes"),
+    (
+        f"{CORE}/resourcequotas",
+        {"spec": {"hard": {"services": 1}, "scopes": ["BestEffort"]}},
+        "spec.scopes",
+        "unsupported scope applied to resource",
+    ),
+    (
+        f"{CORE}/resourcequotas",
+        {"spec": {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In"}]}}},
+        "spec.scopeSelector.matchExpressions.values",
+        "must be at least one value",
+    ),
+    (
+        f"{CORE}/limitranges",
+        {"spec": {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": 1}, "min": {"storage": 2}}]}},
+        "spec.limits[0].min[storage]",
+        "min value 2 is greater than max value 1",
+    ),
+    (
+        f"{CORE}/limitranges",
+        {"spec": {"limits": [{"type": "PersistentVolumeClaim"}]}},
+        "spec.limits[0].limits",
+        "either minimum or maximum",
+    ),
+    (f"{CORE}/limitranges", {"spec": {"limits": [{"type": "Pod"}, {"type": "Pod"}]}}, "spec.limits[1].type", "Duplicate value"),
+    (f"{CORE}/replicationcontrollers", {"spec": {"selector": {"a": "c"}, "template": TEMPLATE}}, "spec.template.metadata.labels", "match"),
+    (BUDGETS, {"spec": {"minAvailable": "120%"}}, "spec.minAvailable", "must not be greater than 100%"),
+    (BUDGETS, {"spec": {"minAvailable": 1, "maxUnavailable": 1}}, "spec", "cannot be both set"),
+    (f"{STORAGE}/volumeattachments", {"spec": {**SOURCE, "source": {}}}, "spec.source", "must specify exactly one of"),
+    (f"{STORAGE}/volumeattributesclasses", {"driverName": "d"}, "parameters", "must contain at least one"),
+    (INGRESSES, {"spec": {"controller": "plain"}}, "spec.controller", "domain-prefixed path"),
+    ("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": 1_000_000_001}, "value", "maximum allowed value"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "field", "why"), REFUSED, ids=[f"{case[2]}-{case[3][:12]}" for case in REFUSED])
+def test_what_makes_no_sense_is_refused(play: Play, path: str, body: dict[str, Any], field: str, why: str) -> None:
+    async def script(api: Harness) -> None:
+        said = await api.post(path, {**body, "metadata": {"name": "q"}})
+        assert (said.status, field in said.causes) == (422, True), said.data
+        assert why in said.causes[field]
+
+    play(script)
+
+
+CHANGED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    (RUNTIMES, {"handler": "a"}, {"handler": "b"}, "handler"),
+    (INGRESSES, {"spec": {"controller": "a.b/c"}}, {"spec": {"controller": "a.b/d"}}, "spec.controller"),
+    (f"{STORAGE}/csidrivers", {"spec": {}}, {"spec": {"attachRequired": False}}, "spec.attachRequired"),
+    (f"{STORAGE}/volumeattachments", {"spec": SOURCE}, {"spec": {**SOURCE, "nodeName": "other"}}, "spec"),
+    (f"{CORE}/resourcequotas", {"spec": {"scopes": ["BestEffort"]}}, {"spec": {"scopes": ["NotBestEffort"]}}, "spec.scopes"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "change", "field"), CHANGED, ids=[case[3] for case in CHANGED])
+def test_what_must_stay_stays(play: Play, path: str, body: dict[str, Any], change: dict[str, Any], field: str) -> None:
+    async def script(api: Harness) -> None:
+        assert (await api.post(path, {**body, "metadata": {"name": "q"}})).status == 201
+        said = await api.merge(f"{path}/q", change)
+        assert (said.status, list(said.causes)) == (422, [field]), said.data
+        assert "field is immutable" in said.causes[field]
+
+    play(script)
+
+
+def test_amounts_have_one_spelling_and_limits_fill_in_requests(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        hard = {"requests.storage": "1024Mi", "limits.cpu": "0.5", "count/configmaps": 2000, "requests.memory": "1.5Gi"}
+        made = (await api.post(f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})).data
+        expected = {"requests.storage": "1Gi", "limits.cpu": "500m", "count/configmaps": "2k", "requests.memory": "1536Mi"}
+        assert made["spec"]["hard"] == expected
+        item = {"type": "Container", "max": {"cpu": "2"}, "min": {"memory": "1Gi"}}
+        made = (await api.post(f"{CORE}/limitranges", {"metadata": {"name": "q"}, "spec": {"limits": [item]}})).data
+        (limit,) = made["spec"]["limits"]
+        assert (limit["default"], limit["defaultRequest"]) == ({"cpu": "2"}, {"cpu": "2", "memory": "1Gi"})
+
+    play(script)
+
+
+def test_a_budget_knows_that_there_are_no_pods(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        made = (await api.post(BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 2}})).data
+        counts = {"disruptionsAllowed": 0, "currentHealthy": 0, "expectedPods": 0, "desiredHealthy": 2}
+        assert {name: made["status"][name] for name in counts} == counts
+        assert (made["status"]["conditions"][0]["status"], made["status"]["observedGeneration"]) == ("False", 1)
+        changed = (await api.merge(f"{BUDGETS}/b", {"spec": {"minAvailable": 1}})).data
+        assert (changed["metadata"]["generation"], changed["status"]["observedGeneration"]) == (2, 2)
+
+    play(script)
+
+
+def message(number: int, content: bytes) -> bytes:
+    """A length-delimited field."""
+    assert len(content) < 128
+    return bytes((number << 3 | 2, len(content))) + content
+
+
+def test_typed_clients_may_send_a_template_in_protobuf(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        container = message(1, b"x") + message(2, b"y") + message(10, message(1, message(1, message(1, b"true"))))
+        template = message(1, message(11, message(1, b"a") + message(2, b"b"))) + message(2, message(2, container))
+        body = message(1, message(1, b"pt")) + message(2, template)
+        frame = b"k8s\0" + message(1, message(1, b"v1") + message(2, b"PodTemplate")) + message(2, body)
+        made = await api.post(f"{CORE}/podtemplates", frame, content_type="application/vnd.kubernetes.protobuf")
+        assert made.status == 201, made.data
+        assert made.data["template"]["metadata"]["labels"] == {"a": "b"}
+        (found,) = made.data["template"]["spec"]["containers"]
+        assert (found["name"], found["image"], found["livenessProbe"]) == ("x", "y", {"exec": {"command": ["true"]}})
+
+    play(script)
