@@ -29,7 +29,7 @@ from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
-from paddock.apiserver.security.tokens import AccountTokens, Signer
+from paddock.apiserver.security.tokens import AccountTokens, own_keyring
 from paddock.meta import ages
 from paddock.schema.kind import Settings
 from paddock.store.contract import Key, Store
@@ -263,7 +263,7 @@ class GuardedHarness(Harness):
 
     async def __aenter__(self) -> "GuardedHarness":
         await super().__aenter__()
-        self.tokens = AccountTokens(Signer(self._folder), self.parts.view, self.clock)
+        self.tokens = AccountTokens(own_keyring(self._folder), self.parts.view, self.clock)
         identities = Identities((NamedUsers(), self.tokens))
         subresources = self.api.subresources
         self.api = Api(self.parts, Guard(identities, self.rbac), NoJournal())

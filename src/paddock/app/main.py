@@ -8,6 +8,7 @@ COMMANDS = {
     "down": ("paddock.app.commands.down", "stop the control plane"),
     "status": ("paddock.app.commands.status", "tell whether the control plane runs, and where"),
     "apiserver": ("paddock.app.commands.apiserver", "run the API server alone, without controllers"),
+    "envtest-assets": ("paddock.app.commands.envtest_assets", "write the programs that envtest starts"),
     "backup": ("paddock.app.commands.backup", "copy the store to a file, also while the server runs"),
     "restore": ("paddock.app.commands.restore", "make the store of a stopped server from a backup"),
 }

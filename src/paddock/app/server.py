@@ -4,23 +4,23 @@ import asyncio
 import gc
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import namespaces, served
+from paddock.apiserver.builtin import namespaces, served, services
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap, presence
 from paddock.apiserver.housekeeping.house import House
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.registry import Registry
-from paddock.apiserver.security import kubeconfig, pki
 from paddock.apiserver.security.guard import Guard
-from paddock.apiserver.security.identity import Identities, TokenFile, TokenSource
-from paddock.apiserver.security.rbac import MASTERS, Rbac
+from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
-from paddock.apiserver.security.tokens import AccountTokens, Signer
+from paddock.app.credentials import Credentials
 from paddock.app.journal import AuditLog
 from paddock.app.places import Places
 from paddock.app.settings import Settings
 from paddock.schema.kind import Settings as AdmissionSettings
+from paddock.store.contract import Store
+from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
 
 
@@ -31,19 +31,20 @@ class Running:
         self._settings = settings
         self._places = Places(settings.root)
         self.port = 0
+        self.has_kubeconfig = False
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
         self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.store = open_store(self._places.store)
+        self.store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
         registry = Registry()
-        rbac = Rbac(self.store)
-        registry.add(*served.resources(AdmissionSettings(), rbac))
+        rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
+        registry.add(*served.resources(AdmissionSettings(), rbac, self._settings.network))
         self.parts = Parts(self.store, registry)
         self._journal = AuditLog(self._places.audit, self._settings.audit_level, self.parts.clock)
-        authority = pki.Authority(self._places.pki)
-        tokens = AccountTokens(Signer(self._places.pki), self.parts.view, self.parts.clock)
-        identities = Identities((*self._token_sources(), tokens))
+        credentials = Credentials(self._settings)
+        tokens = credentials.tokens(self.parts)
+        identities = credentials.identities(tokens)
         self.api = Api(self.parts, Guard(identities, rbac), self._journal)
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
         self._starting = "the server is starting"
@@ -55,13 +56,13 @@ class Running:
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
         await bootstrap.ensure(self.parts)
-        self._house = House(self.parts, authority.certificate.decode())
+        self._house = House(self.parts, credentials.trusted.decode())
         self._house.start()
-        context = authority.server_context((*self._settings.names, self._settings.host))
-        self._edge = Server(self.api, tls=context)
+        self._edge = Server(self.api, tls=credentials.serving.context)
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
-        await presence.ensure(self.parts, presence.this_host(self._settings.host), self.port)
-        self._write_kubeconfig(authority)
+        told = self._settings.advertise or self._settings.host
+        await presence.ensure(self.parts, presence.this_host(told), self.port, services.own_address(self._settings.network))
+        self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._starting = ""
         # What has been made so far stays; the collector need not look at it again.
         gc.collect()
@@ -71,7 +72,8 @@ class Running:
     @property
     def address(self) -> str:
         """Where clients find it."""
-        host = "127.0.0.1" if self._settings.host in ("", "0.0.0.0") else self._settings.host
+        host = self._settings.advertise or self._settings.host
+        host = "127.0.0.1" if host in ("", "0.0.0.0") else "::1" if host == "::" else host
         return f"https://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     async def stop(self) -> None:
@@ -85,11 +87,3 @@ class Running:
         await self.parts.following.close()
         await self.store.close()
         self._journal.close()
-
-    def _token_sources(self) -> tuple[TokenSource, ...]:
-        return (TokenFile(self._settings.token_file),) if self._settings.token_file else ()
-
-    def _write_kubeconfig(self, authority: pki.Authority) -> None:
-        certificate, key = authority.client("admin", (MASTERS,))
-        document = kubeconfig.document(self.address, authority.certificate, certificate, key)
-        pki.write_private(self._places.kubeconfig, document.encode())

@@ -1,5 +1,6 @@
 """What somebody decides about a server when they start it."""
 
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import msgspec
@@ -7,15 +8,56 @@ import msgspec
 DEFAULT_PORT = 7443
 
 
+class Tls(msgspec.Struct, frozen=True, kw_only=True):
+    """Certificates that somebody else makes. Without them the server makes its own."""
+
+    certificate: Path | None = None
+    key: Path | None = None
+    # whose client certificates are taken
+    clients: Path | None = None
+    least: str = "VersionTLS12"
+
+
+class Accounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of ServiceAccounts."""
+
+    issuers: tuple[str, ...] = ("https://kubernetes.default.svc",)
+    audiences: tuple[str, ...] = ()
+    # the key that signs, when it is not the server's own, and files with more keys that are believed
+    signing_key: Path | None = None
+    believed_keys: tuple[Path, ...] = ()
+    # where others fetch the keys; empty: from this server
+    keys_uri: str = ""
+    # 0: no limit
+    longest_seconds: int = 0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one start."""
 
     root: Path
+    # objects are kept in memory and go with the process
+    in_memory: bool = False
+    # the directory goes with the process, too
+    temporary: bool = False
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
+    # the address that clients are told, when it is another one
+    advertise: str = ""
     # names and addresses the serving certificate is valid for besides the usual ones
     names: tuple[str, ...] = ()
+    tls: Tls = Tls()
+    accounts: Accounts = Accounts()
     token_file: Path | None = None
+    # requests without a credential are somebody, namely system:anonymous
+    anonymous: bool = True
+    # everybody may do everything
+    open_to_all: bool = False
+    # where Services get their addresses from
+    network: IPv4Network = IPv4Network("10.96.0.0/12")
+    # admission by the names of kube-apiserver's plug-ins
+    admission_off: tuple[str, ...] = ()
+    admission_on: tuple[str, ...] = ()
     # controllers run too (`paddock up`), or the server alone (`paddock apiserver`)
     controllers: bool = True
     audit_level: str = "Metadata"

@@ -1,20 +1,19 @@
 """Starting a server: options, the process in the background, signals, the end."""
 
-import argparse
 import asyncio
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from paddock.app import running
-from paddock.app.places import Places, default_root
-from paddock.app.settings import Settings, parse_listen
+from paddock.app import options, running
+from paddock.app.places import Places
+from paddock.app.settings import Settings
 from paddock.base.errors import PaddockError, Terminal
-from paddock.cli import arguments
 from paddock.cli.console import Console
 
 _READY_SECONDS = 60.0
@@ -22,8 +21,12 @@ _READY_SECONDS = 60.0
 
 def start(command: str, text: str, given: list[str], console: Console) -> int:
     """Run `paddock up` or `paddock apiserver`."""
-    parsed = _options(command, text).parse_args(given)
-    settings = _settings(command, parsed)
+    parsed, note = options.read(command, text, given)
+    settings = options.settings(command, parsed)
+    if parsed.detach and settings.temporary:
+        raise Terminal("a server in the background needs a directory", fix="name one: --dir")
+    if note:
+        console.say(f"paddock: without effect here: {note}")
     places = Places(settings.root)
     already = running.find(places)
     if already is not None:
@@ -31,35 +34,16 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
             f"a server is running in {settings.root} already", why=f"process {already.pid}, {already.address}", fix="paddock down"
         )
     if parsed.detach:
-        return _detach(command, given, places, console)
+        return _detach(command, [*given, *_fixed(settings)], places, console)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     with asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(_serve(settings, console))
     return 0
 
 
-def _options(command: str, text: str) -> argparse.ArgumentParser:
-    options = arguments.parser(command, text)
-    options.add_argument("--dir", type=Path, default=None, help="directory for everything the server keeps (default: $PADDOCK_DIR)")
-    options.add_argument("--listen", default="127.0.0.1", help="address to listen on (default: 127.0.0.1:7443); port 0 chooses one")
-    options.add_argument("--name", action="append", default=[], help="another name or address for the serving certificate")
-    options.add_argument("--token-file", type=Path, default=None, help='users with static tokens: lines of token,user,uid,"group1,group2"')
-    options.add_argument("--audit-level", choices=("None", "Metadata"), default="Metadata", help="what the audit log holds")
-    options.add_argument("--detach", action="store_true", help="run in the background; returns when the server is ready")
-    return options
-
-
-def _settings(command: str, parsed: argparse.Namespace) -> Settings:
-    host, port = parse_listen(parsed.listen)
-    return Settings(
-        root=(parsed.dir or default_root()).absolute(),
-        host=host,
-        port=port,
-        names=tuple(parsed.name),
-        token_file=parsed.token_file,
-        controllers=command == "up",
-        audit_level=parsed.audit_level,
-    )
+def _fixed(settings: Settings) -> list[str]:
+    """What the process in the background must not choose again."""
+    return ["--dir", str(settings.root), *(["--in-memory"] if settings.in_memory else [])]
 
 
 def _loop() -> asyncio.AbstractEventLoop:
@@ -83,13 +67,16 @@ async def _serve(settings: Settings, console: Console) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await server.start()
     running.write(places, os.getpid(), server.address)
-    console.say(f"paddock: ready at {server.address}; use it with KUBECONFIG={places.kubeconfig}")
+    way_in = f"; use it with KUBECONFIG={places.kubeconfig}" if server.has_kubeconfig else ""
+    console.say(f"paddock: ready at {server.address}{way_in}")
     try:
         await stop.wait()
     finally:
         console.say("paddock: stopping")
         await server.stop()
         places.pid.unlink(missing_ok=True)
+        if settings.temporary:
+            shutil.rmtree(settings.root, ignore_errors=True)
 
 
 def _detach(command: str, given: list[str], places: Places, console: Console) -> int:

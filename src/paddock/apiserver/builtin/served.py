@@ -1,6 +1,7 @@
 """All resources that are there from the start: every declared kind with its strategy, and the kinds that only a server has."""
 
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 from typing import Any
 
 import msgspec
@@ -45,7 +46,6 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "PersistentVolumeClaim"): claims.ClaimStrategy(),
     ("", "PersistentVolume"): claims.VolumeStrategy(),
     ("storage.k8s.io", "StorageClass"): claims.ClassStrategy(),
-    ("", "Service"): services.ServiceStrategy(),
     ("", "Node"): nodes.NodeStrategy(),
     ("", "Pod"): kept.PodStrategy(),
     ("scheduling.k8s.io", "PriorityClass"): kept.PriorityStrategy(),
@@ -78,10 +78,12 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def resources(settings: Settings, judge: Rbac) -> Iterator[Resource]:
-    """Every resource of the start."""
+def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.NETWORK) -> Iterator[Resource]:
+    """Every resource of the start; `network` is where Services get their addresses from."""
+    own = {("", "Service"): services.ServiceStrategy(network)}
     for kind in (*catalog.every(), *KINDS):
-        for resource in resources_of(kind, settings, _strategy(kind, judge)):
+        strategy = own.get((kind.group, kind.kind)) or _strategy(kind, judge)
+        for resource in resources_of(kind, settings, strategy):
             yield _completed(resource, kind, settings) if kind.builtin else resource
 
 

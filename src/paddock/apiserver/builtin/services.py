@@ -15,8 +15,6 @@ from paddock.schema import finding
 from paddock.schema.finding import Finding
 
 NETWORK = ipaddress.IPv4Network("10.96.0.0/12")
-# The Service of the API server itself.
-OWN_ADDRESS = "10.96.0.1"
 NODE_PORTS = range(30000, 32768)
 _COLLECTION = "services"
 _RULE = "core/service"
@@ -24,8 +22,16 @@ _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _OUTSIDE = ("NodePort", "LoadBalancer")
 
 
+def own_address(network: ipaddress.IPv4Network = NETWORK) -> str:
+    """The address of the Service of the API server itself."""
+    return str(network[1])
+
+
 class ServiceStrategy(Strategy):
     """Everything a client leaves out is filled in; what was given once stays."""
+
+    def __init__(self, network: ipaddress.IPv4Network = NETWORK) -> None:
+        self._network = network
 
     def wrong_name(self, name: str) -> str:
         """The name becomes a host name, which begins with a letter."""
@@ -40,14 +46,14 @@ class ServiceStrategy(Strategy):
         """Defaults, an address, ports on the nodes."""
         new["status"] = {"loadBalancer": {}}
         _set_defaults(new)
-        _allocate(new, context)
+        _allocate(new, context, self._network)
         return new
 
     def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
         """What was given stays; what a change of the type makes needless goes."""
         _set_defaults(new)
         _keep_given(new["spec"], old.get("spec") or {})
-        _allocate(new, context)
+        _allocate(new, context, self._network)
         return new
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
@@ -58,7 +64,7 @@ class ServiceStrategy(Strategy):
         if old is not None and "ExternalName" not in (spec.get("type"), before.get("type")) and address != before.get("clusterIP"):
             yield finding.invalid(("spec", "clusterIPs", 0), address, "may not change once set", _RULE)
         elif address not in (None, "None") and address != before.get("clusterIP"):
-            yield from _check_address(new, address, context)
+            yield from _check_address(new, address, context, self._network)
         if spec.get("clusterIPs") and spec["clusterIPs"][0] != address:
             yield finding.invalid(("spec", "clusterIPs", 0), spec["clusterIPs"], "first value must match `clusterIP`", _RULE)
         if spec.get("type") in _OUTSIDE:
@@ -125,14 +131,14 @@ def _seed(new: Data) -> int:
     return zlib.crc32(f"{meta.get('namespace', '')}/{meta.get('name', '')}".encode())
 
 
-def _allocate(new: Data, context: Context) -> None:
+def _allocate(new: Data, context: Context, network: ipaddress.IPv4Network) -> None:
     spec = new["spec"]
     if spec["type"] == "ExternalName":
         return
     if not spec.get("clusterIP") and spec.get("clusterIPs"):
         spec["clusterIP"] = spec["clusterIPs"][0]
     if not spec.get("clusterIP"):
-        spec["clusterIP"] = _free_address(new, context)
+        spec["clusterIP"] = _free_address(new, context, network)
     if not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     spec.setdefault("ipFamilies", ["IPv6" if ":" in str(spec["clusterIP"]) else "IPv4"])
@@ -141,14 +147,14 @@ def _allocate(new: Data, context: Context) -> None:
         _allocate_ports(new, context)
 
 
-def _free_address(new: Data, context: Context) -> str:
-    taken = {spec.get("clusterIP") for spec in _others(new, context)} | {OWN_ADDRESS}
-    count, seed = NETWORK.num_addresses - 2, _seed(new)
+def _free_address(new: Data, context: Context, network: ipaddress.IPv4Network) -> str:
+    taken = {spec.get("clusterIP") for spec in _others(new, context)} | {own_address(network)}
+    count, seed = network.num_addresses - 2, _seed(new)
     for step in range(min(count, len(taken) + 1)):
-        address = str(NETWORK[1 + (seed + step) % count])
+        address = str(network[1 + (seed + step) % count])
         if address not in taken:
             return address
-    raise failure.internal(f"no address of {NETWORK} is free")
+    raise failure.internal(f"no address of {network} is free")
 
 
 def _node_ports(spec: Data) -> Iterator[tuple[str, int]]:
@@ -175,7 +181,7 @@ def _allocate_ports(new: Data, context: Context) -> None:
             taken.add(number)
 
 
-def _check_address(new: Data, address: str, context: Context) -> Iterator[Finding]:
+def _check_address(new: Data, address: str, context: Context, network: ipaddress.IPv4Network) -> Iterator[Finding]:
     path = ("spec", "clusterIPs")
     try:
         known = ipaddress.ip_address(address)
@@ -183,9 +189,9 @@ def _check_address(new: Data, address: str, context: Context) -> Iterator[Findin
         yield finding.invalid((*path, 0), address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", _RULE)
         return
     why = ""
-    if known not in NETWORK:
-        why = f"failed to allocate IP {address}: the provided IP is not in the valid range. The range of valid IPs is {NETWORK}"
-    elif address in {spec.get("clusterIP") for spec in _others(new, context)} or (address == OWN_ADDRESS and not _is_own(new)):
+    if known not in network:
+        why = f"failed to allocate IP {address}: the provided IP is not in the valid range. The range of valid IPs is {network}"
+    elif address in {spec.get("clusterIP") for spec in _others(new, context)} or (address == own_address(network) and not _is_own(new)):
         why = f"failed to allocate IP {address}: provided IP is already allocated"
     if why:
         yield finding.invalid(path, [address], why, _RULE)

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.apiserver import health
-from paddock.apiserver.builtin.services import OWN_ADDRESS
+from paddock.apiserver.builtin.services import own_address
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
@@ -86,11 +86,11 @@ def _image() -> str:
         return ""
 
 
-async def ensure(parts: Parts, host: Host, port: int) -> None:
-    """Make or renew the Node and the Service; `port` is where this server answers at the first address of the host."""
+async def ensure(parts: Parts, host: Host, port: int, inside: str = own_address()) -> None:
+    """Make or renew the Node and the Service, whose address is `inside`; `port` is where this server answers."""
     address = host.addresses[0]
     await _ensure_node(parts, host)
-    await _ensure(parts, "", "services", "default", service(port))
+    await _ensure(parts, "", "services", "default", service(port, inside))
     await _ensure(parts, "", "endpoints", "default", endpoints(address, port))
     await _ensure(parts, "discovery.k8s.io", "endpointslices", "default", endpoint_slice(address, port))
 
@@ -143,11 +143,11 @@ def _status(host: Host, now: str, before: Data | None) -> Data:
     }
 
 
-def service(port: int) -> Data:
+def service(port: int, inside: str) -> Data:
     """The Service of the API server."""
     labels = {"component": "apiserver", "provider": "kubernetes"}
     ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]
-    spec = {"clusterIP": OWN_ADDRESS, "clusterIPs": [OWN_ADDRESS], "ports": ports, "type": "ClusterIP"}
+    spec = {"clusterIP": inside, "clusterIPs": [inside], "ports": ports, "type": "ClusterIP"}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": _SERVICE, "labels": labels}, "spec": spec}
 
 

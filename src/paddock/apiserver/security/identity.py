@@ -60,8 +60,9 @@ class TokenFile:
 class Identities:
     """All ways to say who one is."""
 
-    def __init__(self, sources: tuple[TokenSource, ...] = ()) -> None:
+    def __init__(self, sources: tuple[TokenSource, ...] = (), *, anonymous: bool = True) -> None:
         self._sources = sources
+        self._anonymous = anonymous
 
     def user(self, request: Request) -> User:
         """The user behind a request; a credential that is not accepted is a `Failure`, never nobody."""
@@ -71,6 +72,8 @@ class Identities:
             return _authenticated(User(request.peer.common_name, request.peer.organizations))
         token = bearer_token(request)
         if token is None:
+            if not self._anonymous:
+                raise failure.unauthorized()
             return ANONYMOUS
         return self.by_token(token)
 

@@ -6,12 +6,12 @@ made anew, so that a start repairs a deleted or an old serving certificate and n
 
 import ipaddress
 import os
-import ssl
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -89,7 +89,14 @@ class Authority:
             return False
         said = sorted(str(each.value) for each in alternatives)
         fresh = found.not_valid_after_utc > datetime.now(UTC) + timedelta(days=_RENEW_DAYS)
-        return fresh and said == wanted and found.issuer == self._certificate.subject
+        return fresh and said == wanted and self._has_signed(found)
+
+    def _has_signed(self, certificate: x509.Certificate) -> bool:
+        try:
+            certificate.verify_directly_issued_by(self._certificate)
+        except (ValueError, TypeError, InvalidSignature):
+            return False
+        return True
 
     def _issue(self, certificate: Path, key_file: Path, subject: x509.Name, *, names: Iterable[str]) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -115,17 +122,6 @@ class Authority:
         if alternatives:
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-    def server_context(self, names: Iterable[str]) -> ssl.SSLContext:
-        """TLS for the server: 1.2 and later, client certificates of this authority welcome and not demanded."""
-        certificate, key = self.server(names)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(certificate, key)
-        context.load_verify_locations(self.certificate_file)
-        context.verify_mode = ssl.CERT_OPTIONAL
-        context.set_alpn_protocols(["http/1.1"])
-        return context
 
 
 def write_private(path: Path, content: bytes) -> None:

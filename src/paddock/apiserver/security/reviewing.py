@@ -13,7 +13,7 @@ from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.rbac import MASTERS, Rbac, Rule
-from paddock.apiserver.security.tokens import ISSUER, AccountTokens
+from paddock.apiserver.security.tokens import AccountTokens
 from paddock.apiserver.verbs.options import write_options
 from paddock.meta import ages, failure
 from paddock.schema import finding
@@ -52,11 +52,12 @@ class Reviews:
         """Who is behind a token."""
         said = self._read(call)
         spec = said.get("spec") or {}
-        token, audiences = spec.get("token", ""), tuple(spec.get("audiences") or (ISSUER,))
+        own = self._tokens.terms.own_audiences
+        token, audiences = spec.get("token", ""), tuple(spec.get("audiences") or own)
         found, meant = self._tokens.user_for(token, audiences)
-        if found is None and ISSUER in audiences:
+        if found is None and set(own) & set(audiences):
             try:
-                found, meant = self._identities.by_token(token), (ISSUER,)
+                found, meant = self._identities.by_token(token), tuple(each for each in audiences if each in own)
             except failure.Failure:
                 found = None
         if found is None:
@@ -136,7 +137,7 @@ class Reviews:
             "kind": "TokenRequest",
             "apiVersion": f"{AUTHENTICATION}/v1",
             "metadata": {"name": call.route.name, "namespace": call.route.namespace, "creationTimestamp": self._parts.clock.now()},
-            "spec": {**spec, "audiences": spec.get("audiences") or [ISSUER], "expirationSeconds": seconds},
+            "spec": {**spec, "audiences": spec.get("audiences") or list(self._tokens.terms.own_audiences), "expirationSeconds": seconds},
             "status": {"token": "" if options.dry_run else token, "expirationTimestamp": ages.timestamp(end)},
         }
         return self._answer(call, made)

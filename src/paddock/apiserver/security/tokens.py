@@ -1,26 +1,23 @@
 """Tokens of ServiceAccounts: signed, bound, short-lived (docs/spec/kube-api.md section 8)."""
 
-import base64
-import binascii
+from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
-import orjson
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+import msgspec
 
 from paddock.apiserver.parts import User
 from paddock.apiserver.resources.strategy import View
-from paddock.apiserver.security.pki import new_key, read_key, write_private
+from paddock.apiserver.security import jose
+from paddock.apiserver.security.jose import Claims, Key, SigningKey
+from paddock.apiserver.security.pki import new_key, write_private
 from paddock.meta import failure
 
 ISSUER = "https://kubernetes.default.svc"
 _ACCOUNT = "system:serviceaccount:"
-# P-256: both halves of a signature have this many bytes.
-_HALF = 32
 _BOUND_KINDS = {"Secret": "secrets", "Node": "nodes", "Pod": "pods"}
+_MOST_CHECKED = 2048
 
 
 class Clock(Protocol):
@@ -30,62 +27,71 @@ class Clock(Protocol):
     def uid(self) -> str: ...
 
 
-def _encode(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+class Keyring:
+    """The key that signs tokens, and all keys whose signatures are believed: those of earlier days among them."""
 
+    def __init__(self, signing: SigningKey, believed: Iterable[Key] = ()) -> None:
+        self._signing = signing
+        self._believed = {key.name: key for key in (signing.key, *believed)}
+        # Digests of tokens whose signature was good, with their claims: a signature does not become bad.
+        self._checked: dict[bytes, Claims] = {}
 
-def _decode(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-class Signer:
-    """Signs and checks tokens with the key of this installation."""
-
-    def __init__(self, folder: Path) -> None:
-        path = folder / "service-accounts.key"
-        if not path.exists():
-            write_private(path, new_key())
-        self._key = read_key(path)
-        numbers = self._key.public_key().public_numbers()
-        self._point = (numbers.x.to_bytes(_HALF, "big"), numbers.y.to_bytes(_HALF, "big"))
-        digest = hashes.Hash(hashes.SHA256())
-        digest.update(b"".join(self._point))
-        self._id = _encode(digest.finalize())
-        self._header = _encode(orjson.dumps({"alg": "ES256", "kid": self._id}))
-
-    def sign(self, claims: dict[str, Any]) -> str:
+    def sign(self, claims: Claims) -> str:
         """A token with these claims."""
-        said = f"{self._header}.{_encode(orjson.dumps(claims))}"
-        first, second = decode_dss_signature(self._key.sign(said.encode(), ec.ECDSA(hashes.SHA256())))
-        return f"{said}.{_encode(first.to_bytes(_HALF, 'big') + second.to_bytes(_HALF, 'big'))}"
+        return self._signing.sign(claims)
 
-    def claims(self, token: str) -> dict[str, Any] | None:
-        """The claims of a token that this key has signed, or None."""
-        header, _, rest = token.partition(".")
-        body, _, signature = rest.partition(".")
-        if header != self._header:
-            return None
-        try:
-            raw = _decode(signature)
-            made = encode_dss_signature(int.from_bytes(raw[:_HALF], "big"), int.from_bytes(raw[_HALF:], "big"))
-            self._key.public_key().verify(made, f"{header}.{body}".encode(), ec.ECDSA(hashes.SHA256()))
-            claims = orjson.loads(_decode(body))
-        except (binascii.Error, ValueError, InvalidSignature):
-            return None
-        return claims if isinstance(claims, dict) else None
+    def claims(self, token: str) -> Claims | None:
+        """The claims of a token that one of the keys has signed, or None."""
+        digest = sha256(token.encode("utf-8", "replace")).digest()
+        found = self._checked.get(digest)
+        if found is None:
+            found = jose.claims_of(token, self._believed.values())
+            if found is not None:
+                if len(self._checked) >= _MOST_CHECKED:
+                    self._checked.clear()
+                self._checked[digest] = found
+        return found
 
-    def keys(self) -> dict[str, Any]:
-        """The public key, as OIDC clients fetch it."""
-        x, y = (_encode(half) for half in self._point)
-        key = {"use": "sig", "kty": "EC", "kid": self._id, "crv": "P-256", "alg": "ES256", "x": x, "y": y}
-        return {"keys": [key]}
+    def published(self) -> dict[str, Any]:
+        """The public keys, as OIDC clients fetch them."""
+        return {"keys": [key.published() for key in self._believed.values()]}
+
+
+def own_keyring(folder: Path, believed: Iterable[Path] = ()) -> Keyring:
+    """The keys of an installation: `service-accounts.key` signs; what lies beside it as `service-accounts-*` is still believed."""
+    path = folder / "service-accounts.key"
+    if not path.exists():
+        write_private(path, new_key())
+    earlier = [key for file in (*sorted(folder.glob("service-accounts-*")), *believed) for key in jose.read_publics(file)]
+    return Keyring(SigningKey(jose.read_private(path)), earlier)
+
+
+def keyring_of(signing: Path, believed: Iterable[Path]) -> Keyring:
+    """The keys of named files."""
+    return Keyring(SigningKey(jose.read_private(signing)), [key for path in believed for key in jose.read_publics(path)])
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """Who issues tokens, and for whom. The first issuer is the one that signs; tokens of the others are still believed."""
+
+    issuers: tuple[str, ...] = (ISSUER,)
+    # empty: the issuers
+    audiences: tuple[str, ...] = ()
+    # 0: no limit
+    longest_seconds: int = 0
+
+    @property
+    def own_audiences(self) -> tuple[str, ...]:
+        """What a token must be meant for to be taken here."""
+        return self.audiences or self.issuers
 
 
 class AccountTokens:
     """Issues tokens for ServiceAccounts, and knows the users behind them."""
 
-    def __init__(self, signer: Signer, view: View, clock: Clock) -> None:
-        self._signer = signer
+    def __init__(self, keys: Keyring, view: View, clock: Clock, terms: Terms = Terms()) -> None:  # noqa: B008 - frozen
+        self.terms = terms
+        self._keys = keys
         self._view = view
         self._clock = clock
 
@@ -97,16 +103,16 @@ class AccountTokens:
         if bound:
             private[bound.get("kind", "").lower()] = self._bind(bound, meta["namespace"])
         claims = {
-            "iss": ISSUER,
+            "iss": self.terms.issuers[0],
             "sub": f"{_ACCOUNT}{meta['namespace']}:{meta['name']}",
-            "aud": audiences or [ISSUER],
+            "aud": audiences or list(self.terms.own_audiences),
             "iat": int(now),
             "nbf": int(now),
             "exp": int(now) + seconds,
             "jti": self._clock.uid(),
             "kubernetes.io": private,
         }
-        return self._signer.sign(claims), int(now) + seconds
+        return self._keys.sign(claims), int(now) + seconds
 
     def _bind(self, bound: dict[str, Any], namespace: str) -> dict[str, str]:
         plural = _BOUND_KINDS.get(bound.get("kind", ""))
@@ -122,16 +128,16 @@ class AccountTokens:
 
     def user(self, token: str) -> User | None:
         """The account of a token that is meant for this server."""
-        return self.user_for(token, (ISSUER,))[0]
+        return self.user_for(token, self.terms.own_audiences)[0]
 
     def user_for(self, token: str, audiences: tuple[str, ...]) -> tuple[User | None, tuple[str, ...]]:
         """The account of a token and the audiences of it that were asked for."""
-        claims = self._signer.claims(token) if token.count(".") == 2 else None
+        claims = self._keys.claims(token) if token.count(".") == 2 else None
         if claims is None:
             return None, ()
         meant = tuple(each for each in audiences if each in claims.get("aud", ()))
         now = self._clock.seconds()
-        if not meant or claims.get("iss") != ISSUER or not claims.get("nbf", 0) <= now + 60 or now >= claims.get("exp", 0):
+        if not meant or claims.get("iss") not in self.terms.issuers or not claims.get("nbf", 0) <= now + 60 or now >= claims.get("exp", 0):
             return None, ()
         private = claims.get("kubernetes.io") or {}
         namespace, account = private.get("namespace", ""), private.get("serviceaccount") or {}

@@ -1,0 +1,47 @@
+"""`paddock envtest-assets`: a directory with the programs that controller-runtime's envtest starts (docs/guide/envtest.md).
+
+`kube-apiserver` becomes this server, `etcd` a process that says it is well and keeps nothing. `kubectl` is the one that is
+installed, when there is one.
+"""
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from paddock.base.errors import Terminal
+from paddock.cli import arguments
+from paddock.cli.console import Console
+
+TEXT = "write the programs that envtest starts"
+_PROGRAMS = {"kube-apiserver": "paddock.app apiserver", "etcd": "paddock.app.etcd"}
+
+
+def run(given: list[str], console: Console) -> int:
+    """Write the programs and say how to use them."""
+    options = arguments.parser("envtest-assets", TEXT)
+    options.add_argument("directory", type=Path, help="where to write them")
+    folder: Path = options.parse_args(given).directory.absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, module in _PROGRAMS.items():
+            _write(folder / name, f"exec {shlex.quote(sys.executable)} -m {module}")
+        kubectl = _kubectl(folder)
+        if kubectl:
+            _write(folder / "kubectl", f"exec {shlex.quote(kubectl)}")
+    except OSError as error:
+        raise Terminal(f"cannot write to {folder}", why=error.strerror or str(error)) from error
+    console.out(f"export KUBEBUILDER_ASSETS={shlex.quote(str(folder))}\n")
+    return 0
+
+
+def _write(path: Path, command: str) -> None:
+    # envtest waits for the process it starts, and ends that one: so the shell makes way.
+    path.write_text(f'#!/bin/sh\n# Written by `paddock envtest-assets`.\n{command} "$@"\n')
+    path.chmod(0o755)
+
+
+def _kubectl(folder: Path) -> str:
+    found = shutil.which("kubectl")
+    # Not the one of an earlier run, which would call itself.
+    return found if found and Path(found).absolute() != folder / "kubectl" else ""

@@ -1,0 +1,184 @@
+"""The options of a start. Where kube-apiserver has an option for the same thing, it has the same name here."""
+
+import argparse
+import ipaddress
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from paddock.app import kubeflags
+from paddock.app.places import default_root
+from paddock.app.settings import Accounts, Settings, Tls, parse_listen
+from paddock.base import duration
+from paddock.base.errors import Terminal
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+
+
+def parser(command: str, text: str) -> Parser:
+    """Everything that may be said at a start."""
+    options = arguments.parser(command, text)
+    options.epilog = "Other options of kube-apiserver are taken and have no effect, or are refused: docs/guide/envtest.md says which."
+    _add_places(options)
+    _add_tls(options)
+    _add_users(options)
+    _add_more(options)
+    return options
+
+
+def _add_places(options: Parser) -> None:
+    add = options.add_argument
+    add("--dir", type=Path, help="directory for everything the server keeps (default: $PADDOCK_DIR)")
+    add("--in-memory", action="store_true", help="keep objects in memory; they go with the process")
+    add("--cert-dir", type=Path, help="directory of certificates; without --dir, objects are kept in memory")
+    add("--listen", help="address to listen on (default: 127.0.0.1:7443); port 0 chooses one")
+    add("--bind-address", help="the same, without the port")
+    add("--secure-port", type=int, help="the same, the port alone")
+    add("--advertise-address", default="", help="the address that clients are told, when it is another one")
+    add("--external-hostname", default="", help="the same, as a name")
+    add("--detach", action="store_true", help="run in the background; returns when the server is ready")
+
+
+def _add_tls(options: Parser) -> None:
+    add = options.add_argument
+    add("--name", action="append", default=[], help="another name or address for the serving certificate")
+    add("--tls-cert-file", type=Path, help="serving certificate, when the server shall not make its own")
+    add("--tls-private-key-file", type=Path, help="its key")
+    add("--client-ca-file", type=Path, help="authority of client certificates, in place of the server's own")
+    arguments.add_choice(options, ("--tls-min-version",), ("VersionTLS12", "VersionTLS13"), "least version of TLS", "VersionTLS12")
+
+
+def _add_users(options: Parser) -> None:
+    add = options.add_argument
+    add(
+        "--token-auth-file",
+        "--token-file",
+        dest="token_file",
+        type=Path,
+        help='users with static tokens: lines of token,user,uid,"group1,group2"',
+    )
+    add("--anonymous-auth", type=_yes, nargs="?", const=True, default=True, help="whether requests without credentials are somebody")
+    add("--authorization-mode", action="append", default=[], metavar="MODE", help="RBAC (default) or AlwaysAllow")
+    add("--service-account-issuer", action="append", default=[], metavar="URL", help="issuer of tokens; several: the first one signs")
+    add("--service-account-signing-key-file", type=Path, help="key that signs tokens of ServiceAccounts")
+    add("--service-account-key-file", type=Path, action="append", default=[], help="key whose tokens are believed; several times")
+    add("--service-account-jwks-uri", default="", help="where others find the keys, when not here")
+    add("--service-account-max-token-expiration", type=_seconds, default=0.0, metavar="DURATION", help="longest life of a token")
+    add("--api-audiences", action="append", default=[], help="whom tokens must be meant for (default: the issuers)")
+
+
+def _add_more(options: Parser) -> None:
+    add = options.add_argument
+    add("--service-cluster-ip-range", default="", metavar="CIDR", help="addresses of Services (default: 10.96.0.0/12)")
+    add("--disable-admission-plugins", action="append", default=[], help="admission to leave out, by kube-apiserver's names")
+    add("--enable-admission-plugins", action="append", default=[], help="admission to add, by kube-apiserver's names")
+    arguments.add_choice(options, ("--audit-level",), ("None", "Metadata"), "what the audit log holds (default: Metadata)")
+
+
+def settings(command: str, parsed: argparse.Namespace) -> Settings:
+    """The settings that options make."""
+    in_memory = parsed.in_memory or (parsed.dir is None and parsed.cert_dir is not None)
+    host, port = _listen(parsed)
+    if (parsed.tls_cert_file is None) != (parsed.tls_private_key_file is None):
+        raise Terminal("a serving certificate needs its key", fix="give both --tls-cert-file and --tls-private-key-file")
+    return Settings(
+        root=_root(parsed, in_memory=in_memory),
+        in_memory=in_memory,
+        temporary=in_memory and parsed.dir is None and parsed.cert_dir is None,
+        host=host,
+        port=port,
+        advertise=parsed.external_hostname or parsed.advertise_address,
+        names=tuple(parsed.name),
+        tls=_tls(parsed),
+        accounts=_accounts(parsed),
+        token_file=parsed.token_file,
+        anonymous=parsed.anonymous_auth,
+        open_to_all=_is_open(_split(parsed.authorization_mode)),
+        network=_network(parsed.service_cluster_ip_range),
+        admission_off=_split(parsed.disable_admission_plugins),
+        admission_on=_split(parsed.enable_admission_plugins),
+        controllers=command == "up",
+        audit_level=parsed.audit_level or ("None" if in_memory else "Metadata"),
+        # Nobody waits for what is thrown away.
+        drain_seconds=1.0 if in_memory else 10.0,
+    )
+
+
+def read(command: str, text: str, given: Sequence[str]) -> tuple[argparse.Namespace, str]:
+    """The options, and what is to be said about those that have no effect."""
+    rest, ignored = kubeflags.without_ignored(given)
+    return parser(command, text).parse_args(rest), kubeflags.note(ignored)
+
+
+def _root(parsed: argparse.Namespace, *, in_memory: bool) -> Path:
+    place = parsed.dir or parsed.cert_dir
+    if place is None and in_memory:
+        place = Path(tempfile.mkdtemp(prefix="paddock-"))
+    return Path(place or default_root()).absolute()
+
+
+def _listen(parsed: argparse.Namespace) -> tuple[str, int]:
+    host, port = parse_listen(parsed.listen or "127.0.0.1")
+    if parsed.secure_port is not None and not 0 <= parsed.secure_port <= 65535:
+        raise Terminal(f"{parsed.secure_port} is not a port")
+    return parsed.bind_address or host, port if parsed.secure_port is None else parsed.secure_port
+
+
+def _tls(parsed: argparse.Namespace) -> Tls:
+    certificate, key = parsed.tls_cert_file, parsed.tls_private_key_file
+    if certificate is None and parsed.cert_dir is not None and (parsed.cert_dir / "apiserver.crt").exists():
+        # These are the names under which kube-apiserver looks for them.
+        certificate, key = parsed.cert_dir / "apiserver.crt", parsed.cert_dir / "apiserver.key"
+    return Tls(certificate=certificate, key=key, clients=parsed.client_ca_file, least=parsed.tls_min_version)
+
+
+def _accounts(parsed: argparse.Namespace) -> Accounts:
+    given = Accounts(
+        audiences=_split(parsed.api_audiences),
+        signing_key=parsed.service_account_signing_key_file,
+        believed_keys=tuple(parsed.service_account_key_file),
+        keys_uri=parsed.service_account_jwks_uri,
+        longest_seconds=int(parsed.service_account_max_token_expiration),
+    )
+    issuers = tuple(parsed.service_account_issuer)
+    return msgspec.structs.replace(given, issuers=issuers) if issuers else given
+
+
+def _split(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _is_open(modes: tuple[str, ...]) -> bool:
+    for mode in modes:
+        # Node rights concern kubelets, which are not there; what they would add is nothing.
+        if mode not in ("RBAC", "AlwaysAllow", "Node"):
+            raise Terminal(f"the authorization mode {mode} is not known", fix="use RBAC, or AlwaysAllow in a test")
+    return "AlwaysAllow" in modes
+
+
+def _network(text: str) -> ipaddress.IPv4Network:
+    for part in filter(None, text.split(",")):
+        try:
+            found = ipaddress.ip_network(part, strict=False)
+        except ValueError as error:
+            raise Terminal(f"{part!r} is not a range of addresses", why=str(error), fix="write it as 10.96.0.0/12") from None
+        if isinstance(found, ipaddress.IPv4Network) and found.num_addresses >= 8:
+            return found
+    if text:
+        raise Terminal(f"{text!r} has no IPv4 range for Services", why="Services get IPv4 addresses, and need 8 of them at least")
+    return Settings(root=Path()).network
+
+
+def _yes(word: str) -> bool:
+    if word.lower() not in ("true", "false", "1", "0", "t", "f"):
+        raise argparse.ArgumentTypeError(f'"{word}" is neither true nor false')
+    return word.lower() in ("true", "1", "t")
+
+
+def _seconds(word: str) -> float:
+    try:
+        return duration.parse(word) / duration.SECOND
+    except duration.NotADuration:
+        raise argparse.ArgumentTypeError(f'"{word}" is not a duration such as 1h30m') from None
