@@ -56,20 +56,26 @@ MESSAGES: dict[str, str] = {
     ),
     "ResourceRequirements": "1:limits:map:Quantity 2:requests:map:Quantity",
     "TypedObjectReference": "1:apiGroup:string? 2:kind 3:name 4:namespace:string?",
-    "PersistentVolumeClaimStatus": "1:phase 2:accessModes:*string 3:capacity:map:Quantity 4:conditions:*PersistentVolumeClaimCondition",
+    "PersistentVolumeClaimStatus": (
+        "1:phase 2:accessModes:*string 3:capacity:map:Quantity 4:conditions:*PersistentVolumeClaimCondition "
+        "5:allocatedResources:map:Quantity 7:allocatedResourceStatuses:map 8:currentVolumeAttributesClassName:string?"
+    ),
     "PersistentVolumeClaimCondition": "1:type 2:status 3:lastProbeTime:Time 4:lastTransitionTime:Time 5:reason 6:message",
     "Service": "1:metadata:ObjectMeta 2:spec:ServiceSpec 3:status:ServiceStatus",
     "ServiceSpec": (
         "1:ports:*ServicePort 2:selector:map 3:clusterIP 4:type 5:externalIPs:*string 7:sessionAffinity 8:loadBalancerIP "
         "9:loadBalancerSourceRanges:*string 10:externalName 11:externalTrafficPolicy 12:healthCheckNodePort:int "
-        "13:publishNotReadyAddresses:bool 17:ipFamilyPolicy:string? 18:clusterIPs:*string 19:ipFamilies:*string "
-        "20:allocateLoadBalancerNodePorts:bool? 21:loadBalancerClass:string? 22:internalTrafficPolicy:string? "
+        "13:publishNotReadyAddresses:bool 14:sessionAffinityConfig:SessionAffinityConfig 17:ipFamilyPolicy:string? "
+        "18:clusterIPs:*string 19:ipFamilies:*string 20:allocateLoadBalancerNodePorts:bool? 21:loadBalancerClass:string? 22:internalTrafficPolicy:string? "
         "23:trafficDistribution:string?"
     ),
+    "SessionAffinityConfig": "1:clientIP:ClientIPConfig",
+    "ClientIPConfig": "1:timeoutSeconds:int?",
     "ServicePort": "1:name 2:protocol 3:port:int 4:targetPort:IntOrString 5:nodePort:int 6:appProtocol:string?",
     "ServiceStatus": "1:loadBalancer:LoadBalancerStatus 2:conditions:*Condition",
     "LoadBalancerStatus": "1:ingress:*LoadBalancerIngress",
-    "LoadBalancerIngress": "1:ip 2:hostname 3:ipMode:string?",
+    "LoadBalancerIngress": "1:ip 2:hostname 3:ipMode:string? 4:ports:*PortStatus",
+    "PortStatus": "1:port:int? 2:protocol 3:error:string?",
     "Endpoints": "1:metadata:ObjectMeta 2:subsets:*EndpointSubset",
     "EndpointSubset": "1:addresses:*EndpointAddress 2:notReadyAddresses:*EndpointAddress 3:ports:*EndpointPort",
     "EndpointAddress": "1:ip 2:targetRef:ObjectReference 3:hostname 4:nodeName:string?",
@@ -124,7 +130,20 @@ MESSAGES: dict[str, str] = {
     "Node": "1:metadata:ObjectMeta 2:spec:NodeSpec 3:status:NodeStatus",
     "NodeSpec": "1:podCIDR 3:providerID 4:unschedulable:bool 5:taints:*Taint 7:podCIDRs:*string",
     "Taint": "1:key 2:value 3:effect 4:timeAdded:Time",
-    "NodeStatus": "1:capacity:map:Quantity 2:allocatable:map:Quantity 3:phase 4:conditions:*NodeCondition 5:addresses:*NodeAddress",
+    "NodeStatus": (
+        "1:capacity:map:Quantity 2:allocatable:map:Quantity 3:phase 4:conditions:*NodeCondition 5:addresses:*NodeAddress "
+        "6:daemonEndpoints:NodeDaemonEndpoints 7:nodeInfo:NodeSystemInfo 8:images:*ContainerImage 9:volumesInUse:*string "
+        "10:volumesAttached:*AttachedVolume"
+    ),
+    "NodeDaemonEndpoints": "1:kubeletEndpoint:DaemonEndpoint",
+    "DaemonEndpoint": "1:Port:int?",
+    "NodeSystemInfo": (
+        "1:machineID:string? 2:systemUUID:string? 3:bootID:string? 4:kernelVersion:string? 5:osImage:string? "
+        "6:containerRuntimeVersion:string? 7:kubeletVersion:string? 8:kubeProxyVersion:string? 9:operatingSystem:string? "
+        "10:architecture:string?"
+    ),
+    "ContainerImage": "1:names:*string 2:sizeBytes:int",
+    "AttachedVolume": "1:name 2:devicePath",
     "NodeCondition": "1:type 2:status 3:lastHeartbeatTime:Time 4:lastTransitionTime:Time 5:reason 6:message",
     "NodeAddress": "1:type 2:address",
     "PriorityClass": "1:metadata:ObjectMeta 2:value:int? 3:globalDefault:bool 4:description 5:preemptionPolicy:string?",

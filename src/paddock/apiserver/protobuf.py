@@ -5,6 +5,7 @@ The messages are tables: field number -> name and type. Answers are always JSON,
 
 import base64
 import functools
+import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import orjson
 
 from paddock.apiserver.clustermessages import CLUSTER_MESSAGES
+from paddock.apiserver.definitionmessages import DEFINITION_MESSAGES
 from paddock.apiserver.messages import MESSAGES
 from paddock.apiserver.podmessages import POD_MESSAGES
 from paddock.meta import failure
@@ -31,7 +33,7 @@ def _table(text: str) -> dict[int, _Field]:
     return fields
 
 
-_TEXTS = {**POD_MESSAGES, **CLUSTER_MESSAGES, **MESSAGES}
+_TEXTS = {**POD_MESSAGES, **CLUSTER_MESSAGES, **DEFINITION_MESSAGES, **MESSAGES}
 
 
 @functools.cache
@@ -52,7 +54,7 @@ def decode(body: bytes) -> Data:
         if table is None:
             raise failure.unsupported_media_type(["application/json", "application/yaml"])
         return {"apiVersion": api_version, "kind": kind, **_message(_bytes(envelope.get(2, b"")), table)}
-    except (IndexError, ValueError, OverflowError, RecursionError) as error:
+    except (IndexError, ValueError, OverflowError, RecursionError, struct.error) as error:
         raise failure.bad_request(f"the protobuf body cannot be read: {error}") from None
 
 
@@ -78,6 +80,7 @@ def _raw(data: bytes) -> Iterator[tuple[int, bytes | int]]:
                 yield tag >> 3, data[at : at + size]
                 at += size
             case 1:
+                yield tag >> 3, data[at : at + 8]
                 at += 8
             case 5:
                 at += 4
@@ -146,9 +149,27 @@ def _value(raw: bytes | int, kind: str) -> Any:
         case "IntOrString":
             parts = dict(_raw(data))
             return _bytes(parts.get(3, b"")).decode() if parts.get(1, 0) == 1 else _value(parts.get(2, 0), "int")
-        case "FieldsV1":
+        case "double":
+            number = struct.unpack("<d", data)[0]
+            return int(number) if number.is_integer() else number
+        case "FieldsV1" | "Json":
             return orjson.loads(_bytes(dict(_raw(data)).get(1, b"{}")))
+        case "SchemaOrSchemas" | "SchemaOrBool" | "SchemaOrNames":
+            return _alternative(data, kind)
     return _message(data, _table_of(kind) or {})
+
+
+def _alternative(data: bytes, kind: str) -> Any:
+    """A schema, or what may stand in its place."""
+    others = []
+    for number, raw in _raw(data):
+        if kind == "SchemaOrBool" and number == 1:
+            others.append(raw)
+        elif number == (2 if kind == "SchemaOrBool" else 1):
+            return _value(raw, "JSONSchemaProps")
+        else:
+            others.append(_value(raw, "string" if kind == "SchemaOrNames" else "JSONSchemaProps"))
+    return bool(others and others[0]) if kind == "SchemaOrBool" else others
 
 
 def _time(data: bytes, *, micro: bool) -> str | None:
@@ -156,7 +177,6 @@ def _time(data: bytes, *, micro: bool) -> str | None:
     if not parts:
         return None
     seconds, nanos = (_value(parts.get(number, 0), "int") for number in (1, 2))
-    moment = datetime.fromtimestamp(seconds, UTC)
-    if micro:
-        return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{nanos // 1000:06d}Z"
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    # isoformat, for strftime writes years before 1000 with fewer than four digits, and clients do send the year 1
+    moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
+    return f"{moment}.{nanos // 1000:06d}Z" if micro else f"{moment}Z"

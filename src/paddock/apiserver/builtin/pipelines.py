@@ -52,6 +52,10 @@ _MERGING: dict[tuple[str, str], dict[str, Data]] = {
 }
 
 
+# Members that Go clients always send: a zero there is what they send for nothing.
+_ZERO_IS_ABSENT: dict[tuple[str, str], tuple[str, ...]] = {("", "Service"): ("spec.ports[].targetPort",)}
+
+
 class BuiltinPipeline(DeclaredPipeline):
     """The pipeline of a declared kind that a server has built in."""
 
@@ -71,6 +75,8 @@ class BuiltinPipeline(DeclaredPipeline):
 
     def decode(self, raw: Data) -> Decoded:
         """Prune, default, and leave out lists and maps that are empty."""
+        for path in _ZERO_IS_ABSENT.get((self._kind.group, self._kind.kind), ()):
+            _drop_zero(raw, path.replace("[]", ".[]").split("."))
         decoded = super().decode(raw)
         self._drop_empty(decoded.data)
         return decoded
@@ -92,6 +98,17 @@ def _find(schema: Data, path: str) -> Data | None:
             return None
         place = place.get("items") if part == "[]" else (place.get("properties") or {}).get(part)
     return place
+
+
+def _drop_zero(value: Any, path: list[str]) -> None:
+    head, *rest = path
+    if head == "[]":
+        for each in value if isinstance(value, list) else ():
+            _drop_zero(each, rest)
+    elif isinstance(value, dict) and rest:
+        _drop_zero(value.get(head), rest)
+    elif isinstance(value, dict) and value.get(head) in (0, "") and head in value:
+        del value[head]
 
 
 def _add_merge_keys(schema: Data) -> None:
