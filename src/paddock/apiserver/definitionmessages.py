@@ -1,7 +1,7 @@
 """The protobuf messages of CustomResourceDefinitions, which typed clients send as they send built-in kinds.
 
-Written as those in `messages` are; the webhook's address is described with the admission webhooks. Further types: double, `Json` (a JSON value as text), and the three places where a schema or
-something else may stand.
+Written as those in `messages` are; the webhook's address is described with the admission webhooks. Further types: double, `Json`
+(a JSON value as text), and the three places where a schema or something else may stand.
 """
 
 DEFINITION_MESSAGES: dict[str, str] = {

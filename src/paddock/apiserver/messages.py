@@ -66,8 +66,8 @@ MESSAGES: dict[str, str] = {
         "1:ports:*ServicePort 2:selector:map 3:clusterIP 4:type 5:externalIPs:*string 7:sessionAffinity 8:loadBalancerIP "
         "9:loadBalancerSourceRanges:*string 10:externalName 11:externalTrafficPolicy 12:healthCheckNodePort:int "
         "13:publishNotReadyAddresses:bool 14:sessionAffinityConfig:SessionAffinityConfig 17:ipFamilyPolicy:string? "
-        "18:clusterIPs:*string 19:ipFamilies:*string 20:allocateLoadBalancerNodePorts:bool? 21:loadBalancerClass:string? 22:internalTrafficPolicy:string? "
-        "23:trafficDistribution:string?"
+        "18:clusterIPs:*string 19:ipFamilies:*string 20:allocateLoadBalancerNodePorts:bool? 21:loadBalancerClass:string? "
+        "22:internalTrafficPolicy:string? 23:trafficDistribution:string?"
     ),
     "SessionAffinityConfig": "1:clientIP:ClientIPConfig",
     "ClientIPConfig": "1:timeoutSeconds:int?",

@@ -7,7 +7,7 @@ import base64
 import functools
 import struct
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -19,6 +19,7 @@ from paddock.apiserver.podmessages import POD_MESSAGES
 from paddock.meta import failure
 
 _MAGIC = b"k8s\x00"
+_EPOCH = datetime(1970, 1, 1)  # always UTC
 Data = dict[str, Any]
 _Field = tuple[str, str, bool, bool]
 
@@ -178,5 +179,5 @@ def _time(data: bytes, *, micro: bool) -> str | None:
         return None
     seconds, nanos = (_value(parts.get(number, 0), "int") for number in (1, 2))
     # isoformat, for strftime writes years before 1000 with fewer than four digits, and clients do send the year 1
-    moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
+    moment = (_EPOCH + timedelta(seconds=seconds)).isoformat()
     return f"{moment}.{nanos // 1000:06d}Z" if micro else f"{moment}Z"
