@@ -244,7 +244,11 @@ class Connection(asyncio.Protocol):
         """Finish what is being answered, then close."""
         self._stopping = True
         if self._task is None:
-            self._transport.close()
+            # A client that idles does not answer the goodbye of TLS, and nothing is lost on it.
+            if self._transport.get_write_buffer_size():
+                self._transport.close()
+            else:
+                self._transport.abort()
         else:
             self._writing.stop()
 
