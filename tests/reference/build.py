@@ -1,7 +1,8 @@
-"""Builds the programs the reference tests ask: kube-apiserver, kubectl and etcd, from the Go module proxy.
+"""Builds the programs the reference tests need, from the Go module proxy: kube-apiserver, kubectl and etcd, and whatever else
+has a `Recipe`.
 
-`oracle/go.mod` and `oracle/go.sum` fix every version; what else decides the result stands in `RECIPE`. Everything together
-makes a key, and a finished build lives under that key in the cache, outside the repository. So a changed version is built
+The `.mod` and `.sum` file of a recipe fix every version; what else decides the result stands in the recipe itself. Everything
+together makes a key, and a finished build lies under that key in the cache, outside the repository. So a changed version is built
 anew, an unchanged one is found without Go, and a directory with a key's name is always complete: it is renamed into place
 at the end. A lock per key makes parallel runs wait for one build. `python -m tests.reference.build` builds and prints where.
 """
@@ -17,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paddock.base.errors import Terminal
@@ -42,9 +43,43 @@ PROGRAMS = (
     Program("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     Program("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
 )
-RECIPE = ("go", "build", "-trimpath", "-buildvcs=false")
+BUILD = ("go", "build", "-trimpath", "-buildvcs=false")
 # The user's settings for fetching modules stay as they are; what would change the result does not.
 ENVIRONMENT: Mapping[str, str] = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Programs that are built together, and what decides how."""
+
+    name: str
+    module: Path
+    programs: tuple[Program, ...]
+    # the module whose version the programs call their own, and the variables that tell them
+    release: str
+    variables: tuple[str, ...] = VERSION_VARIABLES
+    modfile: str = "go.mod"
+    command: tuple[str, ...] = BUILD
+
+    @property
+    def version(self) -> str:
+        """The version of the programs; what Kubernetes 1.x publishes apart is called v0.x."""
+        version = version_of(self.module, self.release, self.modfile)
+        return version.replace("v0.", "v1.", 1) if self.release.startswith("k8s.io/") else version
+
+    @property
+    def key(self) -> str:
+        """A name for everything that decides what a build produces."""
+        digest = hashlib.sha256()
+        sources = sorted(path.relative_to(self.module) for path in self.module.rglob("*.go"))
+        for name in (self.modfile, self.modfile.removesuffix(".mod") + ".sum", *sources):
+            digest.update((self.module / name).read_bytes())
+        facts = (self.command, self.programs, self.variables, sorted(ENVIRONMENT.items()), platform.system(), platform.machine())
+        digest.update(repr(facts).encode())
+        return digest.hexdigest()[:20]
+
+
+ORACLE = Recipe("oracle", MODULE, PROGRAMS, "k8s.io/kubernetes")
 
 
 @dataclass(frozen=True)
@@ -89,39 +124,36 @@ def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def recipe_key(module: Path = MODULE) -> str:
-    """A name for everything that decides what a build produces."""
-    digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
-        digest.update((module / name).read_bytes())
-    facts = (RECIPE, PROGRAMS, VERSION_VARIABLES, sorted(ENVIRONMENT.items()), platform.system(), platform.machine())
-    digest.update(repr(facts).encode())
-    return digest.hexdigest()[:20]
+    """The key of the real server."""
+    return replace(ORACLE, module=module).key
 
 
-def version_of(module: Path, path: str) -> str:
-    """The version that go.mod requires of a module; with the path `go`, the language version."""
-    text = (module / "go.mod").read_text()
-    found = re.search(rf"^\s*{re.escape(path)} (v?\d\S*)", text, re.MULTILINE)
+def version_of(module: Path, path: str, modfile: str = "go.mod") -> str:
+    """The version that a module requires of another; with the path `go`, the language version."""
+    text = (module / modfile).read_text()
+    found = re.search(rf"^\s*(?:require )?{re.escape(path)} (v?\d\S*)", text, re.MULTILINE)
     if not found:
-        raise Terminal(f"cannot read {module / 'go.mod'}", why=f"it requires no {path}", fix="restore the committed file")
+        raise Terminal(f"cannot read {module / modfile}", why=f"it requires no {path}", fix="restore the committed file")
     return found[1]
 
 
 def ensure(say: Callable[[str], None] = print, *, cache: Path | None = None, module: Path = MODULE) -> Binaries:
-    """The built programs, building them first if this recipe has not been built yet."""
-    home = (cache or cache_root()) / "oracle"
-    done = home / recipe_key(module)
+    """The programs of the real server, building them first if this recipe has not been built yet."""
+    recipe = replace(ORACLE, module=module)
+    done = built(recipe, say, cache=cache)
+    return Binaries(etcd=done / "etcd", kubectl=done / "kubectl", kube_apiserver=done / "kube-apiserver", version=recipe.version)
+
+
+def built(recipe: Recipe, say: Callable[[str], None] = print, *, cache: Path | None = None) -> Path:
+    """The directory with the programs of a recipe, building them first if it has not been built yet."""
+    home = (cache or cache_root()) / recipe.name
+    done = home / recipe.key
     if not done.is_dir():
         home.mkdir(parents=True, exist_ok=True)
         with _locked(home / f"{done.name}.lock", say):
             if not done.is_dir():
-                _build_all(done, module, say)
-    return Binaries(
-        etcd=done / "etcd",
-        kubectl=done / "kubectl",
-        kube_apiserver=done / "kube-apiserver",
-        version=version_of(module, "k8s.io/kubernetes"),
-    )
+                _build_all(done, recipe, say)
+    return done
 
 
 @contextmanager
@@ -136,34 +168,33 @@ def _locked(path: Path, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def _build_all(done: Path, module: Path, say: Callable[[str], None]) -> None:
+def _build_all(done: Path, recipe: Recipe, say: Callable[[str], None]) -> None:
     if shutil.which("go") is None:
-        raise GoMissing(version_of(module, "go"))
+        raise GoMissing(version_of(recipe.module, "go", recipe.modfile))
     # The lock is ours, so what stands under this name is left from a build that was killed.
     partial = done.with_name(f"{done.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    for program in PROGRAMS:
-        say(f"building {program.name} from {program.package} (minutes the first time, once per version)")
-        _build(program, partial, module)
+    for program in recipe.programs:
+        say(f"building {program.name} {recipe.version} from {program.package} (minutes the first time, once per version)")
+        _build(program, partial, recipe)
     partial.rename(done)
     say(f"built the reference programs in {done}")
 
 
-def _build(program: Program, target: Path, module: Path) -> None:
-    version = version_of(module, "k8s.io/kubernetes")
-    linker = " ".join(["-s", "-w", *(f"-X {variable}={version}" for variable in VERSION_VARIABLES)])
-    command = ["nice", *RECIPE, "-ldflags", linker, "-o", str(target / program.name), program.package]
+def _build(program: Program, target: Path, recipe: Recipe) -> None:
+    linker = " ".join(["-s", "-w", *(f"-X {variable}={recipe.version}" for variable in recipe.variables)])
+    command = ["nice", *recipe.command, f"-modfile={recipe.modfile}", "-ldflags", linker, "-o", str(target / program.name), program.package]
     # nice: a build of minutes on all cores must not be felt by whoever works on the machine.
     ran = subprocess.run(
-        command, cwd=module, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=recipe.module, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     if ran.returncode:
         raise BuildFailed(program.name, ran.stdout)
 
 
 def main() -> int:
-    """Builds what is missing and prints the directory with the programs, and nothing else, on standard output."""
+    """Builds what is missing of the real server and prints the directory with the programs, and nothing else, on standard output."""
     argparse.ArgumentParser(prog="python -m tests.reference.build", description=main.__doc__).parse_args()
     try:
         binaries = ensure(say=lambda text: print(text, file=sys.stderr, flush=True))

@@ -75,6 +75,28 @@ def test_without_go_the_error_says_what_to_install(tmp_path: Path, module: Path,
         build.ensure(quiet, cache=tmp_path, module=module)
 
 
+def test_a_recipe_has_its_own_versions_and_sources(tmp_path: Path, calls: Path) -> None:
+    module = tmp_path / "small"
+    module.mkdir()
+    (module / "main.go").write_text("package main\n")
+    for release in ("1", "2"):
+        (module / f"{release}.mod").write_text(f"go 1.24.0\nrequire k8s.io/kubectl v0.{release}.0\n")
+        (module / f"{release}.sum").write_text("")
+    first, second = (
+        build.Recipe(f"k-{release}", module, (build.Program("k", "."),), "k8s.io/kubectl", modfile=f"{release}.mod")
+        for release in ("1", "2")
+    )
+    places = [build.built(recipe, quiet, cache=tmp_path) for recipe in (first, second, first)]
+    assert [place.parent.name for place in places] == ["k-1", "k-2", "k-1"]
+    assert [("-modfile=2.mod" in line, "gitVersion=v1.2.0" in line) for line in calls.read_text().splitlines()] == [
+        (False, False),
+        (True, True),
+    ]
+    key = first.key
+    (module / "main.go").write_text("package main // changed\n")
+    assert first.key != key
+
+
 def test_a_failed_build_leaves_nothing_that_looks_built(tmp_path: Path, module: Path, calls: Path) -> None:
     go = tmp_path / "tools" / "go"
     working = go.read_text()

@@ -1,0 +1,31 @@
+"""The programs beside the real server that the embedded one is tried with: old kubectls, helm 3 and helm 4."""
+
+from pathlib import Path
+
+from tests.reference.build import Program, Recipe
+
+HERE = Path(__file__).parent / "programs"
+
+# The newest kubectl comes with the real server. The oldest insists on OpenAPI v2, 1.29 speaks the beta of aggregated discovery, 1.30
+# the final one, 1.32 sends its own typed bodies as protobuf.
+OLD_KUBECTLS = {
+    release: Recipe(
+        name=f"kubectl-{release}",
+        module=HERE / "kubectl",
+        programs=(Program("kubectl", "."),),
+        release="k8s.io/kubectl",
+        modfile=f"{release}.mod",
+    )
+    for release in ("1.27", "1.29", "1.30", "1.32", "1.33")
+}
+
+HELMS = {
+    major: Recipe(
+        name=f"helm-{major}",
+        module=HERE / "helm",
+        programs=(Program("helm", f"helm.sh/helm/v{major}/cmd/helm"),),
+        release=f"helm.sh/helm/v{major}",
+        variables=(f"helm.sh/helm/v{major}/internal/version.version",),
+    )
+    for major in ("3", "4")
+}
