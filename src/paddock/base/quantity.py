@@ -5,6 +5,7 @@ the value. Values are whole numbers of billionths, so that nothing depends on fl
 """
 
 import re
+from functools import lru_cache
 
 from paddock.base.errors import Terminal
 
@@ -29,7 +30,15 @@ def parse(text: int | str) -> int:
     """The value in billionths, rounded away from zero; raises `NotAQuantity`."""
     if isinstance(text, int):
         return text * UNIT
-    match = _PATTERN.match(text) if len(text) <= _LONGEST else None
+    if len(text) > _LONGEST:
+        raise NotAQuantity(text)
+    return _parse(text)
+
+
+# An object's amounts are looked at by many rules, and most objects ask for the same few.
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> int:
+    match = _PATTERN.match(text)
     if match is None:
         raise NotAQuantity(text)
     sign, whole_digits, fraction, bare_fraction, in_binary, in_decimal, exponent = match.groups()

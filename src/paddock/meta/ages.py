@@ -1,6 +1,7 @@
 """Times as Kubernetes writes them, and how old something is as `kubectl get` shows it."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
@@ -8,12 +9,19 @@ _YEAR = 365 * _DAY
 
 def timestamp(seconds: float) -> str:
     """RFC 3339 in UTC, whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{_to_the_second(int(seconds // 1))}Z"
 
 
 def micro_timestamp(seconds: float) -> str:
     """RFC 3339 in UTC with exactly six fractional digits."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    micros = round(seconds * 1_000_000)
+    return f"{_to_the_second(micros // 1_000_000)}.{micros % 1_000_000:06d}Z"
+
+
+# A busy server writes the same second thousands of times.
+@lru_cache(maxsize=64)
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def seconds_of(text: str) -> float | None:

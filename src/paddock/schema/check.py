@@ -123,7 +123,22 @@ def _make_string(place: shape.Shape) -> Check:
             out.append(_bad(trail, raw, field.message or form.message, FORMAT, field))
         return raw
 
-    return check_string
+    if field.empty_is_unset or field.min_length is not None or field.max_length is not None or pattern is not None or form is not None:
+        return check_string
+    return _quick_string(field, check_string)
+
+
+def _quick_string(field: Field, careful: Check) -> Check:
+    """Most texts are any text, or one of a few: what is right is seen at once, and everything else looked at with care."""
+    known = frozenset(field.enum)
+
+    def check_any_string(raw: Any, trail: Any, out: Findings) -> Any:
+        return raw if type(raw) is str else careful(raw, trail, out)
+
+    def check_known_string(raw: Any, trail: Any, out: Findings) -> Any:
+        return raw if type(raw) is str and raw in known else careful(raw, trail, out)
+
+    return check_known_string if known else check_any_string
 
 
 def bounds_text(field: Field) -> str:
@@ -320,12 +335,36 @@ _MAP_VALUES = {
 }
 
 
+class _Member:
+    """A declared member of an object. Its check is made when a document first has it: most of a large kind is never visited."""
+
+    __slots__ = ("checker", "field", "noted", "nullable", "shape")
+
+    def __init__(self, prop: shape.Property) -> None:
+        self.shape = prop.shape
+        self.field = prop.field
+        self.nullable = prop.field.nullable
+        # whether there is something to say of it wherever it stands
+        self.noted = bool(prop.field.not_honoured or prop.field.deprecated)
+        self.checker: Check = self._first
+
+    def _first(self, raw: Any, trail: Any, out: Findings) -> Any:
+        self.checker = _checker(self.shape)
+        return self.checker(raw, trail, out)
+
+
 class _ObjectCheck:
-    """The compiled check of one class. Members are compiled when a document first reaches the object."""
+    """The compiled check of one class."""
 
     def __init__(self, place: shape.ObjectShape) -> None:
         self.place = place
-        self.index: dict[str, tuple[Check, Field]] = {}
+        self.index: dict[str, _Member] = {}
+        # what is looked at when it is not given: members that are required, or have a default
+        self.missed: tuple[shape.Property, ...] = ()
+
+    def _compile(self) -> None:
+        self.index = {name: _Member(prop) for name, prop in self.place.properties.items()}
+        self.missed = tuple(prop for prop in self.place.properties.values() if prop.field.required or prop.default is not shape.ABSENT)
 
     def __call__(self, raw: Any, trail: Any, out: Findings) -> Any:
         if not isinstance(raw, dict):
@@ -334,20 +373,30 @@ class _ObjectCheck:
         if not raw and self.place.field.empty_is_unset:
             return _DROP
         if not self.index:
-            self.index = {name: (_lazily(prop.shape), prop.field) for name, prop in self.place.properties.items()}
+            self._compile()
         made: dict[str, Any] = {}
+        index = self.index
         for name, entry in raw.items():
-            if name not in self.index:
+            member = index.get(name)
+            if member is None:
                 self._stranger(name, raw, made, trail, out)
-            elif entry is not None or self.index[name][1].nullable:
-                self._member(name, entry, made, (trail, name), out)
-        self._absent(raw, made, trail, out)
+            elif entry is None or member.noted:
+                if entry is not None or member.nullable:
+                    self._member(name, entry, made, (trail, name), out)
+            else:
+                value = member.checker(entry, (trail, name), out)
+                if value is not _DROP:
+                    made[name] = value
+        for prop in self.missed:
+            if prop.name not in made:
+                self._absent(prop, raw, made, trail, out)
         return made
 
     def _member(self, name: str, entry: Any, made: dict[str, Any], place: Any, out: Findings) -> None:
         """A declared member; `place` ends in the name that the document uses, which may be an alias."""
-        checker, field = self.index[name]
-        value = None if entry is None else checker(entry, place, out)
+        member = self.index[name]
+        field = member.field
+        value = None if entry is None else member.checker(entry, place, out)
         if value is _DROP:
             return
         if field.not_honoured:
@@ -386,36 +435,22 @@ class _ObjectCheck:
         text = f'unknown field "{finding.format_path(path)}"'
         out.append(Finding(path=path, message=f"{text}; {hint}" if hint else text, rule=UNKNOWN_FIELD))
 
-    def _absent(self, raw: dict[str, Any], made: dict[str, Any], trail: Any, out: Findings) -> None:
-        """What a document leaves out: required members, and defaults."""
-        for name, prop in self.place.properties.items():
-            if name in made:
-                continue
-            checker, field = self.index[name]
-            if field.required:
-                given = any(raw.get(each) is not None for each in (name, *field.aliases))
-                if not given or field.empty_is_unset:
-                    out.append(finding.required(path_of((trail, name)), REQUIRED, field.needed))
-            elif prop.default is not shape.ABSENT:
-                value = checker(prop.default, (trail, name), out)
-                if value is not _DROP:
-                    made[name] = value
+    def _absent(self, prop: shape.Property, raw: dict[str, Any], made: dict[str, Any], trail: Any, out: Findings) -> None:
+        """What a document leaves out: a required member, or one with a default."""
+        name, field = prop.name, prop.field
+        if field.required:
+            given = any(raw.get(each) is not None for each in (name, *field.aliases))
+            if not given or field.empty_is_unset:
+                out.append(finding.required(path_of((trail, name)), REQUIRED, field.needed))
+            return
+        value = self.index[name].checker(prop.default, (trail, name), out)
+        if value is not _DROP:
+            made[name] = value
 
 
 def _make_object(place: shape.Shape) -> Check:
     assert isinstance(place, shape.ObjectShape)
     return _ObjectCheck(place)
-
-
-def _lazily(place: shape.Shape) -> Check:
-    """Objects are compiled when a document first reaches them: most of a large kind is never visited."""
-    if not isinstance(place, shape.ObjectShape | shape.ListShape | shape.MapShape):
-        return _checker(place)
-
-    def first(raw: Any, trail: Any, out: Findings) -> Any:
-        return _checker(place)(raw, trail, out)
-
-    return first
 
 
 _MAKERS: dict[type[shape.Shape], Callable[[shape.Shape], Check]] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.base.errors import Terminal
 from paddock.meta.apply.places import SELF, Places, field, keyed, minus, union, valued
-from paddock.meta.apply.types import ATOMIC, KEYED, MAP, SCALAR, SET, Type, resolve
+from paddock.meta.apply.types import ATOMIC, DEDUCED, KEYED, MAP, SCALAR, SET, Type, resolve
 
 
 class Unmergeable(Terminal):
@@ -73,25 +73,27 @@ def _places(kind: Type, value: Any) -> Places | None:
 def everything(kind: Type, value: dict[str, Any]) -> Places:
     """All places of a value, containers included: the difference from nothing, in one walk."""
     made: Places = {}
+    fields, item = kind.fields, kind.item or DEDUCED
     for name, member in value.items():
-        below = _everything(kind.member(name), member)
-        made[field(name)] = {SELF: {}, **below} if below else {}
+        # Most members are scalars, and every create walks over all of them.
+        made[f"f:{name}"] = _everything(fields.get(name) or item, member) if isinstance(member, dict | list) and member else {}
     return made
 
 
 def _everything(kind: Type, value: Any) -> Places:
+    """The places below a container, itself among them; {} for the container alone."""
     kind = resolve(kind, value)
     if kind.kind == MAP and isinstance(value, dict):
-        return everything(kind, value)
+        return {SELF: {}, **everything(kind, value)}
+    made: Places = {}
     if kind.kind in (SET, KEYED) and isinstance(value, list):
         item = kind.item or kind
-        made: Places = {}
+        made = {SELF: {}}
         for step, found in live_entries(kind, value).items():
             # Entries that stand twice are owned as one place.
-            below = _everything(item, found[0]) if len(found) == 1 else {}
-            made[step] = {SELF: {}, **below} if below else {}
-        return made
-    return {}
+            is_one = len(found) == 1 and isinstance(found[0], dict | list) and found[0]
+            made[step] = _everything(item, found[0]) if is_one else {}
+    return made
 
 
 # --- differences ----------------------------------------------------------------------------------------------------------

@@ -122,7 +122,23 @@ def check(id: str, *cel: Cel) -> Callable[[Callable[[P], Iterator[Finding]]], Ch
 
 def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, Settings], P], at: str) -> tuple[Rule, ...]:
     """The checks as rules of a kind. `place_of` finds the place in an object of the kind, `at` is it in the schema."""
-    return tuple(Rule(each.id, each.text, _on(each.look, place_of), placed(each.cel, at)) for each in checks)
+    found = _remembering(place_of)
+    return tuple(Rule(each.id, each.text, _on(each.look, found), placed(each.cel, at)) for each in checks)
+
+
+def _remembering(place_of: Callable[[Any, Settings], P]) -> Callable[[Any, Settings], P]:
+    """All rules are asked about one object before any is asked about the next: its place is found once, not once per rule."""
+    last: tuple[Any, Settings | None, P | None] = (None, None, None)
+
+    def remembered(value: Any, settings: Settings) -> P:
+        nonlocal last
+        of, under, place = last
+        if place is None or of is not value or under is not settings:
+            place = place_of(value, settings)
+            last = (value, settings, place)
+        return place
+
+    return remembered
 
 
 def _on(look: Callable[[P], Iterator[Finding]], place_of: Callable[[Any, Settings], P]) -> Callable[[Any, Settings], Iterator[Finding]]:
