@@ -89,7 +89,17 @@ def _repeats(text: bytes) -> bool:
 
 
 def read_yaml(text: bytes) -> Body:
-    """The first document of YAML, with the fields that stand twice."""
+    """The first document of YAML, with the fields that stand twice. Most clients send JSON under this name."""
+    if text[:1] == b"{":
+        try:
+            orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return _read_yaml(text)
+        return read_json(text)
+    return _read_yaml(text)
+
+
+def _read_yaml(text: bytes) -> Body:
     try:
         document = next(load(text, "the body", _LIMITS), None)
     except Unreadable as error:
@@ -105,7 +115,7 @@ def read_yaml(text: bytes) -> Body:
 
 def _repeated(text: bytes) -> tuple[str, ...]:
     try:
-        return read_yaml(text).repeated
+        return _read_yaml(text).repeated
     except failure.Failure:
         # JSON that the careful reader does not take, though it is JSON (huge numbers, say): nothing is known of its keys.
         return ()

@@ -1,10 +1,10 @@
 """JSON patch (RFC 6902) and JSON merge patch (RFC 7386). Pure: the document given is never changed."""
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import copied
 
 
 class BadPatch(Terminal):
@@ -14,7 +14,7 @@ class BadPatch(Terminal):
 def apply_merge_patch(document: Any, patch: Any) -> Any:
     """The document with the members of the patch; null deletes, lists are replaced."""
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
+        return copied(patch)
     result = dict(document) if isinstance(document, dict) else {}
     for key, value in patch.items():
         if value is None:
@@ -22,12 +22,12 @@ def apply_merge_patch(document: Any, patch: Any) -> Any:
         else:
             result[key] = apply_merge_patch(result.get(key), value)
     # Members that the patch does not name are shared with nobody.
-    return {key: value if key in patch else copy.deepcopy(value) for key, value in result.items()}
+    return {key: value if key in patch else copied(value) for key, value in result.items()}
 
 
 def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
     """The document after all operations, or `BadPatch` at the first that does not fit."""
-    result = copy.deepcopy(document)
+    result = copied(document)
     for index, operation in enumerate(operations):
         if not isinstance(operation, dict) or not isinstance(operation.get("op"), str) or not isinstance(operation.get("path"), str):
             raise BadPatch(f"operation {index} needs an op and a path")
@@ -44,7 +44,7 @@ def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
 def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
         raise BadPatch(f"{operation['op']} needs a value")
-    return copy.deepcopy(operation["value"])
+    return copied(operation["value"])
 
 
 def _pointer(operation: dict[str, Any], key: str = "path") -> list[str]:
@@ -128,7 +128,7 @@ def _move(document: Any, operation: dict[str, Any]) -> Any:
 
 
 def _copy(document: Any, operation: dict[str, Any]) -> Any:
-    return _put(document, _pointer(operation), copy.deepcopy(_find(document, _pointer(operation, "from"))), replace=False)
+    return _put(document, _pointer(operation), copied(_find(document, _pointer(operation, "from"))), replace=False)
 
 
 def _test(document: Any, operation: dict[str, Any]) -> Any:

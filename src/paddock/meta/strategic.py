@@ -1,8 +1,8 @@
 """Strategic merge patches of built-in kinds (docs/spec/kube-api.md section 4.2)."""
 
-import copy
 from typing import Any
 
+from paddock.base.jsondata import copied
 from paddock.meta.patch import BadPatch
 
 Data = dict[str, Any]
@@ -12,13 +12,13 @@ _DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 def apply(document: Data, patch: Data, schema: Data) -> Data:
     """The document with a strategic merge patch applied. The document given is not changed."""
-    return _merge_map(copy.deepcopy(document), patch, schema)
+    return _merge_map(copied(document), patch, schema)
 
 
 def _merge_map(live: Data, patch: Data, schema: Data) -> Data:
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
-        return {key: copy.deepcopy(value) for key, value in patch.items() if key != _DIRECTIVE}
+        return {key: copied(value) for key, value in patch.items() if key != _DIRECTIVE}
     if directive == "delete":
         return {}
     if directive not in (None, "merge"):
@@ -69,7 +69,7 @@ def _merge(live: Any, value: Any, schema: Data, patch: Data, key: str) -> Any:
         made = _merge_list(live if isinstance(live, list) else [], value, schema)
         order = patch.get(_ORDER + key)
         return _ordered(made, order, schema) if isinstance(order, list) else made
-    return copy.deepcopy(value)
+    return copied(value)
 
 
 def _merge_list(live: list[Any], patch: list[Any], schema: Data) -> list[Any]:
@@ -77,7 +77,7 @@ def _merge_list(live: list[Any], patch: list[Any], schema: Data) -> list[Any]:
     if merge_key is None:
         return live + [value for index, value in enumerate(patch) if value not in live and value not in patch[:index]]
     if any(isinstance(entry, dict) and entry.get(_DIRECTIVE) == "replace" for entry in patch):
-        return [copy.deepcopy(entry) for entry in patch if _DIRECTIVE not in entry]
+        return [copied(entry) for entry in patch if _DIRECTIVE not in entry]
     for entry in patch:
         if not isinstance(entry, dict) or merge_key not in entry:
             raise BadPatch(f"map: {entry!r} does not contain declared merge key: {merge_key}")

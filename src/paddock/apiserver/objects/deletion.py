@@ -1,10 +1,10 @@
 """What a DELETE makes of an object (docs/spec/kube-api.md section 5.1). Pure."""
 
-import copy
 from typing import Protocol
 
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.resources.resource import Resource
+from paddock.base.jsondata import copied
 from paddock.meta import failure
 from paddock.schema import finding
 
@@ -41,7 +41,7 @@ def check_preconditions(resource: Resource, old: Data, asked: Asked) -> None:
 
 def marked(resource: Resource, old: Data, asked: Asked, *, now: str) -> Data:
     """The object as it is after the request, if anything still holds it: marked, with the finalizers of the policy."""
-    new = copy.deepcopy(old)
+    new = copied(old)
     meta = new["metadata"]
     finalizers = [each for each in meta.get("finalizers") or [] if each not in (ORPHAN, FOREGROUND)]
     policy = asked.propagation or _standing_policy(meta.get("finalizers") or [])

@@ -130,6 +130,8 @@ class Writer:
         self._view = view
         self._clock = clock
         self._admission = admission
+        # What is newer was written by this program.
+        self._begun = store.revision
         self._encoders: dict[tuple[str, str, str], Encoder] = {}
 
     def encoder(self, resource: Resource) -> Encoder:
@@ -182,7 +184,7 @@ class Writer:
             before = self._store_of.decided(key)
             if before is None:
                 raise failure.not_found(resource.about(name))
-            old = resource.pipeline.decode(self.encoder(resource).read(before.value)).data
+            old = self._former(resource, before)
             proposal = compute(old)
             draft = self._draft(resource, proposal.data, options, old)
             metadata.prepare_update(resource, draft.new, old, namespace, name)
@@ -229,6 +231,13 @@ class Writer:
         draft = _Draft(resource, old if gone else new, old, plain, context)
         written = await self._store(draft, (key, before.revision), delete=gone)
         return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""))
+
+    def _former(self, resource: Resource, before: Record) -> Data:
+        """A stored object as this version has it: written under an older schema, it may lack defaults."""
+        data = self.encoder(resource).read(before.value)
+        if resource.declared and before.revision > self._begun:
+            return data
+        return resource.pipeline.decode(data).data
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 

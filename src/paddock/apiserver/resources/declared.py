@@ -32,13 +32,14 @@ class DeclaredPipeline:
 
     def decode(self, raw: dict[str, Any]) -> Decoded:
         """Prune, default and check against the schema."""
-        checked = check(self._kind.cls, raw)
+        # The metadata of all objects is checked by the server, in one place.
+        checked = check(self._kind.cls, {**raw, "metadata": {}})
         unknown, broken, wrong = [], [], []
         for found in checked.findings:
             if found.rule == UNKNOWN_FIELD:
                 unknown.append(found)
             elif found.path[:1] == ("metadata",):
-                continue  # the metadata of all objects is checked by the server, in one place
+                continue
             elif self._kind.builtin and found.rule == TYPE:
                 broken.append(found)
             else:
@@ -106,4 +107,5 @@ def _resource(kind: Kind, version: Version, pipeline: DeclaredPipeline, strategy
         strategic=kind.builtin,
         unconditional_update=kind.builtin,
         deprecation=version.deprecated,
+        declared=True,
     )

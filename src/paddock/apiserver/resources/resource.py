@@ -60,6 +60,8 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     # PUT without resourceVersion overwrites
     unconditional_update: bool = False
     deprecation: str = ""
+    # the schema comes with the program: it does not change while the program runs
+    declared: bool = False
     # between the stored form and this version; None where only apiVersion differs
     to_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     from_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None

@@ -1,6 +1,5 @@
 """The scale subresource: the number of replicas of an object as a kind of its own (docs/spec/kube-api.md section 2.6)."""
 
-import copy
 from typing import Any
 
 import msgspec
@@ -14,6 +13,7 @@ from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from paddock.base.jsondata import copied
 from paddock.meta import failure, fieldpath, patch
 from paddock.schema import finding
 
@@ -73,7 +73,7 @@ async def _set(parts: Parts, call: Call, change: Any) -> Response:
         except patch.BadPatch as error:
             raise failure.Failure(422, "Invalid", str(error), about=_ABOUT) from None
         _check(call, wanted)
-        new = copy.deepcopy(old)
+        new = copied(old)
         revision = (wanted.get("metadata") or {}).get("resourceVersion")
         new["metadata"]["resourceVersion"] = revision or old["metadata"].get("resourceVersion")
         _put(new, paths.replicas, wanted["spec"]["replicas"])

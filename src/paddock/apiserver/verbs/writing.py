@@ -1,6 +1,5 @@
 """create, update, patch and apply, of objects and of their status and scale."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.verbs.options import write_options
+from paddock.base.jsondata import copied
 from paddock.meta import failure, patch, strategic
 from paddock.meta.apply import applying
 from paddock.meta.apply.applying import Applying
@@ -47,7 +47,7 @@ async def update(parts: Parts, call: Call) -> Response:
     body = bodies.read_object(call.request)
     _tell_repeated(call, body, options, strict=_strict_decoding)
     # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
-    written = await _replace_or_create(parts, call, lambda _: Proposal(copy.deepcopy(body.data)), options, body.data)
+    written = await _replace_or_create(parts, call, lambda _: Proposal(copied(body.data)), options, body.data)
     return _answer(parts, call, form, written)
 
 
@@ -90,7 +90,7 @@ def _tell_repeated(call: Call, body: Body, options: Options, *, strict: Callable
     said = [f'duplicate field "{field}"' for field in body.repeated]
     if said and options.field_validation == "Strict":
         # Unknown fields belong into the same answer; the object is decoded for their sake only.
-        unknown = call.resource.pipeline.decode(copy.deepcopy(body.data)).unknown if isinstance(body.data, dict) else ()
+        unknown = call.resource.pipeline.decode(copied(body.data)).unknown if isinstance(body.data, dict) else ()
         raise strict([*said, *(f'unknown field "{each.field}"' for each in unknown)], body)
     if options.field_validation != "Ignore":
         call.warnings.extend(said)
@@ -159,7 +159,7 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     asked = Applying(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))
 
     def merge(old: Data) -> Proposal:
-        return Proposal(applying.apply(old, copy.deepcopy(config), call.resource.pipeline.schema, asked), settled=True)
+        return Proposal(applying.apply(old, copied(config), call.resource.pipeline.schema, asked), settled=True)
 
     try:
         return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, merge, options)
@@ -169,7 +169,7 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     if config["metadata"].get("resourceVersion") or config["metadata"].get("uid"):
         raise failure.conflict(call.resource.about(call.route.name), "the object does not exist")
     applied = msgspec.structs.replace(options, applies=True)
-    return await parts.writer.create(call.resource, call.route.namespace, copy.deepcopy(config), applied)
+    return await parts.writer.create(call.resource, call.route.namespace, copied(config), applied)
 
 
 def _kept_of(call: Call, config: Data, subresource: str) -> Data:
