@@ -2,16 +2,18 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from os import urandom
 from typing import Any
 
+from paddock.apiserver.admission.gate import Gate
+from paddock.apiserver.admission.world import Judge, World
 from paddock.apiserver.edge.http import Request
 from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.following import Following
 from paddock.apiserver.objects.index import Index
 from paddock.apiserver.objects.reading import Reader
-from paddock.apiserver.objects.writing import Admission, Options, Writer
+from paddock.apiserver.objects.writing import Writer
 from paddock.apiserver.representation import Form, Renderer
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.resources.resource import Resource
@@ -41,18 +43,6 @@ class SystemClock:
         return urandom(count)
 
 
-class NoAdmission:
-    """Nobody is asked."""
-
-    def concerns(self, resource: Resource, operation: str, namespace: str) -> bool:
-        return False
-
-    async def review(
-        self, resource: Resource, operation: str, new: Data | None, old: Data | None, options: Options
-    ) -> tuple[Data | None, tuple[str, ...]]:
-        return new, ()
-
-
 class StoreView:
     """The newest decided objects, for strategies. Resources are named by collection."""
 
@@ -79,15 +69,15 @@ class StoreView:
 class Parts:
     """Store, memory and rules, wired."""
 
-    def __init__(self, store: Store, registry: Registry, *, clock: Any = None, admission: Admission | None = None) -> None:
+    def __init__(self, store: Store, registry: Registry, *, clock: Any = None, judge: Judge | None = None, off: Iterable[str] = ()) -> None:
         self.store = store
         self.registry = registry
         self.clock = clock or SystemClock()
         self.index = Index(store)
         self.view = StoreView(store)
         self.reader = Reader(store, self.index)
-        self.admission: Admission = admission or NoAdmission()
-        self.writer = Writer(store, self.index, self.view, self.clock, self.admission)
+        self.gate = Gate(World(store, registry, self.view, self.clock, judge), off)
+        self.writer = Writer(store, self.index, self.view, self.clock, self.gate)
         self.following = Following(store, time.monotonic)
 
     def table(self, resource: Resource) -> TableForm:
@@ -114,7 +104,7 @@ class User:
 class Call:
     """One request on its way: what it is about and who asks. Verbs add warnings to it."""
 
-    __slots__ = ("request", "resource", "route", "user", "warnings")
+    __slots__ = ("notes", "request", "resource", "route", "user", "warnings")
 
     def __init__(self, request: Request, route: Route, resource: Resource, user: User) -> None:
         self.request = request
@@ -122,6 +112,8 @@ class Call:
         self.resource = resource
         self.user = user
         self.warnings: list[str] = []
+        # what the audit log shall hold besides
+        self.notes: dict[str, str] = {}
 
 
 Subhandler = Callable[[Call], Any]

@@ -9,6 +9,7 @@ from paddock.apiserver.housekeeping.aggregation import Aggregation
 from paddock.apiserver.housekeeping.claims import Claims
 from paddock.apiserver.housekeeping.collector import Collector
 from paddock.apiserver.housekeeping.namespaces import Namespaces
+from paddock.apiserver.housekeeping.quotas import Quotas
 from paddock.apiserver.parts import Parts
 
 _LOG = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ class House:
         self.namespaces = Namespaces(parts, authority)
         self.aggregation = Aggregation(parts)
         self.claims = Claims(parts)
+        self.quotas = Quotas(parts)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -34,6 +36,7 @@ class House:
         self.namespaces.start()
         self.aggregation.start()
         self.claims.start()
+        self.quotas.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
             self._tasks.append(asyncio.create_task(_every(seconds, work)))
 
@@ -42,13 +45,13 @@ class House:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for chores in (self.collector.chores, self.namespaces.chores, self.aggregation.chores, self.claims.chores):
+        for chores in (self.collector.chores, self.namespaces.chores, self.aggregation.chores, self.claims.chores, self.quotas.chores):
             await chores.stop()
 
     async def settled(self) -> None:
         """Wait until no chore has anything to do now."""
         for _ in range(3):
-            for chores in (self.namespaces.chores, self.collector.chores, self.aggregation.chores, self.claims.chores):
+            for chores in (self.namespaces.chores, self.collector.chores, self.aggregation.chores, self.claims.chores, self.quotas.chores):
                 await chores.settled()
 
     async def _tell_time(self) -> None:

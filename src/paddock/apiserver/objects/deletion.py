@@ -39,6 +39,14 @@ def check_preconditions(resource: Resource, old: Data, asked: Asked) -> None:
         raise failure.conflict(about, f"{why} ({meta.get('resourceVersion')}). The object might have been modified")
 
 
+def details(asked: Asked) -> Data:
+    """The options of a deletion as an object shows them."""
+    preconditions = {"uid": asked.uid, "resourceVersion": asked.revision}
+    preconditions = {key: value for key, value in preconditions.items() if value is not None}
+    made: Data = {"preconditions": preconditions} if preconditions else {}
+    return {**made, "propagationPolicy": asked.propagation} if asked.propagation else made
+
+
 def marked(resource: Resource, old: Data, asked: Asked, *, now: str) -> Data:
     """The object as it is after the request, if anything still holds it: marked, with the finalizers of the policy."""
     new = copied(old)

@@ -77,6 +77,16 @@ def prepare_create(resource: Resource, data: Data, namespace: str, *, uid: str, 
         metadata["generation"] = 1
 
 
+def keep(data: Data, before: Data) -> None:
+    """Take back what nobody but the server sets, in place; `before` is the metadata as the server had it."""
+    metadata = data["metadata"]
+    for key in (*_SERVER_SET, "resourceVersion", "namespace"):
+        if key in before:
+            metadata[key] = before[key]
+        else:
+            metadata.pop(key, None)
+
+
 def generated_suffix(random: bytes) -> str:
     """Five characters made of five random bytes."""
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in random[:5])

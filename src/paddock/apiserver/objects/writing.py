@@ -1,11 +1,13 @@
 """Writing objects: each write is one decision, taken without waiting, on the newest decided state.
 
-    raw body -> decode -> metadata -> strategy -> (admission: may wait) -> validate -> ownership -> decide -> commit -> answer
+    raw body -> decode -> metadata -> strategy -> (admission changes it) -> validate -> (admission judges it) -> ownership
+             -> bounds -> decide -> commit -> answer
 
-Only admission webhooks wait between reading the old object and deciding the new one; if the object moved meanwhile, the whole
-computation is repeated on the new state. Everything else runs through without giving way, so there is no lock.
+Only admission waits between reading the old object and deciding the new one; if the object, or what it was checked against, moved
+meanwhile, the whole computation is repeated on the new state. Everything else runs through without giving way, so there is no lock.
 """
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -31,6 +33,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     user: str = ""
     groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: dict[str, tuple[str, ...]] = {}
+    # what admission wants the audit log to hold
+    notes: dict[str, str] = {}
     manager: str = ""
     field_validation: str = ""
     dry_run: bool = False
@@ -43,6 +49,10 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a client wants a deletion to be done."""
 
     user: str = ""
+    groups: tuple[str, ...] = ()
+    user_uid: str = ""
+    extra: dict[str, tuple[str, ...]] = {}
+    notes: dict[str, str] = {}
     dry_run: bool = False
     # "", Orphan, Background or Foreground
     propagation: str = ""
@@ -56,6 +66,7 @@ class Deleted(msgspec.Struct, frozen=True):
     value: bytes
     gone: bool
     uid: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -66,16 +77,40 @@ class Written(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class Attempt:
+    """A write as admission sees it: what it would make of which object, and who asks. `new` is None for a deletion."""
+
+    __slots__ = ("details", "name", "namespace", "new", "old", "operation", "options", "resource", "warnings")
+
+    def __init__(self, resource: Resource, operation: str, new: Data | None, old: Data | None, options: Options) -> None:
+        meta = (new or old or {}).get("metadata") or {}
+        self.resource = resource
+        # CREATE, UPDATE, DELETE or CONNECT
+        self.operation = operation
+        self.new = new
+        self.old = old
+        self.options = options
+        self.name: str = meta.get("name", "")
+        self.namespace: str = meta.get("namespace", "")
+        self.warnings: list[str] = []
+        # the options of the operation that only this operation has
+        self.details: Data = {}
+
+
 class Admission(Protocol):
-    """What may change or refuse a write before it is decided: webhooks, policies, quotas."""
+    """What may change, judge or bound a write before it is decided: webhooks, policies, quotas."""
 
-    def concerns(self, resource: Resource, operation: str, namespace: str) -> bool:
-        """Whether there is anything to ask. Most writes are not anybody's concern."""
+    def concerns(self, resource: Resource, operation: str, subresource: str) -> bool:
+        """Whether anybody wants to change or judge such a write. Most are not anybody's concern."""
 
-    async def review(
-        self, resource: Resource, operation: str, new: Data | None, old: Data | None, options: Options
-    ) -> tuple[Data | None, tuple[str, ...]]:
-        """The object as admission leaves it, and warnings; raises a `Failure` when it is refused."""
+    async def change(self, attempt: Attempt) -> Data | None:
+        """The new object as it shall be, None when it stays as it is; raises a `Failure` when it is refused."""
+
+    async def judge(self, attempt: Attempt) -> None:
+        """Raise a `Failure` when the write is refused."""
+
+    def bound(self, resource: Resource, new: Data, old: Data | None, options: Options) -> None:
+        """Raise a `Failure` when a namespace would hold more than it may. Does not wait: the write is decided right after."""
 
 
 class Clock(Protocol):
@@ -154,19 +189,33 @@ class Writer:
         raise AssertionError("the last attempt returns or raises")
 
     async def _create(self, resource: Resource, namespace: str, raw: Data, options: Options) -> Written:
-        draft = self._draft(resource, raw, options, None)
-        new = draft.new
-        suffix = metadata.generated_suffix(self._clock.random(5))
-        metadata.prepare_create(resource, new, namespace, uid=self._clock.uid(), now=self._clock.now(), suffix=suffix)
-        self._check_namespace(resource, namespace, new["metadata"].get("name", ""))
-        draft.warnings.extend(metadata.drop_repeated_owners(new))
-        if resource.status:
-            new.pop("status", None)
-        draft.new = resource.strategy.prepare_create(new, draft.context)
-        await self._admit(draft, "CREATE")
-        self._validate(draft)
+        concerned = self._admission.concerns(resource, "CREATE", options.subresource)
+        for _ in range(_ATTEMPTS):
+            # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
+            draft = self._draft(resource, copy.deepcopy(raw) if concerned else raw, options, None)
+            suffix = metadata.generated_suffix(self._clock.random(5))
+            metadata.prepare_create(resource, draft.new, namespace, uid=self._clock.uid(), now=self._clock.now(), suffix=suffix)
+            self._check_namespace(resource, namespace, draft.new["metadata"].get("name", ""))
+            self._prepare_create(draft)
+            if concerned:
+                await self._change(draft, "CREATE")
+            self._validate(draft)
+            if concerned and not await self._judged(draft, "CREATE"):
+                continue
+            return await self._make(draft, namespace, raw)
+        raise failure.modified(resource.about(draft.new["metadata"]["name"]))
+
+    def _prepare_create(self, draft: _Draft) -> None:
+        draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
+        if draft.resource.status:
+            draft.new.pop("status", None)
+        draft.new = draft.resource.strategy.prepare_create(draft.new, draft.context)
+
+    async def _make(self, draft: _Draft, namespace: str, raw: Data) -> Written:
+        resource, options = draft.resource, draft.options
         name = draft.new["metadata"]["name"]
         key = Key(resource.collection, namespace if resource.namespaced else "", name)
+        self._admission.bound(resource, draft.new, None, options)
         before = self._store_of.decided(key)
         if before is not None:
             terminating = bool(decode(before.value)["metadata"].get("deletionTimestamp"))
@@ -180,6 +229,7 @@ class Writer:
     async def replace(self, resource: Resource, namespace: str, name: str, compute: Compute, options: Options) -> Written:
         """Give an object a new form; `compute` makes it from the old one. Raises `Failure`."""
         key = Key(resource.collection, namespace if resource.namespaced else "", name)
+        concerned = self._admission.concerns(resource, "UPDATE", options.subresource)
         for _ in range(_ATTEMPTS):
             before = self._store_of.decided(key)
             if before is None:
@@ -187,19 +237,26 @@ class Writer:
             old = self._former(resource, before)
             proposal = compute(old)
             draft = self._draft(resource, proposal.data, options, old)
-            metadata.prepare_update(resource, draft.new, old, namespace, name)
-            draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
-            self._keep_other_half(draft)
-            if not options.subresource:
-                draft.new = resource.strategy.prepare_update(draft.new, old, draft.context)
-            await self._admit(draft, "UPDATE")
-            if self._store_of.decided(key) == before:
-                self._validate(draft)
-                self._count_generation(draft)
-                if not proposal.settled:
-                    ownership.record(old, draft.new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
-                return await self._decide(draft, before)
+            self._prepare_update(draft, namespace, name)
+            if concerned:
+                await self._change(draft, "UPDATE")
+            self._validate(draft)
+            if concerned and (not await self._judged(draft, "UPDATE") or self._store_of.decided(key) != before):
+                continue
+            self._admission.bound(resource, draft.new, old, options)
+            self._count_generation(draft)
+            if not proposal.settled:
+                ownership.record(old, draft.new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
+            return await self._decide(draft, before)
         raise failure.modified(resource.about(name))
+
+    def _prepare_update(self, draft: _Draft, namespace: str, name: str) -> None:
+        old = draft.old or {}
+        metadata.prepare_update(draft.resource, draft.new, old, namespace, name)
+        draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
+        self._keep_other_half(draft)
+        if not draft.options.subresource:
+            draft.new = draft.resource.strategy.prepare_update(draft.new, old, draft.context)
 
     async def _decide(self, draft: _Draft, before: Record) -> Written:
         if ownership.same(draft.new, draft.old or {}):
@@ -217,20 +274,31 @@ class Writer:
         encoder = self.encoder(resource)
         old = encoder.read(before.value)
         deletion.check_preconditions(resource, old, options)
-        plain = Options(user=options.user, dry_run=options.dry_run)
+        plain = Options(
+            user=options.user,
+            groups=options.groups,
+            uid=options.user_uid,
+            extra=options.extra,
+            notes=options.notes,
+            dry_run=options.dry_run,
+        )
         context = self._context(plain)
         resource.strategy.before_delete(old, context)
-        if self._admission.concerns(resource, "DELETE", namespace):
-            await self._admission.review(resource, "DELETE", None, old, plain)
+        if self._admission.concerns(resource, "DELETE", ""):
+            attempt = Attempt(resource, "DELETE", None, old, plain)
+            attempt.details = deletion.details(options)
+            await self._admission.change(attempt)
+            await self._admission.judge(attempt)
+            context.said.extend(attempt.warnings)
             if self._store_of.decided(key) != before:
                 return await self.delete(resource, namespace, name, options)
         new = deletion.marked(resource, old, options, now=self._clock.now())
         gone = not new["metadata"].get("finalizers") and not resource.strategy.holds_deletion(new)
         if not gone and new == old:
-            return Deleted(encoder.serve(before.value), gone=False)
+            return Deleted(encoder.serve(before.value), gone=False, warnings=tuple(context.said))
         draft = _Draft(resource, old if gone else new, old, plain, context)
         written = await self._store(draft, (key, before.revision), delete=gone)
-        return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""))
+        return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""), warnings=written.warnings)
 
     def _former(self, resource: Resource, before: Record) -> Data:
         """A stored object as this version has it: written under an older schema, it may lack defaults."""
@@ -296,15 +364,39 @@ class Writer:
             if "status" in old:
                 new["status"] = old["status"]
 
-    async def _admit(self, draft: _Draft, operation: str) -> None:
-        namespace = draft.new["metadata"].get("namespace", "")
-        if not self._admission.concerns(draft.resource, operation, namespace):
+    async def _change(self, draft: _Draft, operation: str) -> None:
+        """Let admission change the object; what it made goes the way of a body."""
+        resource, before = draft.resource, draft.new["metadata"]
+        attempt = Attempt(resource, operation, draft.new, draft.old, draft.options)
+        changed = await self._admission.change(attempt)
+        draft.warnings.extend(attempt.warnings)
+        if changed is None:
             return
-        changed, warnings = await self._admission.review(draft.resource, operation, draft.new, draft.old, draft.options)
-        draft.warnings.extend(warnings)
-        if changed is not None and changed is not draft.new:
-            decoded = draft.resource.pipeline.decode(changed)
-            draft.new, draft.wrong = decoded.data, decoded.wrong
+        self._check_type(resource, changed)
+        metadata.coerce(changed)
+        decoded = resource.pipeline.decode(changed)
+        if decoded.broken:
+            raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
+        draft.new, draft.wrong = decoded.data, decoded.wrong
+        metadata.keep(draft.new, before)
+        if draft.old is None:
+            self._prepare_create(draft)
+        else:
+            self._prepare_update(draft, before.get("namespace", ""), before["name"])
+
+    async def _judged(self, draft: _Draft, operation: str) -> bool:
+        """Let admission judge the object. False: what the object was checked against moved meanwhile."""
+        attempt = Attempt(draft.resource, operation, draft.new, draft.old, draft.options)
+        await self._admission.judge(attempt)
+        draft.warnings.extend(attempt.warnings)
+        meta = draft.new["metadata"]
+        if draft.old is None:
+            self._check_namespace(draft.resource, meta.get("namespace", ""), meta["name"])
+        try:
+            self._validate(draft)
+        except failure.Failure:
+            return False
+        return True
 
     def _validate(self, draft: _Draft) -> None:
         resource, new, old = draft.resource, draft.new, draft.old

@@ -17,6 +17,7 @@ async def delete(parts: Parts, call: Call) -> Response:
     form = form_of(call.request)
     options = delete_options(call)
     deleted = await parts.writer.delete(call.resource, call.route.namespace, call.route.name, options)
+    call.warnings.extend(deleted.warnings)
     if deleted.gone and not call.resource.strategy.returns_deleted():
         return answer(form, _success(call, deleted))
     return answer(form, parts.renderer(call.resource, form).one(deleted.value))
@@ -47,6 +48,7 @@ async def delete_collection(parts: Parts, call: Call) -> Response:
             if said.code != 404:
                 raise
         else:
+            call.warnings.extend(deleted.warnings)
             gone.append(deleted.value)
     resource = call.resource
     begin = head(resource.api_version, resource.list_kind) + b',"metadata":' + orjson.dumps(list_meta(page)) + b',"items":['

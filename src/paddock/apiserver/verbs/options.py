@@ -78,6 +78,9 @@ def write_options(call: Call, *, operation: str) -> Options:
     return Options(
         user=call.user.name,
         groups=call.user.groups,
+        uid=call.user.uid,
+        extra=call.user.extra,
+        notes=call.notes,
         manager=manager or default_manager(request.headers.get("user-agent", "")),
         field_validation=validation or "Warn",
         dry_run=_dry_run(request.query.get("dryRun", []), about),
@@ -117,6 +120,10 @@ def delete_options(call: Call) -> DeleteOptions:
         raise failure.bad_request("the body must be a DeleteOptions object")
     return DeleteOptions(
         user=call.user.name,
+        groups=call.user.groups,
+        user_uid=call.user.uid,
+        extra=call.user.extra,
+        notes=call.notes,
         dry_run=_dry_run(dry_run, about),
         propagation=str(propagation or ""),
         uid=preconditions.get("uid"),

@@ -1,0 +1,192 @@
+"""How much every namespace with a quota holds: counted once, then kept by following the store.
+
+What is decided and not yet committed is looked up in the store whenever it matters, so that the writes of one commit group see one
+another and none of them can go beyond a quota.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from paddock.apiserver.admission import measuring
+from paddock.apiserver.admission.measuring import Amounts, Data
+from paddock.apiserver.objects.encoding import decode
+from paddock.base import quantity
+from paddock.store.contract import Change, Key, Record, Store
+
+QUOTAS = "resourcequotas"
+_CLASSES = "VolumeAttributesClass"
+Scope = tuple[str, str, tuple[str, ...]]
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """One quota, as it is enforced."""
+
+    name: str
+    hard: Amounts
+    # (scope, operator, values): all must hold for what is counted
+    scopes: tuple[Scope, ...]
+    # the bounds as they are written
+    spelled: dict[str, str] = {}
+
+    @property
+    def is_scoped(self) -> bool:
+        """Whether it counts only some objects."""
+        return bool(self.scopes)
+
+    def covers(self, collection: str, data: Data) -> bool:
+        """Whether it counts an object. All scopes but one are about pods."""
+        return all(collection == measuring.CLAIMS and _in_scope(scope, data) for scope in self.scopes)
+
+
+def _in_scope(scope: Scope, claim: Data) -> bool:
+    name, operator, values = scope
+    if name != _CLASSES:
+        return False
+    status = claim.get("status") or {}
+    found = {
+        (claim.get("spec") or {}).get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+    } - {None, ""}
+    match operator:
+        case "Exists":
+            return bool(found)
+        case "DoesNotExist":
+            return not found
+        case "In":
+            return bool(found & set(values))
+    return any(each not in values for each in found) if found else True
+
+
+def read(data: Data) -> Quota:
+    """A stored quota."""
+    spec = data.get("spec") or {}
+    spelled = spec.get("hard") or {}
+    hard = {name: quantity.parse(amount) for name, amount in spelled.items()}
+    plain = tuple((each, "Exists", ()) for each in spec.get("scopes") or ())
+    selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    chosen = tuple((each.get("scopeName", ""), each.get("operator", ""), tuple(each.get("values") or ())) for each in selected)
+    return Quota(data["metadata"]["name"], hard, plain + chosen, spelled)
+
+
+class Ledger:
+    """The quotas of all namespaces and what is used of them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._quotas: dict[str, dict[str, Quota]] = {}
+        self._used: dict[str, dict[str, int]] = {}
+        # called with a namespace whose quotas or usage changed
+        self.on_change: list[Callable[[str], None]] = []
+        for record in store.scan(QUOTAS):
+            self._quotas.setdefault(record.key.namespace, {})[record.key.name] = read(decode(record.value))
+        self._count(self._quotas)
+        store.follow(self._changed)
+
+    def bounds(self, namespace: str) -> bool:
+        """Whether a namespace has a quota."""
+        return namespace in self._quotas
+
+    def quotas(self, namespace: str) -> list[Quota]:
+        """The quotas of a namespace, by name."""
+        return sorted(self._quotas.get(namespace, {}).values(), key=lambda each: each.name)
+
+    def used(self, quota: Quota, namespace: str) -> Amounts:
+        """What is used of a quota, as far as committed."""
+        totals = self._scoped(quota, namespace) if quota.is_scoped else self._used.get(namespace, {})
+        return {name: totals.get(name, 0) for name in quota.hard}
+
+    def pending(self, quota: Quota, namespace: str, collection: str) -> Amounts:
+        """How much what is decided and not yet committed will change that."""
+        change: dict[str, int] = defaultdict(int)
+        for key in self._store.deciding(collection):
+            if key.namespace == namespace:
+                self._add(change, quota, self._store.decided(key), 1)
+                self._add(change, quota, self._store.get(key), -1)
+        return change
+
+    def _add(self, amounts: dict[str, int], quota: Quota, record: Record | None, sign: int) -> None:
+        if record is None:
+            return
+        for name, amount in _of(quota, record.key.collection, record.value).items():
+            amounts[name] += sign * amount
+
+    def _scoped(self, quota: Quota, namespace: str) -> dict[str, int]:
+        totals: dict[str, int] = defaultdict(int)
+        for record in self._store.scan(measuring.CLAIMS):
+            if record.key.namespace == namespace:
+                self._add(totals, quota, record, 1)
+        return totals
+
+    def _count(self, namespaces: Iterable[str]) -> None:
+        """Count everything in some namespaces, in one walk."""
+        wanted = set(namespaces)
+        if not wanted:
+            return
+        for namespace in wanted:
+            self._used[namespace] = defaultdict(int)
+        for collection in self._store.collections():
+            if collection not in measuring.IGNORED:
+                for record in self._store.scan(collection):
+                    if record.key.namespace in wanted:
+                        self._put(record.key, record.value, 1)
+
+    def _put(self, key: Key, value: bytes, sign: int) -> None:
+        used = self._used[key.namespace]
+        weighed = measuring.is_weighed(key.collection)
+        amounts = measuring.measured(key.collection, decode(value)) if weighed else measuring.counted(key.collection)
+        for name, amount in amounts.items():
+            used[name] += sign * amount
+
+    def _changed(self, changes: tuple[Change, ...]) -> None:
+        touched: dict[str, None] = {}
+        # Counted from the store, which holds everything of this commit already.
+        fresh: set[str] = set()
+        for change in changes:
+            namespace = change.key.namespace
+            if change.key.collection == QUOTAS:
+                touched[namespace] = None
+                self._note(change)
+                if namespace in self._quotas and namespace not in self._used:
+                    self._count([namespace])
+                    fresh.add(namespace)
+            counts = namespace in self._used and namespace not in fresh and change.key.collection not in measuring.IGNORED
+            if counts and self._moved(change):
+                touched[namespace] = None
+        for namespace in touched:
+            for tell in self.on_change:
+                tell(namespace)
+
+    def _note(self, change: Change) -> None:
+        """Know of a quota, or forget it."""
+        namespace, name = change.key.namespace, change.key.name
+        if not change.deleted:
+            self._quotas.setdefault(namespace, {})[name] = read(decode(change.value))
+            return
+        known = self._quotas.get(namespace, {})
+        known.pop(name, None)
+        if not known:
+            self._quotas.pop(namespace, None)
+            self._used.pop(namespace, None)
+
+    def _moved(self, change: Change) -> bool:
+        """Take a change into account; whether it made a difference."""
+        if measuring.is_weighed(change.key.collection):
+            if change.previous is not None:
+                self._put(change.key, change.previous.value, -1)
+            if not change.deleted:
+                self._put(change.key, change.value, 1)
+            return True
+        if change.deleted or change.previous is None:
+            self._put(change.key, change.value, -1 if change.deleted else 1)
+            return True
+        return False
+
+
+def _of(quota: Quota, collection: str, value: bytes) -> Amounts:
+    if not quota.is_scoped and not measuring.is_weighed(collection):
+        return measuring.counted(collection)
+    data = decode(value)
+    return measuring.measured(collection, data) if quota.covers(collection, data) else {}

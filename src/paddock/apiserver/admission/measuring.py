@@ -1,0 +1,79 @@
+"""What an object counts for in a quota. Pure."""
+
+from typing import Any
+
+from paddock.base import quantity
+
+Data = dict[str, Any]
+Amounts = dict[str, int]
+SERVICES, CLAIMS = "services", "persistentvolumeclaims"
+REQUESTED = "requests.storage"
+_CLASS = ".storageclass.storage.k8s.io/"
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+# Counted under their own name besides `count/NAME`.
+_PLAIN = frozenset(("configmaps", "secrets", "resourcequotas", "replicationcontrollers", SERVICES, CLAIMS))
+# Never counted: what watches a namespace must not fill it.
+IGNORED = frozenset(("events",))
+
+
+def is_weighed(collection: str) -> bool:
+    """Whether it matters what an object of a collection holds; all others just count."""
+    return collection in (SERVICES, CLAIMS)
+
+
+def counted(collection: str) -> Amounts:
+    """What any object of a collection counts for, in billionths."""
+    names = (f"count/{collection}", collection) if collection in _PLAIN else (f"count/{collection}",)
+    return dict.fromkeys(names, quantity.UNIT)
+
+
+def measured(collection: str, data: Data) -> Amounts:
+    """What an object counts for, in billionths."""
+    amounts = counted(collection)
+    if collection == SERVICES:
+        amounts.update(_service(data.get("spec") or {}))
+    elif collection == CLAIMS:
+        amounts.update(_claim(data))
+    return amounts
+
+
+def _service(spec: Data) -> Amounts:
+    ports = spec.get("ports") or ()
+    kind = spec.get("type")
+    nodes = 0
+    if kind == "NodePort":
+        nodes = len(ports)
+    elif kind == "LoadBalancer":
+        suppressed = spec.get("allocateLoadBalancerNodePorts") is False
+        nodes = sum(1 for port in ports if port.get("nodePort")) if suppressed else len(ports)
+    return {"services.nodeports": nodes * quantity.UNIT, "services.loadbalancers": quantity.UNIT if kind == "LoadBalancer" else 0}
+
+
+def _claim(data: Data) -> Amounts:
+    spec = data.get("spec") or {}
+    named = (data["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION) or spec.get("storageClassName") or ""
+    amounts = {f"{named}{_CLASS}{CLAIMS}": quantity.UNIT} if named else {}
+    size = max(requested(data), default=None)
+    if size is not None:
+        amounts[REQUESTED] = size
+        if named:
+            amounts[f"{named}{_CLASS}{REQUESTED}"] = size
+    return amounts
+
+
+def requested(data: Data) -> list[int]:
+    """The sizes that a claim asks for, and has been promised, in whole bytes."""
+    asked = ((data.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    promised = (data.get("status") or {}).get("allocatedResources") or {}
+    texts = [each["storage"] for each in (asked, promised) if each.get("storage") is not None]
+    return [quantity.whole(text) * quantity.UNIT for text in texts if quantity.is_quantity(text)]
+
+
+def is_storage(name: str) -> bool:
+    """Whether an amount is bytes, and so written in powers of two."""
+    return name == REQUESTED or name.endswith(_CLASS + REQUESTED)
+
+
+def text(name: str, amount: int) -> str:
+    """An amount as a status and a message show it."""
+    return quantity.canonical(amount, in_binary=is_storage(name))
