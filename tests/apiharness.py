@@ -161,7 +161,7 @@ class Harness:
         self._door = OpenDoor()
 
     async def __aenter__(self) -> "Harness":
-        self.parts = Parts(self.store, self.registry, clock=self.clock)
+        self.parts = Parts(self.store, self.registry, clock=self.clock, judge=self.rbac)
         ending = assembly.install(self.parts)
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())

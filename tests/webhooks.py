@@ -7,6 +7,7 @@ async with Webhook(tmp_path, answer) as hook:
 """
 
 import base64
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ class Webhook:
         self.answer = answer
         self.asked: list[dict[str, Any]] = []
         self._authority = Authority(folder / "webhook-pki")
-        self._server = Server(self._handle, tls=self._authority.server_context(names), limits=Limits(body_bytes=64 * 1024 * 1024))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self._authority.server(names))
+        self._server = Server(self._handle, tls=context, limits=Limits(body_bytes=64 * 1024 * 1024))
         self.port = 0
 
     async def __aenter__(self) -> "Webhook":

@@ -40,7 +40,7 @@ class Running:
         registry = Registry()
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
         registry.add(*served.resources(AdmissionSettings(), rbac, self._settings.network))
-        self.parts = Parts(self.store, registry)
+        self.parts = Parts(self.store, registry, judge=rbac, off=self._settings.admission_off)
         self._journal = AuditLog(self._places.audit, self._settings.audit_level, self.parts.clock)
         credentials = Credentials(self._settings)
         tokens = credentials.tokens(self.parts)
