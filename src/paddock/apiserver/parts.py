@@ -2,12 +2,13 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import urandom
 from typing import Any
 
 from paddock.apiserver.admission.gate import Gate
 from paddock.apiserver.admission.world import Judge, World
+from paddock.apiserver.calling import Caller
 from paddock.apiserver.edge.http import Request
 from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.following import Following
@@ -20,7 +21,7 @@ from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.routing import Route
 from paddock.meta import ages
 from paddock.meta.tables import TableForm
-from paddock.store.contract import Key, Store
+from paddock.store.contract import Key, Record, Store
 
 
 class SystemClock:
@@ -79,6 +80,20 @@ class Parts:
         self.gate = Gate(World(store, registry, self.view, self.clock, judge), off)
         self.writer = Writer(store, self.index, self.view, self.clock, self.gate)
         self.following = Following(store, time.monotonic)
+        self.caller = Caller()
+
+    async def served(self, resource: Resource, value: bytes) -> bytes:
+        """Stored bytes in the version of a resource."""
+        encoder = self.writer.encoder(resource)
+        (prepared,) = await encoder.prepare((value,))
+        return encoder.serve(prepared)
+
+    async def prepared(self, resource: Resource, records: Sequence[Record]) -> Sequence[Record]:
+        """Records whose bytes the encoder of a resource can serve."""
+        if resource.conversion is None:
+            return records
+        values = await self.writer.encoder(resource).prepare([record.value for record in records])
+        return [record._replace(value=value) for record, value in zip(records, values, strict=True)]
 
     def table(self, resource: Resource) -> TableForm:
         """How a resource is shown as a table."""

@@ -10,6 +10,7 @@ import yaml
 from paddock.apiserver.edge.http import Request, Response
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, head
 from paddock.apiserver.objects.following import BOOKMARK, line
+from paddock.apiserver.resources.conversion import Conversion
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
 from paddock.meta.tables import TableForm
@@ -152,7 +153,12 @@ class Renderer:
         """Frames are shared by the watchers of one form and version; a table's first frame differs, so tables are not shared."""
         if self.form.transform == "Table":
             return id(self)
-        return (self._resource.group, self._resource.version, self.form.transform, self.form.version)
+        return (self._resource.group, self._resource.version, self.form.transform, self.form.version, self._resource.conversion)
+
+    @property
+    def conversion(self) -> Conversion | None:
+        """Who has to be asked for this version."""
+        return self._resource.conversion
 
     def frame(self, event: str, value: bytes) -> bytes:
         """One line of a watch, from stored bytes."""

@@ -17,7 +17,7 @@ from paddock.schema.kind import Settings
 def install(parts: Parts) -> Ending:
     """Serve definitions and everything they define; call it before the server is ready, and run what it returns."""
     own = OwnKinds(catalog.every(), parts.registry)
-    definitions = Definitions(parts.store, parts.registry, parts.following, own)
+    definitions = Definitions(parts, own)
     (plain,) = resources_of(definition.KIND, Settings(), DefinitionStrategy(definitions.builtin, own))
     # A definition decides about other objects, so nobody overwrites one that he has not read.
     resource = structs.replace(

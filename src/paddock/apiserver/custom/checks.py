@@ -255,5 +255,3 @@ def warnings(spec: Data) -> Iterator[str]:
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         yield from rules.warnings(schema or {}, "")
-    if (spec.get("conversion") or {}).get("strategy") == "Webhook" and len(spec.get("versions") or ()) > 1:
-        yield "spec.conversion.strategy: webhooks are not called; only the storage version is served"

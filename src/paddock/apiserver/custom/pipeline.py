@@ -9,7 +9,7 @@ from paddock.apiserver.resources.pipeline import Decoded
 from paddock.schema.finding import Finding
 from paddock.schema.kind import Settings
 from paddock.schema.structural import expressions, reading, validating
-from paddock.schema.structural.node import ABSENT, Node
+from paddock.schema.structural.node import ABSENT, Node, without_defaults
 from paddock.schema.structural.shaping import Noted, shape
 
 Data = dict[str, Any]
@@ -25,6 +25,15 @@ class StructuralPipeline:
     @cached_property
     def _rules(self) -> expressions.Rules:
         return expressions.rules_of(self._root)
+
+    @cached_property
+    def _bare(self) -> Node:
+        return Node(without_defaults(self.schema), root=True)
+
+    def prune(self, data: Data) -> Data:
+        """An object that comes from another version: without what this one does not declare. Its defaults are the other's."""
+        pruned: Data = shape(self._bare, data, Noted())
+        return pruned
 
     def decode(self, raw: Data) -> Decoded:
         """Prune and default."""

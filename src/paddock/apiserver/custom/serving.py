@@ -4,24 +4,26 @@ The registry is changed in the commit of a definition's write, before its writer
 resource itself are there when the call returns.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
+from paddock.apiserver.calling import Caller, View
 from paddock.apiserver.custom import naming
+from paddock.apiserver.custom.conversion import Webhook, WebhookConversion
 from paddock.apiserver.custom.definition import COLLECTION
 from paddock.apiserver.custom.naming import Taken
 from paddock.apiserver.custom.own import OwnKinds, is_marker
 from paddock.apiserver.custom.pipeline import StructuralPipeline
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.objects.following import Following
-from paddock.apiserver.resources.registry import Registry, version_order
+from paddock.apiserver.parts import Parts
+from paddock.apiserver.resources.registry import version_order
 from paddock.apiserver.resources.resource import ALL_VERBS, Resource, Subresource
 from paddock.apiserver.resources.strategy import Context, CustomStrategy
 from paddock.meta import failure
 from paddock.meta.jsonpath import BadPath, compile_path
 from paddock.schema.kind import AGE, Column, Scale
 from paddock.schema.structural import rules
-from paddock.store.contract import Change, Store
+from paddock.store.contract import Change
 
 Data = dict[str, Any]
 _ENDING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
@@ -61,18 +63,25 @@ def collection_of(crd: Data) -> str:
     return str(crd["metadata"]["name"])
 
 
+class Asking(NamedTuple):
+    """What asking a webhook takes."""
+
+    caller: Caller
+    view: View
+
+
 class Made:
     """The resources of one definition."""
 
-    def __init__(self, crd: Data, revision: int, former: "Made | None") -> None:
+    def __init__(self, crd: Data, revision: int, former: "Made | None", asking: Asking) -> None:
         self.crd = crd
         spec = crd["spec"]
         versions = [each for each in spec["versions"] if (each.get("schema") or {}).get("openAPIV3Schema") is not None]
         self._pipelines = _pipelines(versions, former)
         self.storage = next(each["name"] for each in spec["versions"] if each.get("storage"))
-        # Without a webhook to ask, other versions than the stored one cannot be told.
         converts = (spec.get("conversion") or {}).get("strategy") == "Webhook"
-        offered = [each for each in versions if each.get("served") and (not converts or each["name"] == self.storage)]
+        self.webhook = Webhook(crd, self._pipelines, asking.caller, asking.view) if converts and len(versions) > 1 else None
+        offered = [each for each in versions if each.get("served")]
         uniform = len({id(each) for each in self._pipelines.values()}) == 1
         self.settled_from = 0 if not uniform else self._settled_from(revision, former)
         self.resources = tuple(self._resource(each, uniform) for each in offered) if is_served(crd) else ()
@@ -119,9 +128,24 @@ class Made:
             columns=tuple(_columns(version)),
             selectable=tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ()),
             deprecation=_deprecation(spec, version),
-            from_stored=pipeline.settle if not uniform or rules.defaulted(pipeline.schema) else None,
+            from_stored=self._reader(pipeline, uniform=uniform),
+            to_stored=None if uniform or version["name"] == self.storage else self._pipelines[self.storage].prune,
+            conversion=None if self.webhook is None else WebhookConversion(self.webhook, f"{spec['group']}/{version['name']}"),
             settled_from=self.settled_from,
         )
+
+    def _reader(self, pipeline: StructuralPipeline, *, uniform: bool) -> Callable[[Data], Data] | None:
+        """How a stored object is read: defaults are those of the version it is stored in, members those of the version asked for."""
+        if uniform:
+            return pipeline.settle if rules.defaulted(pipeline.schema) else None
+        storage = self._pipelines[self.storage]
+
+        def read(data: Data) -> Data:
+            own = self._pipelines.get(data["apiVersion"].rpartition("/")[2], storage)
+            settled = own.settle(data)
+            return settled if own is pipeline else pipeline.prune(settled)
+
+        return read
 
 
 def _pipelines(versions: list[Data], former: Made | None) -> dict[str, StructuralPipeline]:
@@ -170,15 +194,17 @@ def _deprecation(spec: Data, version: Data) -> str:
 class Definitions:
     """All definitions of a store, as resources of a registry."""
 
-    def __init__(self, store: Store, registry: Registry, following: Following, own: OwnKinds) -> None:
+    def __init__(self, parts: Parts, own: OwnKinds) -> None:
         self._own = own
-        self._registry = registry
-        self._following = following
+        self._registry = registry = parts.registry
+        self._following = parts.following
+        self._asking = Asking(parts.caller, parts.view)
+        store = parts.store
         self._made: dict[str, Made] = {}
         for record in store.scan(COLLECTION):
             crd = decode(record.value)
             if record.key.name not in own and not is_marker(crd):
-                self._made[record.key.name] = Made(crd, record.revision, None)
+                self._made[record.key.name] = Made(crd, record.revision, None, self._asking)
         loaded = [resource for made in self._made.values() for resource in made.resources]
         if loaded:
             registry.add(*loaded)
@@ -213,7 +239,9 @@ class Definitions:
                 former.crd = crd
                 self._made[name] = former
                 return
-            self._made[name] = Made(crd, change.revision, former)
+            self._made[name] = Made(crd, change.revision, former, self._asking)
+        if former is not None and former.webhook is not None:
+            former.webhook.retired = True
         made = self._made.get(name)
         old, new = (former.resources if former else ()), (made.resources if made else ())
         offered = {(each.group, each.version, each.plural) for each in new}

@@ -10,18 +10,22 @@ or nothing moved for too long, its stream ends. The client then resumes from the
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Hashable
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Protocol
 
 from paddock.apiserver.edge.http import Sink
-from paddock.apiserver.objects.encoding import Envelope, decode, envelope, stamp
+from paddock.apiserver.objects.encoding import Envelope, decode, encode, envelope, stamp
 from paddock.apiserver.objects.reading import Fields, Query
+from paddock.apiserver.resources.conversion import Conversion
+from paddock.meta.failure import Failure
 from paddock.store.contract import Change, Record, Store
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 # What a connection may hold before its watcher has to wait.
 BACKLOG_BYTES = 256 * 1024
 SLICE = 50
+# Events that one question to a conversion may be about.
+ASKED_TOGETHER = 200
 STALLED_SECONDS = 60.0
 BOOKMARK_SECONDS = 45.0
 
@@ -39,6 +43,10 @@ class Shape(Protocol):
     def bookmark(self, revision: int, *, initial: bool) -> bytes:
         """A line that says only how far the stream is complete."""
 
+    @property
+    def conversion(self) -> Conversion | None:
+        """Who has to be asked before a frame can be made; mostly nobody."""
+
 
 class Event:
     """A change with everything that watchers ask of it, each worked out once."""
@@ -46,6 +54,8 @@ class Event:
     def __init__(self, change: Change) -> None:
         self.change = change
         self._frames: dict[Hashable, bytes] = {}
+        # in the version of a conversion, as far as somebody has asked
+        self._converted: dict[tuple[Conversion, bool], bytes] = {}
         self._labels: tuple[dict[str, str], dict[str, str]] | None = None
 
     def frame(self, shape: Shape, event: str, *, former: bool) -> bytes:
@@ -53,8 +63,23 @@ class Event:
         place = (shape.identity, event, former)
         made = self._frames.get(place)
         if made is None:
-            made = self._frames[place] = shape.frame(event, self._former() if former else self.change.value)
+            made = self._frames[place] = shape.frame(event, self.value(shape.conversion, former=former))
         return made
+
+    def value(self, conversion: Conversion | None, *, former: bool) -> bytes:
+        """The object after the change, or before it at the revision of the change; converted where it has been."""
+        if conversion is not None and (conversion, former) in self._converted:
+            return self._converted[conversion, former]
+        return self._former() if former else self.change.value
+
+    def missing(self, conversion: Conversion, *, former: bool) -> tuple[bool, ...]:
+        """The forms (`former`) that have to be converted before this event can be shown."""
+        wanted = (False, True) if former and self.change.previous is not None else (False,)
+        return tuple(each for each in wanted if (conversion, each) not in self._converted)
+
+    def converted(self, conversion: Conversion, value: bytes, *, former: bool) -> None:
+        """Keep a converted form."""
+        self._converted[conversion, former] = value
 
     def labels(self) -> tuple[dict[str, str], dict[str, str]]:
         """The labels before and after."""
@@ -108,9 +133,17 @@ class Watcher:
             before = before and self.query.labels.matches(labels[0])
             after = after and self.query.labels.matches(labels[1])
         if self.query.fields.conditions:
-            before = before and change.previous is not None and self.query.fields.matches(Fields(change.previous).value)
-            after = after and self.query.fields.matches(Fields(Record(change.key, change.revision, change.value)).value)
+            conversion = self.shape.conversion
+            if conversion is not None:
+                before = before and self._matches(event.value(conversion, former=True), change)
+                after = after and self._matches(event.value(conversion, former=False), change)
+            else:
+                before = before and change.previous is not None and self.query.fields.matches(Fields(change.previous).value)
+                after = after and self._matches(change.value, change)
         return before, after
+
+    def _matches(self, value: bytes, change: Change) -> bool:
+        return self.query.fields.matches(Fields(Record(change.key, change.revision, value)).value)
 
     def end(self, failure: bytes = b"") -> None:
         """Close the stream, after a last line if one is given."""
@@ -229,8 +262,15 @@ class Following:
         if not events or events[-1].change.revision <= watcher.cursor:
             return True
         start = bisect_right(events, watcher.cursor, key=_revision)
+        coming = events[start:]
+        if watcher.shape.conversion is not None:
+            coming = coming[:ASKED_TOGETHER]
+            if self._asks(watcher, watcher.shape.conversion, coming):
+                return False
+            if len(coming) < len(events) - start:
+                self._wake(watcher.collection)
         lines, size = [], watcher.sink.backlog
-        for event in events[start:]:
+        for event in coming:
             if size > BACKLOG_BYTES:
                 self._wait_for(watcher)
                 break
@@ -244,10 +284,34 @@ class Following:
         return not watcher.waiting
 
     def _wait_for(self, watcher: Watcher) -> None:
+        self._help(watcher, self._until_drained(watcher))
+
+    def _help(self, watcher: Watcher, work: Coroutine[Any, Any, None]) -> None:
+        """Let a watcher wait for something without keeping the others."""
         watcher.waiting = True
-        task = asyncio.create_task(self._until_drained(watcher))
+        task = asyncio.create_task(work)
         self._helpers.add(task)
         task.add_done_callback(self._helpers.discard)
+
+    def _asks(self, watcher: Watcher, conversion: Conversion, events: list[Event]) -> bool:
+        """Whether a watcher has to wait until its next events are converted; if so, that is begun."""
+        selects = bool(watcher.query.labels.requirements or watcher.query.fields.conditions)
+        near = [event for event in events if watcher.query.namespace in ("", event.change.key.namespace)]
+        wanted = [(event, former) for event in near for former in event.missing(conversion, former=selects)]
+        if wanted:
+            self._help(watcher, self._until_converted(watcher, conversion, wanted))
+        return bool(wanted)
+
+    async def _until_converted(self, watcher: Watcher, conversion: Conversion, wanted: list[tuple[Event, bool]]) -> None:
+        try:
+            values = await conversion.serve([event.value(None, former=former) for event, former in wanted])
+        except Failure as said:
+            watcher.end(line(ERROR, encode(said.to_status())))
+            return
+        for (event, former), value in zip(wanted, values, strict=True):
+            event.converted(conversion, value, former=former)
+        watcher.waiting = False
+        self._wake(watcher.collection)
 
     async def _until_drained(self, watcher: Watcher) -> None:
         try:

@@ -16,12 +16,13 @@ import msgspec
 from paddock.apiserver.objects import deletion, metadata
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
 from paddock.apiserver.objects.index import Index
+from paddock.apiserver.resources.conversion import Form
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.resources.strategy import Context, View
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema.finding import Finding, Severity
-from paddock.store.contract import Conflict, Key, Record, Store, Unavailable
+from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailable
 
 # How often a write is computed again because the object moved while admission waited.
 _ATTEMPTS = 5
@@ -214,17 +215,18 @@ class Writer:
     async def _make(self, draft: _Draft, namespace: str, raw: Data) -> Written:
         resource, options = draft.resource, draft.options
         name = draft.new["metadata"]["name"]
+        # What an applier owns is what it has sent, before defaults and the server's own fields.
+        owner = applying.claim if options.applies else ownership.record
+        schema, manager = resource.pipeline.schema, self._manager(resource, options)
+        owner(raw if options.applies else None, draft.new, schema, manager, self._clock.now())
+        form = await self._converted(draft)
         key = Key(resource.collection, namespace if resource.namespaced else "", name)
         self._admission.bound(resource, draft.new, None, options)
         before = self._store_of.decided(key)
         if before is not None:
             terminating = bool(decode(before.value)["metadata"].get("deletionTimestamp"))
             raise failure.already_exists(resource.about(name), terminating=terminating)
-        # What an applier owns is what it has sent, before defaults and the server's own fields.
-        owner = applying.claim if options.applies else ownership.record
-        schema, manager = resource.pipeline.schema, self._manager(resource, options)
-        owner(raw if options.applies else None, draft.new, schema, manager, self._clock.now())
-        return await self._store(draft, (key, 0))
+        return await self._store(draft, (key, 0), form=form)
 
     async def replace(self, resource: Resource, namespace: str, name: str, compute: Compute, options: Options) -> Written:
         """Give an object a new form; `compute` makes it from the old one. Raises `Failure`."""
@@ -234,7 +236,9 @@ class Writer:
             before = self._store_of.decided(key)
             if before is None:
                 raise failure.not_found(resource.about(name))
-            old = self._former(resource, before)
+            encoder = self.encoder(resource)
+            (value,) = (before.value,) if resource.conversion is None else await encoder.prepare((before.value,))
+            old = self._former(resource, before.revision, value)
             proposal = compute(old)
             draft = self._draft(resource, proposal.data, options, old)
             self._prepare_update(draft, namespace, name)
@@ -243,11 +247,16 @@ class Writer:
             self._validate(draft)
             if concerned and (not await self._judged(draft, "UPDATE") or self._store_of.decided(key) != before):
                 continue
-            self._admission.bound(resource, draft.new, old, options)
             self._count_generation(draft)
             if not proposal.settled:
                 ownership.record(old, draft.new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
-            return await self._decide(draft, before)
+            if ownership.same(draft.new, old):
+                return Written(encoder.serve(value), warnings=draft.told())
+            form = await self._converted(draft)
+            if form is not None and self._store_of.decided(key) != before:
+                continue
+            self._admission.bound(resource, draft.new, old, options)
+            return await self._decide(draft, before, form)
         raise failure.modified(resource.about(name))
 
     def _prepare_update(self, draft: _Draft, namespace: str, name: str) -> None:
@@ -258,12 +267,10 @@ class Writer:
         if not draft.options.subresource:
             draft.new = draft.resource.strategy.prepare_update(draft.new, old, draft.context)
 
-    async def _decide(self, draft: _Draft, before: Record) -> Written:
-        if ownership.same(draft.new, draft.old or {}):
-            return Written(self.encoder(draft.resource).serve(before.value), warnings=draft.told())
+    async def _decide(self, draft: _Draft, before: Record, form: Form | None) -> Written:
         meta = draft.new["metadata"]
         gone = meta.get("deletionTimestamp") and not meta.get("finalizers") and not draft.resource.strategy.holds_deletion(draft.new)
-        return await self._store(draft, (before.key, before.revision), delete=bool(gone))
+        return await self._store(draft, (before.key, before.revision), delete=bool(gone), form=form)
 
     async def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
         """Delete an object, or mark it for those who have to agree first; raises `Failure`."""
@@ -272,7 +279,8 @@ class Writer:
         if before is None:
             raise failure.not_found(resource.about(name))
         encoder = self.encoder(resource)
-        old = encoder.read(before.value)
+        # A deletion changes metadata only, so it works on the stored form and nobody need be asked.
+        old = encoder.read(before.value) if resource.conversion is None else decode(before.value)
         deletion.check_preconditions(resource, old, options)
         plain = Options(
             user=options.user,
@@ -295,15 +303,17 @@ class Writer:
         new = deletion.marked(resource, old, options, now=self._clock.now())
         gone = not new["metadata"].get("finalizers") and not resource.strategy.holds_deletion(new)
         if not gone and new == old:
-            return Deleted(encoder.serve(before.value), gone=False, warnings=tuple(context.said))
+            value = before.value if resource.conversion else encoder.serve(before.value)
+            return Deleted(value, gone=False, warnings=tuple(context.said))
         draft = _Draft(resource, old if gone else new, old, plain, context)
-        written = await self._store(draft, (key, before.revision), delete=gone)
+        form = None if resource.conversion is None else Form(draft.new)
+        written = await self._store(draft, (key, before.revision), delete=gone, form=form)
         return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""), warnings=written.warnings)
 
-    def _former(self, resource: Resource, before: Record) -> Data:
+    def _former(self, resource: Resource, revision: int, value: bytes) -> Data:
         """A stored object as this version has it: written under an older schema, it may lack defaults."""
-        data = self.encoder(resource).read(before.value)
-        if resource.declared and before.revision > self._begun:
+        data = self.encoder(resource).read(value)
+        if resource.declared and revision > self._begun:
             return data
         return resource.pipeline.decode(data).data
 
@@ -398,6 +408,16 @@ class Writer:
             return False
         return True
 
+    async def _converted(self, draft: _Draft) -> Form | None:
+        """The forms of a new object whose stored version somebody else makes; None for all others."""
+        conversion = draft.resource.conversion
+        if conversion is None:
+            return None
+        form = await conversion.store(draft.new)
+        if conversion.retired:
+            raise failure.unavailable("the definition of this resource has changed; try again")
+        return form
+
     def _validate(self, draft: _Draft) -> None:
         resource, new, old = draft.resource, draft.new, draft.old
         found: list[Finding] = [
@@ -424,11 +444,12 @@ class Writer:
 
     # --- the decision ---------------------------------------------------------------------------------------------------
 
-    async def _store(self, draft: _Draft, place: tuple[Key, int], *, delete: bool = False) -> Written:
+    async def _store(self, draft: _Draft, place: tuple[Key, int], *, delete: bool = False, form: Form | None = None) -> Written:
         """Decide the write of a draft over what is at a key and a revision, and wait until it is durable."""
+        if form is not None:
+            return await self._store_converted(draft, place, form, delete=delete)
         encoder = self.encoder(draft.resource)
-        key, expected = place
-        created = expected == 0
+        created = place[1] == 0
         warnings = draft.told()
         if draft.options.dry_run:
             return Written(encoder.serve(encode(encoder.store(draft.new))), created, warnings)
@@ -438,6 +459,29 @@ class Writer:
             made.append(stamp(encoder.store(draft.new), revision))
             return made[0]
 
+        await self._commit(draft, place, make, delete=delete)
+        return Written(encoder.serve(made[0]), created, warnings)
+
+    async def _store_converted(self, draft: _Draft, place: tuple[Key, int], form: Form, *, delete: bool) -> Written:
+        """As `_store`, of an object that has two forms. Of a deletion the stored one is given back."""
+        created, conversion = place[1] == 0, draft.resource.conversion
+        served = form.stored if form.served is None else form.served
+        if draft.options.dry_run:
+            return Written(encode(served), created, draft.told())
+        made: list[bytes] = []
+
+        def make(revision: int) -> bytes:
+            made.append(stamp(form.stored, revision))
+            if form.served is not None and conversion is not None:
+                made.append(stamp(form.served, revision))
+                conversion.remember(made[0], made[1])
+            return made[0]
+
+        await self._commit(draft, place, make, delete=delete)
+        return Written(made[-1], created, draft.told())
+
+    async def _commit(self, draft: _Draft, place: tuple[Key, int], make: Make, *, delete: bool) -> None:
+        key, expected = place
         try:
             pending = (self._store_of.delete if delete else self._store_of.put)(key, expected, make)
             await pending.committed()
@@ -445,7 +489,6 @@ class Writer:
             raise failure.modified(draft.resource.about(key.name)) from None
         except Unavailable as error:
             raise failure.unavailable(str(error)) from error
-        return Written(encoder.serve(made[0]), created, warnings)
 
 
 def _without(data: Data, keys: Iterable[str]) -> Data:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.apiserver.resources.conversion import Conversion
 from paddock.apiserver.resources.pipeline import Pipeline
 from paddock.apiserver.resources.strategy import Strategy
 from paddock.meta.failure import About
@@ -65,6 +66,8 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     # between the stored form and this version; None where only apiVersion differs
     to_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     from_stored: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    # between the stored form and this version where somebody has to be asked; then the two above are not used
+    conversion: Conversion | None = None
     # objects written at this revision or later need no `from_stored`; 0: all need it
     settled_from: int = 0
 

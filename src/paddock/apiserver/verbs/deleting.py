@@ -1,5 +1,6 @@
 """delete and deletecollection."""
 
+import msgspec
 import orjson
 
 from paddock.apiserver.edge.http import Response
@@ -8,7 +9,7 @@ from paddock.apiserver.objects.writing import Deleted
 from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.verbs.options import delete_options, list_query
-from paddock.apiserver.verbs.reading import list_meta
+from paddock.apiserver.verbs.reading import list_meta, selected, stored_query
 from paddock.meta import failure
 
 
@@ -20,7 +21,14 @@ async def delete(parts: Parts, call: Call) -> Response:
     call.warnings.extend(deleted.warnings)
     if deleted.gone and not call.resource.strategy.returns_deleted():
         return answer(form, _success(call, deleted))
-    return answer(form, parts.renderer(call.resource, form).one(deleted.value))
+    if call.resource.conversion is None:
+        return answer(form, parts.renderer(call.resource, form).one(deleted.value))
+    try:
+        value = await parts.served(call.resource, deleted.value)
+    except failure.Failure:
+        # The deletion has been decided; that the object cannot be shown in this version does not take it back.
+        return answer(form, _success(call, deleted))
+    return answer(form, parts.renderer(call.resource, form).one(value))
 
 
 def _success(call: Call, deleted: Deleted) -> bytes:
@@ -39,7 +47,11 @@ async def delete_collection(parts: Parts, call: Call) -> Response:
     """Every object that a selector names; each by itself, in order."""
     form = form_of(call.request)
     options = delete_options(call)
-    page = parts.reader.list(call.resource, list_query(call))
+    query = list_query(call)
+    page = parts.reader.list(call.resource, stored_query(call.resource, query))
+    if call.resource.conversion is not None:
+        wanted = {record.key for record in selected(query, await parts.prepared(call.resource, page.records))}
+        page = msgspec.structs.replace(page, records=tuple(record for record in page.records if record.key in wanted))
     gone: list[bytes] = []
     for record in page.records:
         try:
@@ -52,4 +64,4 @@ async def delete_collection(parts: Parts, call: Call) -> Response:
             gone.append(deleted.value)
     resource = call.resource
     begin = head(resource.api_version, resource.list_kind) + b',"metadata":' + orjson.dumps(list_meta(page)) + b',"items":['
-    return answer(form, begin + b",".join(gone) + b"]}")
+    return answer(form, begin + b",".join(await parts.writer.encoder(resource).prepare(gone)) + b"]}")

@@ -13,7 +13,7 @@ from paddock.schema import finding
 
 _VALIDATIONS = ("Ignore", "Warn", "Strict")
 _LONGEST_MANAGER = 128
-_STANDARD_FIELDS = ("metadata.name", "metadata.namespace")
+STANDARD_FIELDS = ("metadata.name", "metadata.namespace")
 
 
 def list_query(call: Call) -> Query:
@@ -52,7 +52,7 @@ def _fields(call: Call) -> FieldQuery:
     except BadSelector as error:
         raise failure.bad_request(str(error)) from None
     for condition in query.conditions:
-        if condition.path not in _STANDARD_FIELDS and condition.path not in call.resource.selectable:
+        if condition.path not in STANDARD_FIELDS and condition.path not in call.resource.selectable:
             raise failure.bad_request(f"field label not supported: {condition.path}")
     return FieldQuery(tuple(_stored(call.resource, each) for each in query.conditions))
 

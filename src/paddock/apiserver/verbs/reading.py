@@ -2,19 +2,23 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
+
+import msgspec
 
 from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
 from paddock.apiserver.objects.encoding import Data, encode
 from paddock.apiserver.objects.following import ADDED, ERROR, Watcher, line
-from paddock.apiserver.objects.reading import FutureRevision, Page, Query
+from paddock.apiserver.objects.reading import Fields, FutureRevision, Page, Query
 from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import Renderer, answer, form_of
-from paddock.apiserver.verbs.options import list_query
+from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.verbs.options import STANDARD_FIELDS, list_query
 from paddock.meta import failure
+from paddock.meta.matching import FieldQuery
 from paddock.schema import finding
-from paddock.store.contract import Compacted
+from paddock.store.contract import Compacted, Record
 
 T = TypeVar("T")
 # How long a request waits for a revision that does not exist yet, and how long a watch lives that names no time.
@@ -29,15 +33,31 @@ async def get(parts: Parts, call: Call) -> Response:
     form = form_of(call.request)
     wanted = call.request.parameter("resourceVersion")
     record = await _waiting(lambda: parts.reader.get(call.resource, call.route.namespace, call.route.name, wanted))
-    return answer(form, parts.renderer(call.resource, form).one(parts.writer.encoder(call.resource).serve(record.value)))
+    return answer(form, parts.renderer(call.resource, form).one(await parts.served(call.resource, record.value)))
 
 
 async def list_(parts: Parts, call: Call) -> Response:
     """A list or a page of one."""
     form = form_of(call.request)
     query = list_query(call)
-    page = await _waiting(lambda: parts.reader.list(call.resource, query))
-    return answer(form, parts.renderer(call.resource, form).many(page.records, list_meta(page)))
+    page = await _waiting(lambda: parts.reader.list(call.resource, stored_query(call.resource, query)))
+    records = selected(query, await parts.prepared(call.resource, page.records)) if call.resource.conversion else page.records
+    return answer(form, parts.renderer(call.resource, form).many(records, list_meta(page)))
+
+
+def stored_query(resource: Resource, query: Query) -> Query:
+    """The part of a query that the stored form answers. Fields of another version are only known when it has been asked for."""
+    if resource.conversion is None or not any(each.path not in STANDARD_FIELDS for each in query.fields.conditions):
+        return query
+    kept = tuple(each for each in query.fields.conditions if each.path in STANDARD_FIELDS)
+    return msgspec.structs.replace(query, fields=FieldQuery(kept), limit=0)
+
+
+def selected(query: Query, records: Sequence[Record]) -> Sequence[Record]:
+    """The converted records that the fields of a query name."""
+    if not query.fields.conditions:
+        return records
+    return [record for record in records if query.fields.matches(Fields(record).value)]
 
 
 def list_meta(page: Page) -> Data:
@@ -156,7 +176,11 @@ class _Watch:
             return start.revision or store.revision
         revision = store.revision
         everything = Query(namespace=self.query.namespace, labels=self.query.labels, fields=self.query.fields)
-        await self._send_all(self.parts.reader.list(self.call.resource, everything))
+        resource = self.call.resource
+        page = self.parts.reader.list(resource, stored_query(resource, everything))
+        await self._send_all(
+            selected(everything, await self.parts.prepared(resource, page.records)) if resource.conversion else page.records
+        )
         if start.announced and self.bookmarks:
             self.sink.write(self.renderer.bookmark(revision, initial=True))
         return revision
@@ -165,9 +189,9 @@ class _Watch:
         if revision > self.parts.store.revision:
             raise FutureRevision(revision, self.parts.store.revision)
 
-    async def _send_all(self, page: Page) -> None:
+    async def _send_all(self, records: Sequence[Record]) -> None:
         lines, size = [], 0
-        for record in page.records:
+        for record in records:
             lines.append(self.renderer.frame(ADDED, record.value))
             size += len(lines[-1])
             if size >= _INITIAL_BYTES:

@@ -25,7 +25,7 @@ async def get(parts: Parts, call: Call) -> Response:
     """The scale of an object."""
     form = form_of(call.request, transforms=())
     record = parts.reader.get(call.resource, call.route.namespace, call.route.name)
-    return answer(form, orjson.dumps(_scale(call, decode(parts.writer.encoder(call.resource).serve(record.value)))))
+    return answer(form, orjson.dumps(_scale(call, decode(await parts.served(call.resource, record.value)))))
 
 
 async def update(parts: Parts, call: Call) -> Response:

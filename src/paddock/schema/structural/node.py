@@ -123,6 +123,17 @@ def _types(schema: Schema) -> tuple[str, ...]:
     return (*found, "null") if found and schema.get("nullable") else found
 
 
+def without_defaults(schema: Schema) -> Schema:
+    """A schema that prunes like the given one and fills in nothing."""
+    made = {word: value for word, value in schema.items() if word != "default"}
+    if "properties" in made:
+        made["properties"] = {name: without_defaults(member) for name, member in made["properties"].items()}
+    for word in ("items", "additionalProperties"):
+        if isinstance(made.get(word), dict):
+            made[word] = without_defaults(made[word])
+    return made
+
+
 def steps(trail: Trail) -> tuple[str | int, ...]:
     """A chain of (outer place, key) as a path."""
     parts: list[str | int] = []

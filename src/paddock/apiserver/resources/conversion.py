@@ -1,0 +1,38 @@
+"""Between the versions of a kind whose objects somebody else converts (docs/design/0008-conversion.md)."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+Data = dict[str, Any]
+
+
+class Form(msgspec.Struct, frozen=True):
+    """An object that is about to be written: as it is stored, and as the version of the request will show it.
+
+    `served` is None where nobody has asked for it: a deletion works on the stored form.
+    """
+
+    stored: Data
+    served: Data | None = None
+
+
+class Conversion(Protocol):
+    """Of one version. It may have to ask, so everything here can wait; whatever is known already comes without waiting."""
+
+    @property
+    def retired(self) -> bool:
+        """Whether the definition has changed since; what was converted under the old one may not be written any more."""
+
+    def known(self, value: bytes) -> bytes | None:
+        """Stored bytes in this version, if that is known."""
+
+    async def serve(self, values: Sequence[bytes]) -> list[bytes]:
+        """Stored bytes in this version, in as few questions as there can be; raises a `Failure`."""
+
+    async def store(self, data: Data) -> Form:
+        """An object of this version on its way into the store; raises a `Failure`."""
+
+    def remember(self, stored: bytes, served: bytes) -> None:
+        """Bytes that were just written, in both forms: whoever watches need not ask again."""
