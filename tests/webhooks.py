@@ -31,9 +31,9 @@ class Webhook:
         self.answer = answer
         self.asked: list[dict[str, Any]] = []
         self._authority = Authority(folder / "webhook-pki")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*self._authority.server(names))
-        self._server = Server(self._handle, tls=context, limits=Limits(body_bytes=64 * 1024 * 1024))
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(*self._authority.server(names))
+        self._server = Server(self._handle, tls=self.tls, limits=Limits(body_bytes=64 * 1024 * 1024))
         self.port = 0
 
     async def __aenter__(self) -> "Webhook":

@@ -126,8 +126,7 @@ def test_an_answer_that_does_not_come(tmp_path: Path) -> None:
 
         caller = Caller()
         hook = Webhook(tmp_path, lambda _: {})
-        context = hook._authority.server_context((HOST,))
-        server = await asyncio.start_server(silent, HOST, 0, ssl=context)
+        server = await asyncio.start_server(silent, HOST, 0, ssl=hook.tls)
         port = server.sockets[0].getsockname()[1]
         address = address_of({"url": f"https://{HOST}:{port}", "caBundle": hook.bundle}, Objects())
         with pytest.raises(CallFailed, match="no answer within"):
