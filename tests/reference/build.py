@@ -71,9 +71,9 @@ class Recipe:
     def key(self) -> str:
         """A name for everything that decides what a build produces."""
         digest = hashlib.sha256()
-        sources = sorted(path.relative_to(self.module) for path in self.module.rglob("*.go"))
-        for name in (self.modfile, self.modfile.removesuffix(".mod") + ".sum", *sources):
-            digest.update((self.module / name).read_bytes())
+        versions = self.module / self.modfile
+        for path in (versions, versions.with_suffix(".sum"), *sorted(self.module.rglob("*.go"))):
+            digest.update(path.read_bytes())
         facts = (self.command, self.programs, self.variables, sorted(ENVIRONMENT.items()), platform.system(), platform.machine())
         digest.update(repr(facts).encode())
         return digest.hexdigest()[:20]
