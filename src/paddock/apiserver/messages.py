@@ -151,8 +151,8 @@ MESSAGES: dict[str, str] = {
     "PodDisruptionBudgetSpec": (
         "1:minAvailable:IntOrString 2:selector:LabelSelector 3:maxUnavailable:IntOrString 4:unhealthyPodEvictionPolicy:string?"
     ),
-    # Pods are refused whatever they hold.
-    "Pod": "1:metadata:ObjectMeta",
+    # Pods and what is made of them are refused whatever they hold.
+    **dict.fromkeys(("Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"), "1:metadata:ObjectMeta"),
     "Scale": "1:metadata:ObjectMeta 2:spec:ScaleSpec 3:status:ScaleStatus",
     "ScaleSpec": "1:replicas:int",
     "ScaleStatus": "1:replicas:int 2:selector",

@@ -15,6 +15,8 @@ from paddock.schema.generate import metaschemas, openapi
 Data = dict[str, Any]
 _PREFIX = "/openapi/v3/"
 _GNOSTIC = ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
+# The answer always has the second name: the first is no media type by the RFC, and newer clients refuse to read it.
+_GNOSTIC_ANSWER = _GNOSTIC[1]
 _FAR_FUTURE = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
@@ -73,7 +75,7 @@ class OpenApi:
         accept = request.headers.get("accept", "")
         for media in _GNOSTIC:
             if media in accept and "application/json" not in accept.replace(media, ""):
-                return _tagged(request, b"", "EMPTY", media)
+                return _tagged(request, b"", "EMPTY", _GNOSTIC_ANSWER)
         body = orjson.dumps(_swagger([orjson.loads(self._made(path)[0]) for path in self._paths()]))
         return _tagged(request, body, hashlib.sha256(body).hexdigest().upper(), "application/json")
 

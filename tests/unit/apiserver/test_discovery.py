@@ -48,6 +48,16 @@ def test_aggregated_discovery(play: Play, root: str) -> None:
     play(script)
 
 
+@pytest.mark.parametrize("spelling", ["spec.v2@v1.0", "spec.v2.v1.0"])
+def test_the_second_openapi_in_its_binary_form_is_empty_and_has_a_type_that_clients_can_read(play: Play, spelling: str) -> None:
+    async def script(api: Harness) -> None:
+        reply = await api.get("/openapi/v2", accept=f"application/com.github.proto-openapi.{spelling}+protobuf")
+        assert (reply.status, reply.raw) == (200, b"")
+        assert reply.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+    play(script)
+
+
 @pytest.mark.spec("kube-api", 4)
 def test_older_forms_of_discovery(play: Play) -> None:
     async def script(api: Harness) -> None:

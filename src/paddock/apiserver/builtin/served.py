@@ -13,6 +13,7 @@ from paddock.apiserver.builtin import (
     leases,
     namespaces,
     nodes,
+    podkinds,
     quotas,
     rbac,
     rbacrules,
@@ -33,7 +34,7 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
-_CLUSTER_KINDS = (*quotas.KINDS, *workloads.KINDS, *storagekinds.KINDS)
+_CLUSTER_KINDS = (*quotas.KINDS, *workloads.KINDS, *podkinds.KINDS, *storagekinds.KINDS)
 _TABLES = {**TABLES, **CLUSTER_TABLES}
 # Kinds that no manifest of Paddock's commands holds.
 KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
@@ -47,10 +48,10 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "PersistentVolume"): claims.VolumeStrategy(),
     ("storage.k8s.io", "StorageClass"): claims.ClassStrategy(),
     ("", "Node"): nodes.NodeStrategy(),
-    ("", "Pod"): kept.PodStrategy(),
     ("scheduling.k8s.io", "PriorityClass"): kept.PriorityStrategy(),
     ("", "ResourceQuota"): quotas.QuotaStrategy(),
     ("", "LimitRange"): quotas.LimitStrategy(),
+    **podkinds.STRATEGIES,
     **workloads.STRATEGIES,
     **storagekinds.STRATEGIES,
 }
@@ -71,7 +72,6 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
     (leases.GROUP, "Lease"): {"create_on_update": True, "unconditional_update": False},
     ("", "Node"): {"selectable": ("spec.unschedulable",), "flags": ("spec.unschedulable",)},
     ("", "Pod"): {
-        "verbs": ("create", "get", "list", "watch"),
         "selectable": (*(f"spec.{name}" for name in _POD_PLACES), "status.phase", "status.podIP", "status.nominatedNodeName"),
     },
     ("policy", "PodDisruptionBudget"): {"unconditional_update": False},

@@ -1,14 +1,12 @@
 """Kinds that clients expect to be there, and that a server of virtual machines only keeps.
 
-Volumes, templates and priorities are stored as they come. Pods can be looked for, and none can be made:
-nothing here would run them.
+Volumes, templates and priorities are stored as they come.
 """
 
 from collections.abc import Iterator
 from typing import Annotated
 
 from paddock.apiserver.resources.strategy import Context, Data, Strategy
-from paddock.meta import failure
 from paddock.meta.objects import Resource
 from paddock.meta.storage import AccessModes, Quantities, StorageClassName, VolumeMode
 from paddock.schema import finding
@@ -17,7 +15,6 @@ from paddock.schema.finding import Finding
 from paddock.schema.kind import AGE, Column, Kind, Settings, transition
 
 _HIGHEST_PRIORITY = 1_000_000_000
-_WHY = "this server runs virtual machines, not pods; create a VirtualMachine instead"
 
 
 class VolumeSpec(Object):
@@ -53,13 +50,6 @@ class PersistentVolume(Resource):
     status: Annotated[VolumeStatus | None, Field("What was observed.")] = None
 
 
-class Pod(Resource):
-    """A group of containers; this server runs none."""
-
-    spec: Annotated[Freeform | None, Field("The containers.")] = None
-    status: Annotated[Freeform | None, Field("What was observed.")] = None
-
-
 class PodTemplate(Resource):
     """What pods would be made of."""
 
@@ -73,14 +63,6 @@ class PriorityClass(Resource):
     globalDefault: Annotated[bool | None, Field("Whether it holds where none is named.")] = None
     description: Annotated[str | None, Field("When to use it.")] = None
     preemptionPolicy: Annotated[str | None, Field("Whether lower ones have to give way.", enum=("PreemptLowerPriority", "Never"))] = None
-
-
-class PodStrategy(Strategy):
-    """There are no pods."""
-
-    def prepare_create(self, new: Data, context: Context) -> Data:
-        """Refused: a pod that never runs would only look as if it waited."""
-        raise failure.forbidden(failure.About(name=new["metadata"].get("name", ""), kind="pods"), _WHY)
 
 
 class PriorityStrategy(Strategy):
@@ -133,7 +115,6 @@ def _kind(group: str, cls: type[Resource], plural: str, *columns: Column, short:
 
 KINDS = (
     _kind("", PersistentVolume, "persistentvolumes", short="pv", status=True),
-    _kind("", Pod, "pods", Column("Status", ".status.phase"), short="po", status=True),
     _kind("", PodTemplate, "podtemplates"),
     _kind(
         "scheduling.k8s.io",

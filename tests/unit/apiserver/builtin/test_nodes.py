@@ -119,13 +119,32 @@ def test_rows(play: Play, group: str, plural: str, body: dict[str, Any], row: di
     play(script)
 
 
-def test_pods_can_be_looked_for_and_not_made(play: Play) -> None:
+OF_PODS = [
+    ("/api/v1", "pods", "pods"),
+    *(("/apis/apps/v1", plural, f"{plural}.apps") for plural in ("deployments", "replicasets", "statefulsets", "daemonsets")),
+    *(("/apis/batch/v1", plural, f"{plural}.batch") for plural in ("jobs", "cronjobs")),
+]
+
+
+@pytest.mark.parametrize(("root", "plural", "named"), OF_PODS)
+def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(play: Play, root: str, plural: str, named: str) -> None:
     async def script(api: Harness) -> None:
-        pods = "/api/v1/namespaces/default/pods"
-        refused = await api.post(pods, {"metadata": {"name": "p"}, "spec": {"containers": []}})
-        assert (refused.status, "create a VirtualMachine instead" in refused.data["message"]) == (403, True)
-        assert (await api.get(f"{pods}?fieldSelector=spec.nodeName%3Dx%2Cstatus.phase!%3DFailed")).data["items"] == []
-        assert (await api.get(f"{pods}/p")).status == 404
+        place = f"{root}/namespaces/default/{plural}"
+        why = "this server runs virtual machines, not pods; create a VirtualMachine instead"
+        refused = await api.post(place, {"metadata": {"name": "p"}, "spec": {"template": {}}})
+        assert (refused.status, refused.data["message"]) == (403, f'{named} "p" is forbidden: {why}')
+        assert why in (await api.apply(f"{place}/p", {"metadata": {"name": "p"}})).data["message"]
+        assert (await api.get(place)).data["items"] == []
+        assert (await api.get(f"{place}/p")).status == 404
+        assert (await api.delete(f"{place}/p")).status == 404
+
+    play(script)
+
+
+def test_pods_of_a_node_can_be_looked_for(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        found = await api.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dx%2Cstatus.phase!%3DFailed")
+        assert found.data["items"] == []
 
     play(script)
 

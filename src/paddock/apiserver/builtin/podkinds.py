@@ -1,0 +1,91 @@
+"""Pods and what is made of pods: clients may look for them and find none; whoever makes one is told why there are none.
+
+A workload that is stored and never runs would only look as if it waited, and a client that finds the resource missing shows its
+user a message that explains nothing.
+"""
+
+from typing import Annotated
+
+from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.meta import failure
+from paddock.meta.objects import Resource
+from paddock.schema.field import Field, Freeform
+from paddock.schema.kind import AGE, Column, Kind
+
+_WHY = "this server runs virtual machines, not pods; create a VirtualMachine instead"
+
+
+class _OfPods(Resource):
+    """What none of these has: anything beyond its metadata."""
+
+    spec: Annotated[Freeform | None, Field("What would run.")] = None
+    status: Annotated[Freeform | None, Field("What was observed.")] = None
+
+
+class Pod(_OfPods):
+    """A group of containers; this server runs none."""
+
+
+class Deployment(_OfPods):
+    """Pods that are replaced step by step; this server runs none."""
+
+
+class ReplicaSet(_OfPods):
+    """A number of equal pods; this server runs none."""
+
+
+class StatefulSet(_OfPods):
+    """Pods with a name and storage of their own; this server runs none."""
+
+
+class DaemonSet(_OfPods):
+    """A pod on every node; this server runs none."""
+
+
+class Job(_OfPods):
+    """Pods that end; this server runs none."""
+
+
+class CronJob(_OfPods):
+    """Jobs at set times; this server runs none."""
+
+
+class PodStrategy(Strategy):
+    """None can be made."""
+
+    def __init__(self, plural: str) -> None:
+        self._plural = plural
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Refused."""
+        raise failure.forbidden(failure.About(name=new["metadata"].get("name", ""), kind=self._plural), _WHY)
+
+
+def _kind(group: str, cls: type[Resource], short: str = "", *columns: Column) -> Kind:
+    name = cls.__name__
+    return Kind(
+        group=group,
+        kind=name,
+        plural=f"{name.lower()}s",
+        cls=cls,
+        dialect="core",
+        short_names=(short,) if short else (),
+        categories=("all",),
+        columns=(*columns, AGE),
+        status=True,
+        builtin=True,
+    )
+
+
+KINDS = (
+    _kind("", Pod, "po", Column("Status", ".status.phase")),
+    _kind("apps", Deployment, "deploy"),
+    _kind("apps", ReplicaSet, "rs"),
+    _kind("apps", StatefulSet, "sts"),
+    _kind("apps", DaemonSet, "ds"),
+    _kind("batch", Job),
+    _kind("batch", CronJob, "cj"),
+)
+STRATEGIES: dict[tuple[str, str], Strategy] = {
+    (kind.group, kind.kind): PodStrategy(f"{kind.plural}.{kind.group}" if kind.group else kind.plural) for kind in KINDS
+}
