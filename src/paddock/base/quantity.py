@@ -1,7 +1,7 @@
 """Kubernetes quantities (`2Gi`, `500m`, `1.5e3`), exact to a billionth, which is as fine as Kubernetes keeps them.
 
-The text a user wrote is never replaced by a canonical form: translators carry the words over and only comparisons look at
-the value. Values are whole numbers of billionths, so that nothing depends on floating point.
+Translators carry over the words that a user wrote, and only comparisons look at the value; a server writes the quantities of its
+built-in kinds in their canonical form. Values are whole numbers of billionths, so that nothing depends on floating point.
 """
 
 import re

@@ -13,8 +13,8 @@ _TOKEN = re.compile(r"\s*(?:(?P<op>==|!=|=|!|>|<|\(|\)|,)|(?P<word>[^\s=!<>(),]+
 class BadSelector(Terminal):
     """The text is not a selector."""
 
-    def __init__(self, text: str, why: str) -> None:
-        super().__init__(f"unable to parse requirement: {why}")
+    def __init__(self, text: str, why: str, *, of: str = "unable to parse requirement: ") -> None:
+        super().__init__(f"{of}{why}")
         self.text = text
 
 
@@ -89,7 +89,9 @@ class _Labels:
         while self.at < len(self.tokens):
             found.append(self._requirement())
             if self.at < len(self.tokens):
-                self._take("op", ",")
+                if self._peek() != ("op", ","):
+                    raise BadSelector(self.text, f"found '{self._peek()[1]}', expected: ',' or 'end of string'", of="")
+                self.at += 1
                 if self.at == len(self.tokens):
                     raise BadSelector(self.text, "found '', expected: identifier after ','")
         return found
@@ -105,7 +107,10 @@ class _Labels:
         return found
 
     def _requirement(self) -> Requirement:
-        if self._peek() == ("op", "!"):
+        kind, found = self._peek()
+        if kind == "op" and found != "!":
+            raise BadSelector(self.text, f"found '{found}', expected: !, identifier, or 'end of string'", of="")
+        if kind == "op":
             self.at += 1
             return Requirement(self._key(), "!", frozenset())
         key = self._key()
@@ -183,7 +188,7 @@ def parse_fields(text: str) -> FieldQuery:
     while at < len(text):
         match = _FIELD.match(text, at)
         if match is None:
-            raise BadSelector(text, f"invalid selector: '{text}'; can't understand '{text[at:]}'")
+            raise BadSelector(text, f"invalid selector: '{text}'; can't understand '{text[at:]}'", of="")
         conditions.append(FieldCondition(_unescape(match[1]), _unescape(match[3]), match[2] != "!="))
         at = match.end()
     return FieldQuery(tuple(conditions))

@@ -122,7 +122,8 @@ def too_many(path: Path, count: int, most: int, rule: str) -> Finding:
 
 def too_long(path: Path, most: int, rule: str, what: str = "characters") -> Finding:
     """A text with more characters than allowed."""
-    return Finding(path=path, message=f"Too long: must be no more than {most} {what}", rule=rule, cause=Cause.TOO_LONG)
+    limit = "may not be" if what == "bytes" else "must be no"
+    return Finding(path=path, message=f"Too long: {limit} more than {most} {what}", rule=rule, cause=Cause.TOO_LONG)
 
 
 def warning(path: Path, message: str, rule: str) -> Finding:

@@ -65,7 +65,7 @@ PATH: Path = ("spec", "x")
         (finding.too_many(PATH, 3, 1, "r"), "Too many: 3: must have at most 1 item", Cause.TOO_MANY),
         (finding.too_many(PATH, 3, 2, "r"), "Too many: 3: must have at most 2 items", Cause.TOO_MANY),
         (finding.too_long(PATH, 9, "r"), "Too long: must be no more than 9 characters", Cause.TOO_LONG),
-        (finding.too_long(PATH, 9, "r", "bytes"), "Too long: must be no more than 9 bytes", Cause.TOO_LONG),
+        (finding.too_long(PATH, 9, "r", "bytes"), "Too long: may not be more than 9 bytes", Cause.TOO_LONG),
     ],
 )
 def test_an_error_has_its_words_and_its_cause(found: Finding, message: str, cause: Cause) -> None:

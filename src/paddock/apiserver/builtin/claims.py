@@ -27,6 +27,10 @@ def _is_default(data: Data) -> bool:
 class ClaimStrategy(Strategy):
     """A claim waits for a volume, and stays as long as it is used."""
 
+    def complete(self, new: Data) -> None:
+        """Volumes have filesystems."""
+        new.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
     def prepare_create(self, new: Data, context: Context) -> Data:
         """The default class, protection, and a phase."""
         spec = self._settled(new)
@@ -44,8 +48,7 @@ class ClaimStrategy(Strategy):
         return new
 
     def _settled(self, new: Data) -> Data:
-        spec: Data = new.setdefault("spec", {})
-        spec.setdefault("volumeMode", "Filesystem")
+        spec: Data = new["spec"]
         source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
         if source and not reference:
             spec["dataSourceRef"] = dict(source)
@@ -58,17 +61,15 @@ class VolumeStrategy(Strategy):
     """A volume is free until a claim has it."""
 
     def prepare_create(self, new: Data, context: Context) -> Data:
-        """Defaults, and a phase."""
-        new = self.prepare_update(new, {}, context)
+        """A phase."""
         new["status"] = {"phase": "Pending"}
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """Defaults."""
+    def complete(self, new: Data) -> None:
+        """Volumes have filesystems, and stay."""
         spec: Data = new.setdefault("spec", {})
         spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
         spec.setdefault("volumeMode", "Filesystem")
-        return new
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """A volume says how large it is and who may mount it; what it is made of does not change."""
@@ -84,12 +85,7 @@ class VolumeStrategy(Strategy):
 class ClassStrategy(Strategy):
     """Volumes are made at once and go with their claims, unless the class says otherwise."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
-        """Defaults."""
+    def complete(self, new: Data) -> None:
+        """At once, and with their claims."""
         new.setdefault("reclaimPolicy", "Delete")
         new.setdefault("volumeBindingMode", "Immediate")
-        return new
-
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """Defaults."""
-        return self.prepare_create(new, context)

@@ -81,6 +81,10 @@ class EventStrategy(Strategy):
         """The name that a member of the core group has here."""
         return _NAMES.get(name, name) if self._new_shape else name
 
+    def has_dependents(self) -> bool:
+        """Nothing is ever owned by an event."""
+        return False
+
     def prepare_create(self, new: Data, context: Context) -> Data:
         """Times in one form."""
         return self._settled(new)
@@ -92,6 +96,12 @@ class EventStrategy(Strategy):
     def _settled(self, new: Data) -> Data:
         settle(new, whole=(self._name("firstTimestamp"), self._name("lastTimestamp")), micro=("eventTime",))
         settle(new.get("series"), micro=("lastObservedTime",))
+        # Clients of the older shape read these without asking whether they are there.
+        for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
+            new.setdefault(self._name(name) if name != "eventTime" else name, None)
+        for name in (self._name("reportingComponent"), "reportingInstance"):
+            new.setdefault(name, "")
+        new.setdefault(self._name("source"), {})
         return new
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from paddock.apiserver.resources.declared import DeclaredPipeline
 from paddock.apiserver.resources.pipeline import Decoded
-from paddock.schema.generate import crd
+from paddock.base import quantity
+from paddock.schema.generate import crd, structural
 from paddock.schema.kind import Kind, Settings
 
 Data = dict[str, Any]
@@ -31,7 +32,7 @@ _EVENT = {"involvedObject": _ATOMIC_MAP, "regarding": _ATOMIC_MAP, "related": _A
 _MERGING: dict[tuple[str, str], dict[str, Data]] = {
     ("", "Event"): _EVENT,
     ("events.k8s.io", "Event"): _EVENT,
-    ("", "ServiceAccount"): {"secrets": _keyed("name"), "imagePullSecrets": {**_ATOMIC_LIST, **_merged("name")}},
+    ("", "ServiceAccount"): {"secrets": _keyed("name"), "secrets[]": _ATOMIC_MAP, "imagePullSecrets": {**_ATOMIC_LIST, **_merged("name")}},
     ("", "PersistentVolumeClaim"): {
         "spec.accessModes": _ATOMIC_LIST,
         "spec.selector": _ATOMIC_MAP,
@@ -51,7 +52,15 @@ _MERGING: dict[tuple[str, str], dict[str, Data]] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): {"roleRef": _ATOMIC_MAP},
 }
 
-
+# Structs that are there in every object of the kind, besides spec and status, which always are.
+_PRESENT: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "Event"): ("source",),
+    ("events.k8s.io", "Event"): ("deprecatedSource",),
+    ("", "PersistentVolumeClaim"): ("spec.resources",),
+    ("", "Service"): ("status.loadBalancer",),
+    ("", "Node"): ("status.daemonEndpoints", "status.nodeInfo"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): ("spec.names", "status.acceptedNames"),
+}
 # Members that Go clients always send: a zero there is what they send for nothing.
 _ZERO_IS_ABSENT: dict[tuple[str, str], tuple[str, ...]] = {("", "Service"): ("spec.ports[].targetPort",)}
 
@@ -68,6 +77,10 @@ class BuiltinPipeline(DeclaredPipeline):
             place = _find(made, path)
             if place is not None:
                 place.update(said)
+        for path in ("spec", "status", *_PRESENT.get((kind.group, kind.kind), ())):
+            place = _find(made, path)
+            if place is not None:
+                place["x-paddock-present"] = True
         _add_merge_keys(made)
         # Says to a patch that the metadata is that of an object.
         made["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": kind.storage_version, "kind": kind.kind}]
@@ -79,7 +92,13 @@ class BuiltinPipeline(DeclaredPipeline):
             _drop_zero(raw, path.replace("[]", ".[]").split("."))
         decoded = super().decode(raw)
         self._drop_empty(decoded.data)
+        if not decoded.broken:
+            self._write_quantities(decoded.data)
         return decoded
+
+    @cached_property
+    def _write_quantities(self) -> Callable[[Data], None]:
+        return _quantities(self.schema) or (lambda data: None)
 
     @cached_property
     def _drop_empty(self) -> Callable[[Data], None]:
@@ -118,6 +137,38 @@ def _add_merge_keys(schema: Data) -> None:
     for inner in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
         if isinstance(inner, dict):
             _add_merge_keys(inner)
+
+
+def _quantities(schema: Data) -> Callable[[Data], None] | None:
+    """A function that writes the maps of quantities of the declared members in canonical form, in place; None where there are none."""
+    maps, inner = [], []
+    for name, member in schema.get("properties", {}).items():
+        if _is_quantity(member.get("additionalProperties")):
+            maps.append(name)
+        elif (below := _quantities(member)) is not None:
+            inner.append((name, below))
+    if not maps and not inner:
+        return None
+
+    def write(data: Data) -> None:
+        for name, below in inner:
+            if isinstance(data.get(name), dict):
+                below(data[name])
+        for name in maps:
+            given = data.get(name)
+            if isinstance(given, dict):
+                # What is no quantity stays as it is: the schema refuses it with its own words.
+                data[name] = {key: _canonical(each) if quantity.is_quantity(each) else each for key, each in given.items()}
+
+    return write
+
+
+def _canonical(amount: int | str) -> str:
+    return quantity.canonical(quantity.parse(amount), in_binary=quantity.is_binary(amount))
+
+
+def _is_quantity(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("pattern", "").endswith(f"{structural.QUANTITY_SUFFIX}$")
 
 
 def _dropper(schema: Data) -> Callable[[Data], None] | None:

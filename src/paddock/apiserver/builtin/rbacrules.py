@@ -75,17 +75,12 @@ class RoleStrategy(RbacStrategy):
 class BindingStrategy(RbacStrategy):
     """Role bindings and cluster role bindings."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def complete(self, new: Data) -> None:
         """Subjects get the group of their kind."""
         for subject in new.get("subjects") or ():
             subject.setdefault("apiGroup", "" if subject.get("kind") == "ServiceAccount" else _GROUP)
             if subject["apiGroup"] == "":
                 del subject["apiGroup"]
-        return new
-
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """As on creation."""
-        return self.prepare_create(new, context)
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """The role cannot be changed, and subjects are complete."""

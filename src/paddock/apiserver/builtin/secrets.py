@@ -17,13 +17,13 @@ _RULE = "core/secret-type"
 class SecretStrategy(Strategy):
     """Plain text is taken in and never given out."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def complete(self, new: Data) -> None:
         """Typed, and base64 throughout."""
-        return _settled(new)
-
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """Typed, and base64 throughout."""
-        return _settled(new)
+        new["type"] = new.get("type") or OPAQUE
+        plain = new.pop("stringData", None)
+        if plain:
+            coded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
+            new["data"] = {**(new.get("data") or {}), **coded}
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """Tokens name their account; registry credentials are JSON."""
@@ -34,14 +34,6 @@ class SecretStrategy(Strategy):
         if key and text is not None and not _is_json(text):
             # The value itself is nobody's business.
             yield finding.secret_invalid(("data", key), "<secret contents redacted>: must be JSON", _RULE)
-
-
-def _settled(new: Data) -> Data:
-    new["type"] = new.get("type") or OPAQUE
-    plain = new.pop("stringData", None)
-    if plain:
-        new["data"] = {**(new.get("data") or {}), **{key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}}
-    return new
 
 
 def _is_json(text: str) -> bool:

@@ -69,6 +69,12 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
         "to_stored": events.to_stored,
         "from_stored": events.from_stored,
     },
+    ("", "Service"): {"create_on_update": True},
+    ("", "Endpoints"): {
+        "create_on_update": True,
+        "deprecation": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    },
+    **{(rbac.GROUP, kind): {"create_on_update": True} for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")},
     (leases.GROUP, "Lease"): {"create_on_update": True, "unconditional_update": False},
     ("", "Node"): {"selectable": ("spec.unschedulable",), "flags": ("spec.unschedulable",)},
     ("", "Pod"): {

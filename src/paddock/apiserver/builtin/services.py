@@ -42,16 +42,18 @@ class ServiceStrategy(Strategy):
             "and end with an alphanumeric character"
         )
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
-        """Defaults, an address, ports on the nodes."""
-        new["status"] = {"loadBalancer": {}}
+    def complete(self, new: Data) -> None:
+        """Types, protocols and policies."""
         _set_defaults(new)
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """An address, ports on the nodes."""
+        new["status"] = {"loadBalancer": {}}
         _allocate(new, context, self._network)
         return new
 
     def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
         """What was given stays; what a change of the type makes needless goes."""
-        _set_defaults(new)
         _keep_given(new["spec"], old.get("spec") or {})
         _allocate(new, context, self._network)
         return new
@@ -63,7 +65,7 @@ class ServiceStrategy(Strategy):
         address = spec.get("clusterIP")
         if old is not None and "ExternalName" not in (spec.get("type"), before.get("type")) and address != before.get("clusterIP"):
             yield finding.invalid(("spec", "clusterIPs", 0), address, "may not change once set", _RULE)
-        elif address not in (None, "None") and address != before.get("clusterIP"):
+        elif address not in (None, "", "None") and address != before.get("clusterIP"):
             yield from _check_address(new, address, context, self._network)
         if spec.get("clusterIPs") and spec["clusterIPs"][0] != address:
             yield finding.invalid(("spec", "clusterIPs", 0), spec["clusterIPs"], "first value must match `clusterIP`", _RULE)

@@ -68,14 +68,9 @@ class PriorityClass(Resource):
 class PriorityStrategy(Strategy):
     """A priority pushes others away unless it says otherwise."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
-        """Defaults."""
+    def complete(self, new: Data) -> None:
+        """It pushes."""
         new.setdefault("preemptionPolicy", "PreemptLowerPriority")
-        return new
-
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """Defaults."""
-        return self.prepare_create(new, context)
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """The highest priorities are the system's."""

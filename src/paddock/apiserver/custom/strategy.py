@@ -33,15 +33,20 @@ class DefinitionStrategy(CustomStrategy):
         return new
 
     def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """As at creation; what was stored before is remembered. Of the server's own kinds the metadata alone is taken."""
+        """As at creation; what was stored before is remembered."""
         if new["metadata"]["name"] in self._own:
-            if new.get("spec") != old["spec"]:
-                context.said.append(self._own.ignored(new))
-            new["spec"], new["status"] = old["spec"], old["status"]
             return new
         _defaults(new)
         if new.get("spec") != old.get("spec"):
             new["status"] = naming.settle(new.get("spec") or {}, old.get("status") or {}, self.others(new, context.view), context.now)
+        return new
+
+    def taken(self, new: Data, old: Data, context: Context) -> Data:
+        """Of the server's own kinds the metadata alone."""
+        if old["metadata"]["name"] in self._own:
+            if new.get("spec") != old["spec"]:
+                context.said.append(self._own.ignored(new))
+            new["spec"], new["status"] = old["spec"], old["status"]
         return new
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:

@@ -53,6 +53,8 @@ def marked(resource: Resource, old: Data, asked: Asked, *, now: str) -> Data:
     meta = new["metadata"]
     finalizers = [each for each in meta.get("finalizers") or [] if each not in (ORPHAN, FOREGROUND)]
     policy = asked.propagation or _standing_policy(meta.get("finalizers") or [])
+    if not resource.strategy.has_dependents():
+        policy = "Background"
     if policy == "Orphan":
         finalizers.append(ORPHAN)
     elif policy == "Foreground":

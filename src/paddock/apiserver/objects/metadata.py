@@ -1,5 +1,6 @@
 """The rules of metadata that hold for every object (docs/spec/kube-api.md section 2.3)."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,9 @@ _MAPS = ("labels", "annotations")
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields")
 _KEPT_ON_UPDATE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName")
 _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink", "creationTimestamp", "deletionTimestamp")
+_OWNER = {"apiVersion": str, "kind": str, "name": str, "uid": str, "controller": bool, "blockOwnerDeletion": bool}
+_TIMES = ("creationTimestamp", "deletionTimestamp")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
 _KNOWN = frozenset((*_TEXTS, *_MAPS, "ownerReferences", "finalizers", "managedFields", "generation", "deletionGracePeriodSeconds"))
 
 
@@ -39,6 +43,8 @@ def coerce(data: Data) -> list[Finding]:
             del metadata[key]
         elif key in _TEXTS and not isinstance(value, str):
             raise _mismatch(f"metadata.{key}", "a string")
+        elif key in _TIMES and value and not _TIME.match(value):
+            raise failure.bad_request(f'metadata.{key}: parsing time "{value}": must be a time in RFC 3339')
         elif key in _MAPS and not _is_text_map(value):
             raise _mismatch(f"metadata.{key}", "a map of strings")
         elif key in ("finalizers",) and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
@@ -47,9 +53,20 @@ def coerce(data: Data) -> list[Finding]:
             isinstance(value, list) and all(isinstance(each, dict) for each in value)
         ):
             raise _mismatch(f"metadata.{key}", "a list of objects")
+        elif key == "ownerReferences" and value:
+            _coerce_owners(value)
         elif value in ({}, [], "") and key != "managedFields":
             del metadata[key]
     return unknown
+
+
+def _coerce_owners(owners: list[Data]) -> None:
+    for owner in owners:
+        for name, wanted in _OWNER.items():
+            if owner.get(name) is None:
+                owner.pop(name, None)
+            elif not isinstance(owner[name], wanted):
+                raise _mismatch(f"metadata.ownerReferences.{name}", "a string" if wanted is str else "a boolean")
 
 
 def _is_text_map(value: Any) -> bool:
@@ -66,7 +83,7 @@ def prepare_create(resource: Resource, data: Data, namespace: str, *, uid: str, 
     if metadata.get("resourceVersion"):
         raise failure.bad_request("resourceVersion should not be set on objects to be created")
     metadata.pop("resourceVersion", None)
-    _place(resource, metadata, namespace)
+    place(resource, metadata, namespace)
     for key in _SERVER_SET:
         metadata.pop(key, None)
     if not metadata.get("name") and metadata.get("generateName"):
@@ -92,7 +109,7 @@ def generated_suffix(random: bytes) -> str:
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in random[:5])
 
 
-def _place(resource: Resource, metadata: Data, namespace: str) -> None:
+def place(resource: Resource, metadata: Data, namespace: str) -> None:
     """The namespace is the URL's."""
     if not resource.namespaced:
         metadata.pop("namespace", None)
@@ -105,8 +122,10 @@ def _place(resource: Resource, metadata: Data, namespace: str) -> None:
 def prepare_update(resource: Resource, new: Data, old: Data, namespace: str, name: str) -> None:
     """Keep what a client cannot change, in place; check what it believes about the object."""
     metadata, before = new["metadata"], old["metadata"]
-    _place(resource, metadata, namespace)
-    if metadata.setdefault("name", name) != name:
+    place(resource, metadata, namespace)
+    if not metadata.get("name"):
+        raise failure.bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if metadata["name"] != name:
         raise failure.bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
     about = resource.about(name)
     if metadata.get("uid") not in (None, before.get("uid")):
@@ -116,7 +135,7 @@ def prepare_update(resource: Resource, new: Data, old: Data, namespace: str, nam
     if revision in (None, "", "0"):
         if not resource.unconditional_update and revision != before.get("resourceVersion"):
             path = ("metadata", "resourceVersion")
-            raise failure.invalid(resource.about_kind(name), [finding.invalid(path, 0, "must be specified for an update", RULE)])
+            raise failure.invalid(about, [finding.invalid(path, 0, "must be specified for an update", RULE)])
     elif revision != before.get("resourceVersion"):
         raise failure.modified(about)
     for key in _KEPT_ON_UPDATE:
@@ -157,6 +176,9 @@ def _check_name(resource: Resource, metadata: Data) -> Iterator[Finding]:
     if not name:
         yield finding.required(("metadata", "name"), RULE, "name or generateName is required")
         return
+    prefix = metadata.get("generateName", "").rstrip("-")
+    if prefix and (wrong := resource.strategy.wrong_name(prefix)):
+        yield finding.invalid(("metadata", "generateName"), metadata["generateName"], wrong, RULE)
     wrong = resource.strategy.wrong_name(name)
     if wrong:
         yield finding.invalid(("metadata", "name"), name, wrong, RULE)
@@ -169,6 +191,9 @@ def _check_owners(metadata: Data) -> Iterator[Finding]:
         for key in ("apiVersion", "kind", "name", "uid"):
             if not isinstance(owner.get(key), str) or not owner[key]:
                 yield finding.invalid((*path, key), owner.get(key, ""), f"{key} must not be empty", RULE)
+        if str(owner.get("apiVersion", "")).count("/") > 1:
+            why = "must be a group and a version, or a version alone"
+            yield finding.invalid((*path, "apiVersion"), owner["apiVersion"], why, RULE)
         if owner.get("kind") == "Event":
             yield finding.invalid(path, owner.get("kind"), "is disallowed from being an owner", RULE)
         controllers += owner.get("controller") is True

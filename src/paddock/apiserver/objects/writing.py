@@ -139,9 +139,12 @@ Compute = Callable[[Data], Proposal]
 
 
 class _Draft:
-    """A write that is being worked out. `wrong` is what the schema refuses of the body."""
+    """A write that is being worked out.
 
-    __slots__ = ("context", "new", "old", "options", "resource", "warnings", "wrong")
+    `wrong` is what the schema refuses of the body, `sent` the body itself, `owned` whether its managedFields are settled.
+    """
+
+    __slots__ = ("context", "new", "old", "options", "owned", "resource", "sent", "warnings", "wrong")
 
     def __init__(self, resource: Resource, new: Data, old: Data | None, options: Options, context: Context) -> None:
         self.resource = resource
@@ -151,6 +154,8 @@ class _Draft:
         self.context = context
         self.wrong: tuple[Finding, ...] = ()
         self.warnings: list[str] = []
+        self.sent: Data = new
+        self.owned = False
 
     def told(self) -> tuple[str, ...]:
         """All warnings, each once."""
@@ -197,28 +202,26 @@ class Writer:
             suffix = metadata.generated_suffix(self._clock.random(5))
             metadata.prepare_create(resource, draft.new, namespace, uid=self._clock.uid(), now=self._clock.now(), suffix=suffix)
             self._check_namespace(resource, namespace, draft.new["metadata"].get("name", ""))
+            draft.sent = raw
             self._prepare_create(draft)
             if concerned:
                 await self._change(draft, "CREATE")
             self._validate(draft)
             if concerned and not await self._judged(draft, "CREATE"):
                 continue
-            return await self._make(draft, namespace, raw)
+            return await self._make(draft, namespace)
         raise failure.modified(resource.about(draft.new["metadata"]["name"]))
 
     def _prepare_create(self, draft: _Draft) -> None:
         draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
         if draft.resource.status:
             draft.new.pop("status", None)
+        self._own(draft)
         draft.new = draft.resource.strategy.prepare_create(draft.new, draft.context)
 
-    async def _make(self, draft: _Draft, namespace: str, raw: Data) -> Written:
+    async def _make(self, draft: _Draft, namespace: str) -> Written:
         resource, options = draft.resource, draft.options
         name = draft.new["metadata"]["name"]
-        # What an applier owns is what it has sent, before defaults and the server's own fields.
-        owner = applying.claim if options.applies else ownership.record
-        schema, manager = resource.pipeline.schema, self._manager(resource, options)
-        owner(raw if options.applies else None, draft.new, schema, manager, self._clock.now())
         form = await self._converted(draft)
         key = Key(resource.collection, namespace if resource.namespaced else "", name)
         self._admission.bound(resource, draft.new, None, options)
@@ -241,6 +244,7 @@ class Writer:
             old = self._former(resource, before.revision, value)
             proposal = compute(old)
             draft = self._draft(resource, proposal.data, options, old)
+            draft.owned = proposal.settled
             self._prepare_update(draft, namespace, name)
             if concerned:
                 await self._change(draft, "UPDATE")
@@ -248,8 +252,6 @@ class Writer:
             if concerned and (not await self._judged(draft, "UPDATE") or self._store_of.decided(key) != before):
                 continue
             self._count_generation(draft)
-            if not proposal.settled:
-                ownership.record(old, draft.new, resource.pipeline.schema, self._manager(resource, options), self._clock.now())
             if ownership.same(draft.new, old):
                 return Written(encoder.serve(value), warnings=draft.told())
             form = await self._converted(draft)
@@ -264,8 +266,26 @@ class Writer:
         metadata.prepare_update(draft.resource, draft.new, old, namespace, name)
         draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
         self._keep_other_half(draft)
+        draft.new = draft.resource.strategy.taken(draft.new, old, draft.context)
+        self._own(draft)
         if not draft.options.subresource:
             draft.new = draft.resource.strategy.prepare_update(draft.new, old, draft.context)
+
+    def _own(self, draft: _Draft) -> None:
+        """Note who owns what: what was sent, not what the server, a kind or a webhook makes of it; an applier not even defaults."""
+        if draft.owned:
+            return
+        draft.owned = True
+        schema, manager, now = draft.resource.pipeline.schema, self._manager(draft.resource, draft.options), self._clock.now()
+        if draft.options.applies:
+            applying.claim(draft.sent, draft.new, schema, manager, now)
+        else:
+            ownership.record(draft.old, draft.new, schema, manager, now)
+
+    def check_readable(self, resource: Resource, namespace: str, raw: Data, options: Options) -> None:
+        """Raise the `Failure` of a body that no object of the resource can have, whatever is stored."""
+        draft = self._draft(resource, raw, options, None)
+        metadata.place(resource, draft.new["metadata"], namespace)
 
     async def _decide(self, draft: _Draft, before: Record, form: Form | None) -> Written:
         meta = draft.new["metadata"]
@@ -330,6 +350,7 @@ class Writer:
         said = [f'unknown field "{each.field}"' for each in found]
         if said and options.field_validation == "Strict":
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
+        resource.strategy.complete(decoded.data)
         draft = _Draft(resource, decoded.data, old, options, self._context(options))
         draft.wrong = decoded.wrong
         draft.warnings = said if options.field_validation != "Ignore" else []

@@ -37,6 +37,9 @@ class Context(msgspec.Struct, frozen=True):
 class Strategy:
     """The plain behaviour; a kind with more overrides what it changes. The objects given may be changed in place and returned."""
 
+    def complete(self, new: Data) -> None:
+        """Defaults that no schema says, and other ways to write the same, in place. What they set belongs to who sent the body."""
+
     def prepare_create(self, new: Data, context: Context) -> Data:
         """Fields that the server sets, or drops, on creation."""
         return new
@@ -48,6 +51,10 @@ class Strategy:
     def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
         """What a status write changes besides the status; `kept` is the old object with the new status."""
         return kept
+
+    def taken(self, new: Data, old: Data, context: Context) -> Data:
+        """What of an update is taken at all, as an object; what is not is nobody's."""
+        return new
 
     def appliable(self, config: Data, said: list[str]) -> Data:
         """The part of an applied configuration that can be set, and so be owned; what the client should know is `said`."""
@@ -72,6 +79,10 @@ class Strategy:
     def returns_deleted(self) -> bool:
         """Whether a deletion answers with the object instead of a Status."""
         return False
+
+    def has_dependents(self) -> bool:
+        """Whether objects may be owned by one of these, so that a deletion may have to wait for them."""
+        return True
 
     def before_delete(self, old: Data, context: Context) -> None:
         """Raise a `Failure` when the object may not be deleted."""

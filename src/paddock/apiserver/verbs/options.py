@@ -11,8 +11,9 @@ from paddock.meta import failure
 from paddock.meta.matching import BadSelector, FieldCondition, FieldQuery, LabelQuery, parse_fields, parse_labels
 from paddock.schema import finding
 
-_VALIDATIONS = ("Ignore", "Warn", "Strict")
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _LONGEST_MANAGER = 128
+_PROPAGATIONS = ("Foreground", "Background", "Orphan")
 STANDARD_FIELDS = ("metadata.name", "metadata.namespace")
 
 
@@ -69,11 +70,14 @@ def write_options(call: Call, *, operation: str) -> Options:
     request = call.request
     about = failure.About(group="meta.k8s.io", kind=f"{operation}Options")
     validation = request.parameter("fieldValidation")
-    if validation and validation not in _VALIDATIONS:
+    if validation not in _VALIDATIONS:
         raise failure.invalid(about, [finding.unsupported(("fieldValidation",), validation, _VALIDATIONS, "options/validation")])
     manager = request.parameter("fieldManager")
-    if len(manager) > _LONGEST_MANAGER or not manager.isprintable():
-        why = f"must be no more than {_LONGEST_MANAGER} printable characters"
+    if len(manager.encode()) > _LONGEST_MANAGER:
+        raise failure.invalid(about, [finding.too_long(("fieldManager",), _LONGEST_MANAGER, "options/manager", "bytes")])
+    if not manager.isprintable():
+        at, strange = next((index, each) for index, each in enumerate(manager) if not each.isprintable())
+        why = f"invalid character U+{ord(strange):04X} (at position {at})"
         raise failure.invalid(about, [finding.invalid(("fieldManager",), manager, why, "options/manager")])
     return Options(
         user=call.user.name,
@@ -96,7 +100,7 @@ def default_manager(user_agent: str) -> str:
 def _dry_run(values: list[str], about: failure.About) -> bool:
     for value in values:
         if value != "All":
-            raise failure.invalid(about, [finding.unsupported(("dryRun",), value, ("All",), "options/dry-run")])
+            raise failure.invalid(about, [finding.unsupported(("dryRun",), [value], ("All",), "options/dry-run")])
     return bool(values)
 
 
@@ -105,6 +109,8 @@ def delete_options(call: Call) -> DeleteOptions:
     about = failure.About(group="meta.k8s.io", kind="DeleteOptions")
     said: dict[str, Any] = bodies.read_object(call.request).data if call.request.body else {}
     request = call.request
+    if said.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise failure.bad_request(f"the body must be a DeleteOptions object, and is a {said['kind']}")
     propagation = said.get("propagationPolicy") or request.parameter("propagationPolicy")
     orphan = said.get("orphanDependents")
     if orphan is None and "orphanDependents" in request.query:
@@ -114,6 +120,9 @@ def delete_options(call: Call) -> DeleteOptions:
             why = "orphanDependents and deletionPropagation cannot be both set"
             raise failure.invalid(about, [finding.invalid(("propagationPolicy",), propagation, why, "options/propagation")])
         propagation = "Orphan" if orphan else "Background"
+    elif propagation and propagation not in _PROPAGATIONS:
+        wrong = finding.unsupported(("propagationPolicy",), propagation, (*_PROPAGATIONS, "nil"), "options/propagation")
+        raise failure.invalid(about, [wrong])
     preconditions = said.get("preconditions") or {}
     dry_run = said.get("dryRun") or request.query.get("dryRun", [])
     if not isinstance(preconditions, dict) or not isinstance(dry_run, list):

@@ -63,7 +63,8 @@ def _scale(call: Call, data: Data) -> Data:
 
 async def _set(parts: Parts, call: Call, change: Any) -> Response:
     form = form_of(call.request, transforms=())
-    options = msgspec.structs.replace(write_options(call, operation="Update"), subresource="")
+    operation = "Patch" if call.request.method == "PATCH" else "Update"
+    options = msgspec.structs.replace(write_options(call, operation=operation), subresource="")
     paths = call.resource.scale
     assert paths is not None
 

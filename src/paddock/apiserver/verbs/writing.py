@@ -17,7 +17,7 @@ from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.verbs.options import write_options
 from paddock.base.jsondata import copied
 from paddock.meta import failure, patch, strategic
-from paddock.meta.apply import applying
+from paddock.meta.apply import applying, fitting
 from paddock.meta.apply.applying import Applying
 from paddock.meta.apply.ownership import Manager
 from paddock.schema import finding
@@ -46,6 +46,8 @@ async def update(parts: Parts, call: Call) -> Response:
     options = write_options(call, operation="Update")
     body = bodies.read_object(call.request)
     _tell_repeated(call, body, options, strict=_strict_decoding)
+    metadata = body.data.get("metadata")
+    _check_name(call, metadata if isinstance(metadata, dict) else {})
     # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
     written = await _replace_or_create(parts, call, lambda _: Proposal(copied(body.data)), options, body.data)
     return _answer(parts, call, form, written)
@@ -100,9 +102,16 @@ async def _replace_or_create(parts: Parts, call: Call, compute: Callable[[Data],
     try:
         return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, compute, options)
     except failure.Failure as said:
-        if said.code != 404 or not call.resource.create_on_update or options.subresource:
+        if said.code != 404:
             raise
-    raw.setdefault("metadata", {}).setdefault("name", call.route.name)
+        if not call.resource.create_on_update or options.subresource:
+            # A body that cannot be read is a mistake whether or not the object is there.
+            parts.writer.check_readable(call.resource, call.route.namespace, copied(raw), options)
+            raise
+    if uid := raw["metadata"].get("uid"):
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
+        raise failure.conflict(call.resource.about(call.route.name), why)
+    raw["metadata"].pop("resourceVersion", None)
     return await parts.writer.create(call.resource, call.route.namespace, raw, options)
 
 
@@ -153,7 +162,10 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     _tell_repeated(call, body, options, strict=lambda said, _: failure.bad_request("error strict decoding patch: " + ", ".join(said)))
     config = body.data
     _check_applied(call, config)
-    config = call.resource.strategy.appliable(_kept_of(call, config, options.subresource), call.warnings)
+    config = call.resource.strategy.appliable(config, call.warnings)
+    _check_fit(call, config)
+    _check_name(call, config["metadata"])
+    config = _kept_of(call, config, options.subresource)
     manager = Manager(options.manager, call.resource.api_version, options.subresource)
 
     asked = Applying(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))
@@ -166,8 +178,10 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     except failure.Failure as said:
         if said.code != 404 or options.subresource:
             raise
-    if config["metadata"].get("resourceVersion") or config["metadata"].get("uid"):
-        raise failure.conflict(call.resource.about(call.route.name), "the object does not exist")
+    if uid := config["metadata"].get("uid"):
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise failure.conflict(call.resource.about(call.route.name), why)
+    config["metadata"].pop("resourceVersion", None)
     applied = msgspec.structs.replace(options, applies=True)
     return await parts.writer.create(call.resource, call.route.namespace, copied(config), applied)
 
@@ -191,6 +205,22 @@ def _check_applied(call: Call, config: Data) -> None:
         raise failure.bad_request("metadata must be an object")
     if metadata.get("managedFields") is not None:
         raise failure.bad_request("metadata.managedFields must be nil")
-    if metadata.setdefault("name", call.route.name) != call.route.name:
-        text = f"the name of the object ({metadata['name']}) does not match the name on the URL ({call.route.name})"
-        raise failure.bad_request(text)
+
+
+def _check_name(call: Call, metadata: Data) -> None:
+    name = metadata.get("name")
+    if not name:
+        raise failure.bad_request(f"the name of the object ({call.route.name} based on URL) was undeterminable: name must be provided")
+    if name != call.route.name:
+        raise failure.bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.route.name})")
+
+
+def _check_fit(call: Call, config: Data) -> None:
+    """An apply merges by types, so it cannot begin with a value of another type, nor with a field of which nothing is known."""
+    found = list(fitting.misfits(call.resource.pipeline.schema, config))
+    if not found:
+        return
+    gv = call.resource.api_version if call.resource.group else f"/{call.resource.version}"
+    where = f"{config['metadata'].get('namespace', '')}/{call.route.name}; {gv}, Kind={call.resource.kind}"
+    said = found[0] if len(found) == 1 else "errors:\n" + "".join(f"  {each}\n" for each in found)
+    raise failure.bad_request(f"failed to create typed patch object ({where}): {said}")

@@ -43,7 +43,7 @@ def apply(live: Data, config: Data, schema: Data, asked: Applying) -> Data:
         wanted = ownership.owned(values.places_of(root, config), manager.subresource)
         merged = values.merge(root, live, config)
     except values.Unmergeable as error:
-        raise failure.Failure(500, "InternalError", f"failed to create typed patch object: {error.what}", about=asked.about) from None
+        raise failure.bad_request(f"failed to create typed patch object: {error.what}") from None
     entries = _entries(live, root, asked.now)
     mine = next((entry for entry in entries if entry.identity == Entry(manager, APPLY, {}, "").identity), None)
     others = [entry for entry in entries if entry is not mine]
@@ -107,11 +107,11 @@ def _conflict(conflicts: list[tuple[Entry, Places]], about: About) -> failure.Fa
         if entry.manager.subresource:
             who += f' with subresource "{entry.manager.subresource}"'
         if entry.operation == UPDATE:
-            who += f" using {entry.manager.api_version}" + (f" at {entry.time}" if entry.time else "")
+            who += f" using {entry.manager.api_version}"
         fields = [show(chain) for chain in every(both)]
         causes.extend(failure.Cause("FieldManagerConflict", f"conflict with {who}", field) for field in fields)
-        listed = fields[0] if len(fields) == 1 else "\n- " + "\n- ".join(fields)
-        texts.append(f"conflict{'s' if len(fields) > 1 else ''} with {who}: {listed}")
+        listed = f" {fields[0]}" if len(fields) == 1 else "\n- " + "\n- ".join(fields)
+        texts.append(f"conflict{'s' if len(fields) > 1 else ''} with {who}:{listed}")
     plural = "s" if len(causes) > 1 else ""
     message = f"Apply failed with {len(causes)} conflict{plural}: {', '.join(texts)}"
     return failure.Failure(409, "Conflict", message, about=about, causes=causes)

@@ -14,7 +14,8 @@ SCALAR, MAP, ATOMIC, SET, KEYED = "scalar", "map", "atomic", "set", "keyed"
 class Type:
     """How one place is merged."""
 
-    __slots__ = ("defaults", "fields", "item", "keys", "kind")
+    # `present`: a struct that objects of its kind always have, so that nobody owns the fact that it is there
+    __slots__ = ("defaults", "fields", "item", "keys", "kind", "present")
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class Type:
         self.item = item
         self.keys = keys
         self.defaults = defaults or {}
+        self.present = False
 
     def member(self, name: str) -> "Type":
         """The type of a member of a map."""
@@ -130,4 +132,6 @@ def _read_map(schema: dict[str, Any]) -> Type:
     item = _read(extra) if isinstance(extra, dict) else DEDUCED
     if not fields and extra is None and not schema.get("x-kubernetes-preserve-unknown-fields"):
         item = DEDUCED
-    return Type(MAP, fields=fields, item=item)
+    made = Type(MAP, fields=fields, item=item)
+    made.present = bool(schema.get("x-paddock-present"))
+    return made

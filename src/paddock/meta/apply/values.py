@@ -84,7 +84,7 @@ def _everything(kind: Type, value: Any) -> Places:
     """The places below a container, itself among them; {} for the container alone."""
     kind = resolve(kind, value)
     if kind.kind == MAP and isinstance(value, dict):
-        return {SELF: {}, **everything(kind, value)}
+        return everything(kind, value) if kind.present else {SELF: {}, **everything(kind, value)}
     made: Places = {}
     if kind.kind in (SET, KEYED) and isinstance(value, list):
         item = kind.item or kind
@@ -136,7 +136,7 @@ def _compare(kind: Type, pair: Pair, step: str, sets: Sets) -> None:
     itself = 0 if before is _MISSING else 2 if after is _MISSING else 1
     for index, (place, inside) in enumerate(zip(sets, below, strict=True)):
         # A container counts as a place of its own when it appears or goes, never when something in it changes.
-        here = index == itself and (is_leaf or itself != 1)
+        here = index == itself and (is_leaf or itself != 1) and not kind.present
         if inside:
             place[step] = {SELF: {}, **inside} if here else inside
         elif here:

@@ -107,7 +107,7 @@ def _boolean(place: shape.Shape, repeated: bool) -> Schema:
 
 
 _DIGITS = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,3})?"
+QUANTITY_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,3})?"
 _UNIT = r"([KMGTPE]i|[nukMGTPE]|[eE][-+]?[0-9]{1,3})"
 # Digits of which at least one is not zero.
 _NOT_ZERO = r"([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)"
@@ -121,7 +121,7 @@ def quantity_pattern(place: shape.Shape) -> str:
         # A fraction without a unit is never whole; Kubernetes itself writes whole bytes as thousands of thousandths.
         pattern = rf"^[+]?([0-9]*[1-9][0-9]*(000(\.0*)?m|\.0*)?|{_NOT_ZERO}{_UNIT})$"
     else:
-        pattern = f"^[+]?{_NOT_ZERO}{_SUFFIX}$" if positive else f"^[-+]?{_DIGITS}{_SUFFIX}$"
+        pattern = f"^[+]?{_NOT_ZERO}{QUANTITY_SUFFIX}$" if positive else f"^[-+]?{_DIGITS}{QUANTITY_SUFFIX}$"
     return f"^$|{pattern}" if may_be_empty(field) else pattern
 
 

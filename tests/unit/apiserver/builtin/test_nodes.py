@@ -29,7 +29,7 @@ def test_the_host_is_a_ready_node(play: Play) -> None:
     async def script(api: Harness) -> None:
         await presence.ensure(api.parts, HOST, 7443)
         node = (await api.get(NODE)).data
-        assert node["status"]["capacity"] == {"cpu": "4", "memory": "1024Ki", "pods": "110"}
+        assert node["status"]["capacity"] == {"cpu": "4", "memory": "1Mi", "pods": "110"}
         (row,) = await rows(api, "/api/v1/nodes")
         assert (row["Name"], row["Status"], row["Roles"], row["Internal-IP"]) == ("host-1", "Ready", "<none>", "192.0.2.7")
         assert (await strategic(api, {"spec": {"unschedulable": True}})).status == 200

@@ -204,7 +204,7 @@ def test_status_and_the_rest_are_written_apart(play: Play) -> None:
         assert changed["status"] == {"ready": True}
         assert changed["spec"]["vlan"] == 2
         assert "labels" not in changed["metadata"]
-        assert (await api.put(f"{NCS}/gone/status", network())).status == 404
+        assert (await api.put(f"{NCS}/gone/status", network("gone"))).status == 404
         assert (await api.get(f"{NCS}/n/status")).data == changed
 
     play(script)

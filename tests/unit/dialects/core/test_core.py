@@ -62,7 +62,7 @@ def test_only_the_network_attachment_needs_a_definition() -> None:
 
 REFUSED = (
     (thing("Secret", data={"a": "no base64!"}), "data.a", "plain text belongs in stringData"),
-    (thing("Secret", data={"a": BIG}), "data", "Too long: must be no more than 1048576 bytes"),
+    (thing("Secret", data={"a": BIG}), "data", "Too long: may not be more than 1048576 bytes"),
     (thing("Secret", data={"a b": ENCODED}), "data.a b", "must consist of letters, digits"),
     (thing("Secret", type="kubernetes.io/tls", data={"tls.crt": ENCODED}), "data[tls.key]", "needs tls.key"),
     (thing("Secret", type="kubernetes.io/basic-auth"), "data.username", "needs username or password"),

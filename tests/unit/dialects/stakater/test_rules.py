@@ -225,7 +225,7 @@ REFUSED = (
                 "large annotations",
                 {"additionalAnnotations": {"a": "x" * (256 * 1024)}},
                 "additionalAnnotations",
-                "Too long: must be no more than 262144 bytes",
+                "Too long: may not be more than 262144 bytes",
             ),
         )
     ]

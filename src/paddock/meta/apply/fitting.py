@@ -1,0 +1,142 @@
+"""Whether an applied configuration fits the schema: apply merges by types, so it cannot begin with a value of another type.
+
+The words are those that clients look for. A null fits everywhere; what a schema leaves open fits, too.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from paddock.meta.apply.places import Key, keyed, show
+from paddock.meta.apply.types import Type, of_schema, resolve
+
+Schema = dict[str, Any]
+_TEXT: Schema = {"type": "string"}
+_WHOLE: Schema = {"type": "integer"}
+_FLAG: Schema = {"type": "boolean"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
+_OWNER: Schema = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT),
+        "controller": _FLAG,
+        "blockOwnerDeletion": _FLAG,
+    },
+}
+_METADATA: Schema = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink"), _TEXT),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), _TEXT),
+        **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), _WHOLE),
+        "labels": _TEXTS,
+        "annotations": _TEXTS,
+        "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": _TEXT},
+        "ownerReferences": {"type": "array", "items": _OWNER, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]},
+        "managedFields": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    },
+}
+
+
+def misfits(schema: Schema, config: dict[str, Any]) -> Iterator[str]:
+    """Everything that does not fit, as `place: why`."""
+    types = of_schema(schema)
+    for name, value in config.items():
+        if name in ("apiVersion", "kind"):
+            continue
+        member = _METADATA if name == "metadata" else _member(schema, name)
+        yield from _of_member(f".{name}", member, types.member(name), value)
+
+
+def _member(schema: Schema, name: str) -> Schema | None:
+    """The schema of a member; {} where anything goes, None where there is no such member."""
+    declared: Schema | None = (schema.get("properties") or {}).get(name)
+    if declared is not None:
+        return declared
+    free = schema.get("additionalProperties")
+    if isinstance(free, dict):
+        return free
+    closed = "properties" in schema and free is None and not schema.get("x-kubernetes-preserve-unknown-fields")
+    return None if closed else {}
+
+
+def _of_member(place: str, schema: Schema | None, kind: Type, value: Any) -> Iterator[str]:
+    if schema is None:
+        yield f"{place}: field not declared in schema"
+    elif schema and value is not None:
+        yield from _misfits(place, schema, resolve(kind, value), value)
+
+
+def _misfits(place: str, schema: Schema, kind: Type, value: Any) -> Iterator[str]:
+    if schema.get("x-kubernetes-embedded-resource"):
+        schema = {**schema, "properties": {**schema.get("properties", {}), "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}}
+    wanted = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string"):
+        if isinstance(value, dict | list):
+            yield f"{place}: expected scalar, got {_said(value)}"
+    elif wanted == "array":
+        yield from _of_list(place, schema, kind, value)
+    elif wanted == "object" or "properties" in schema or "additionalProperties" in schema:
+        if not isinstance(value, dict):
+            yield f"{place}: expected map, got {_said(value)}"
+            return
+        for name, inner in value.items():
+            yield from _of_member(f"{place}.{name}", _member(schema, name), kind.member(name), inner)
+    elif wanted in _SCALARS and not _is(wanted, value):
+        yield f"{place}: expected {_SCALARS[wanted]}, got {_said(value)}"
+
+
+_SCALARS = {"string": "string", "boolean": "boolean", "integer": "numeric (int or float)", "number": "numeric (int or float)"}
+
+
+def _is(wanted: str, value: Any) -> bool:
+    if wanted == "string":
+        return isinstance(value, str)
+    if wanted == "boolean":
+        return isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _of_list(place: str, schema: Schema, kind: Type, value: Any) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield f"{place}: expected list, got {_said(value)}"
+        return
+    items = schema.get("items") or {}
+    item = kind.item or kind
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    seen: set[str] = set()
+    for index, entry in enumerate(value):
+        step = f"[{index}]"
+        if keys:
+            key, why = _key(index, entry, kind)
+            if key is None:
+                yield f"{place}: {why}"
+                continue
+            step = show((keyed(key),))
+        elif schema.get("x-kubernetes-list-type") == "set":
+            step = f"[={_said(entry)}]"
+        if step in seen:
+            yield f"{place}: duplicate entries for key {step}"
+        elif step != f"[{index}]":
+            seen.add(step)
+        if items and entry is not None:
+            yield from _misfits(f"{place}{step}", items, resolve(item, entry), entry)
+
+
+def _key(index: int, entry: Any, kind: Type) -> tuple[Key | None, str]:
+    if not isinstance(entry, dict):
+        return None, f"element {index}: associative list with keys may not have non-map elements"
+    key = kind.key_of(entry)
+    if key is not None:
+        return key, ""
+    missing = [each for each in kind.keys if entry.get(each, kind.defaults.get(each)) is None]
+    if len(missing) == len(kind.keys):
+        omitted = f"all key fields [{' '.join(_said(each) for each in missing)}] (and doesn't have default values for any key fields)"
+    else:
+        omitted = f"key field {_said((missing or kind.keys)[0])} (and doesn't have default value)"
+    return None, f"element {index}: associative list with keys has an element that omits {omitted}"
+
+
+def _said(value: Any) -> str:
+    return orjson.dumps(value).decode()
