@@ -14,13 +14,13 @@ from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.following import Following
 from paddock.apiserver.objects.index import Index
 from paddock.apiserver.objects.reading import Reader
+from paddock.apiserver.objects.rows import Rows
 from paddock.apiserver.objects.writing import Writer
 from paddock.apiserver.representation import Form, Renderer
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.routing import Route
 from paddock.meta import ages
-from paddock.meta.tables import TableForm
 from paddock.store.contract import Key, Record, Store
 
 
@@ -79,6 +79,7 @@ class Parts:
         self.reader = Reader(store, self.index)
         self.gate = Gate(World(store, registry, self.view, self.clock, judge), off)
         self.writer = Writer(store, self.index, self.view, self.clock, self.gate)
+        self.rows = Rows(store)
         self.following = Following(store, time.monotonic)
         self.caller = Caller()
 
@@ -95,13 +96,9 @@ class Parts:
         values = await self.writer.encoder(resource).prepare([record.value for record in records])
         return [record._replace(value=value) for record, value in zip(records, values, strict=True)]
 
-    def table(self, resource: Resource) -> TableForm:
-        """How a resource is shown as a table."""
-        return TableForm(resource.columns, resource.cells)
-
     def renderer(self, resource: Resource, form: Form) -> Renderer:
         """The renderer of a resource in a form."""
-        return Renderer(form, self.writer.encoder(resource), self.table, self.clock.seconds)
+        return Renderer(form, self.writer.encoder(resource), self.rows, self.clock.seconds)
 
 
 class User:

@@ -1,19 +1,17 @@
 """The form an answer takes: JSON, YAML, a Table or metadata only, as the Accept header asks (docs/spec/kube-api.md 2.1, 2.2)."""
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
 
 import msgspec
 import orjson
 import yaml
 
 from paddock.apiserver.edge.http import Request, Response
-from paddock.apiserver.objects.encoding import Data, Encoder, decode, head
+from paddock.apiserver.objects.encoding import Data, Encoder, decode, head, metadata_end
 from paddock.apiserver.objects.following import BOOKMARK, line
+from paddock.apiserver.objects.rows import Rows
 from paddock.apiserver.resources.conversion import Conversion
-from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
-from paddock.meta.tables import TableForm
 from paddock.store.contract import Record
 
 JSON, YAML = "application/json", "application/yaml"
@@ -85,11 +83,12 @@ def answer(form: Form, body: bytes, status: int = 200, headers: tuple[tuple[str,
 class Renderer:
     """Makes the bytes of one form of one resource."""
 
-    def __init__(self, form: Form, encoder: Encoder, table: Callable[[Resource], TableForm], now: Callable[[], float]) -> None:
+    def __init__(self, form: Form, encoder: Encoder, rows: Rows, now: Callable[[], float]) -> None:
         self.form = form
         self._encoder = encoder
         self._resource = encoder.resource
-        self._table = table(self._resource) if form.transform == "Table" else None
+        self._shown = rows.of(self._resource) if form.transform == "Table" else None
+        self._partial_head = head(f"meta.k8s.io/{form.version}", "PartialObjectMetadata") + b',"metadata":'
         self._now = now
         self._columns_told = False
 
@@ -98,53 +97,39 @@ class Renderer:
     def one(self, value: bytes) -> bytes:
         """One object, from bytes of the served version."""
         if self.form.transform == "Table":
-            return self._table_of([value], {"resourceVersion": decode(value)["metadata"].get("resourceVersion", "")})
+            return self._table_of([self._row(value)], {"resourceVersion": decode(value)["metadata"].get("resourceVersion", "")})
         if self.form.transform.startswith("Partial"):
             return self._partial(value)
         return value
 
     def many(self, records: Iterable[Record], meta: Data) -> bytes:
         """A list, from stored records."""
-        values = (self._encoder.serve(record.value) for record in records)
         if self.form.transform == "Table":
-            return self._table_of(values, meta)
+            return self._table_of([self._row(self._encoder.serve(record.value), record) for record in records], meta)
+        values = [self._encoder.serve(record.value) for record in records]
         if self.form.transform.startswith("Partial"):
-            begin = self._list_head(f"meta.k8s.io/{self.form.version}", "PartialObjectMetadataList", meta)
-            return begin + b",".join(self._partial(value) for value in values) + b"]}"
-        return self._list_head(self._resource.api_version, self._resource.list_kind, meta) + b",".join(values) + b"]}"
-
-    def _list_head(self, api_version: str, kind: str, meta: Data) -> bytes:
-        return head(api_version, kind) + b',"metadata":' + orjson.dumps(meta) + b',"items":['
+            kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{self.form.version}"
+            return _listed(version, kind, meta, [self._partial(value) for value in values])
+        return _listed(self._resource.api_version, self._resource.list_kind, meta, values)
 
     def _partial(self, value: bytes) -> bytes:
-        said = {
-            "kind": "PartialObjectMetadata",
-            "apiVersion": f"meta.k8s.io/{self.form.version}",
-            "metadata": decode(value)["metadata"],
-        }
-        return orjson.dumps(said)
+        return self._partial_head + value[self._encoder.metadata_start : metadata_end(value)] + b"}"
 
-    def _table_of(self, values: Iterable[bytes], meta: Data) -> bytes:
-        assert self._table is not None
-        said = {
-            "kind": "Table",
-            "apiVersion": f"meta.k8s.io/{self.form.version}",
-            "metadata": meta,
-            "columnDefinitions": self._table.definitions,
-            "rows": [self._row(value) for value in values],
-        }
-        return orjson.dumps(said)
+    def _table_of(self, rows: list[bytes], meta: Data, *, columns: bool = True) -> bytes:
+        assert self._shown is not None
+        said = {"metadata": meta, "columnDefinitions": self._shown.form.definitions if columns else None}
+        begin = head(f"meta.k8s.io/{self.form.version}", "Table") + b"," + orjson.dumps(said)[1:-1] + b',"rows":['
+        return _joined(begin, rows)
 
-    def _row(self, value: bytes) -> Data:
-        assert self._table is not None
-        data = decode(value)
-        row: Data = {"cells": self._table.cells(data, self._now())}
+    def _row(self, served: bytes, record: Record | None = None) -> bytes:
+        """One row, from bytes of the served version."""
+        assert self._shown is not None
+        cells, end = self._shown.cells(served, record, self._now())
         if self.form.include == "Object":
-            row["object"] = data
-        elif self.form.include == "Metadata":
-            version = f"meta.k8s.io/{self.form.version}"
-            row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": data["metadata"]}
-        return row
+            return b'{"cells":%b,"object":%b}' % (cells, served)
+        if self.form.include == "Metadata":
+            return b'{"cells":%b,"object":%b%b}}' % (cells, self._partial_head, served[self._encoder.metadata_start : end])
+        return b'{"cells":%b}' % cells
 
     # --- lines of a watch -------------------------------------------------------------------------------------------------
 
@@ -179,15 +164,20 @@ class Renderer:
             kind, version = "PartialObjectMetadata", f"meta.k8s.io/{self.form.version}"
         return line(BOOKMARK, head(version, kind) + b',"metadata":' + orjson.dumps(meta) + b"}")
 
-    def _table_event(self, rows: list[Any], revision: str) -> bytes:
-        assert self._table is not None
-        columns = None if self._columns_told else self._table.definitions
+    def _table_event(self, rows: list[bytes], revision: str) -> bytes:
+        columns = not self._columns_told
         self._columns_told = self._columns_told or bool(rows)
-        said = {
-            "kind": "Table",
-            "apiVersion": f"meta.k8s.io/{self.form.version}",
-            "metadata": {"resourceVersion": revision},
-            "columnDefinitions": columns,
-            "rows": rows,
-        }
-        return orjson.dumps(said)
+        return self._table_of(rows, {"resourceVersion": revision}, columns=columns)
+
+
+def _listed(api_version: str, kind: str, meta: Data, items: list[bytes]) -> bytes:
+    return _joined(head(api_version, kind) + b',"metadata":' + orjson.dumps(meta) + b',"items":[', items)
+
+
+def _joined(begin: bytes, items: list[bytes]) -> bytes:
+    """A list in brackets that end an object. The bytes of a long list are copied once."""
+    if not items:
+        return begin + b"]}"
+    items[0] = begin + items[0]
+    items[-1] += b"]}"
+    return b",".join(items)

@@ -32,11 +32,14 @@ def seconds_of(text: str) -> float | None:
         return None
 
 
-def age(since: str, now: float) -> str:
+def age(text: str, now: float) -> str:
+    """How long ago an RFC 3339 time was."""
+    start = seconds_of(text)
+    return "<invalid>" if start is None else since(start, now)
+
+
+def since(start: float, now: float) -> str:
     """How long ago a time was, in the two largest units that matter."""
-    start = seconds_of(since)
-    if start is None:
-        return "<invalid>"
     seconds = int(now - start)
     if seconds < -1:
         return "<invalid>"

@@ -10,6 +10,8 @@ from paddock.meta.jsonpath import compile_path
 from paddock.schema.kind import Column
 
 Data = dict[str, Any]
+# One row as JSON, cut where an age stands: texts, and between them the times that the ages count from.
+Row = tuple[bytes | float, ...]
 # Computes the whole row of an object whose cells paths cannot say; given the object and the time.
 Cells = Callable[[Data, float], list[Any]]
 _NAME = Column("Name", ".metadata.name", "string", "Name must be unique within a namespace.")
@@ -24,11 +26,33 @@ class TableForm:
         self._values = [compile_path(column.path) for column in self._columns] if cells is None else []
         self.definitions = [_definition(column, index) for index, column in enumerate(self._columns)]
 
-    def cells(self, data: Data, now: float) -> list[Any]:
-        """One row."""
+    @property
+    def lasts(self) -> bool:
+        """Whether the rows of an object stay the same but for its age."""
+        return self._cells is None
+
+    def row(self, data: Data, now: float) -> Row:
+        """The cells of one object, ages left open; a row that does not last has none."""
         if self._cells is not None:
-            return self._cells(data, now)
-        return [_cell(column, values(data), now) for column, values in zip(self._columns, self._values, strict=True)]
+            return (msgspec.json.encode(self._cells(data, now)),)
+        made: list[bytes | float] = []
+        text = b""
+        for column, values in zip(self._columns, self._values, strict=True):
+            cell = _cell(column, values(data))
+            text += b"," if made or text else b"["
+            if isinstance(cell, _Since):
+                made.extend((text, cell.start))
+                text = b""
+            else:
+                text += msgspec.json.encode(cell)
+        return (*made, text + b"]")
+
+
+def filled(row: Row, now: float) -> bytes:
+    """The cells of a row as JSON, at a time."""
+    if len(row) == 1:
+        return row[0]  # type: ignore[return-value]  # the first and the last part are texts
+    return b"".join(part if isinstance(part, bytes) else b'"%b"' % ages.since(part, now).encode() for part in row)
 
 
 def _definition(column: Column, index: int) -> Data:
@@ -41,12 +65,20 @@ def _definition(column: Column, index: int) -> Data:
     }
 
 
-def _cell(column: Column, values: list[Any], now: float) -> Any:
+class _Since:
+    """A cell that says how long ago a time was."""
+
+    def __init__(self, start: float) -> None:
+        self.start = start
+
+
+def _cell(column: Column, values: list[Any]) -> Any:
     if not values or values[0] is None:
         return None
     value = values[0]
     if column.type == "date":
-        return ages.age(value, now) if isinstance(value, str) else "<invalid>"
+        start = ages.seconds_of(value) if isinstance(value, str) else None
+        return "<invalid>" if start is None else _Since(start)
     if column.type in ("integer", "number", "boolean"):
         return value if isinstance(value, int | float) else None
     if "[*]" in column.path:

@@ -7,6 +7,7 @@ from paddock.apiserver.edge.http import Response, Stream
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _LAST_CHUNK = b"0\r\n\r\n"
+_PIECE = 256 * 1024
 
 
 def head_of(answer: Response | Stream, length: int | None, *, keep: bool) -> bytes:
@@ -58,12 +59,20 @@ class Writing:
         head = head_of(response, len(response.body), keep=keep)
         if not with_body or not response.body:
             self._transport.write(head)
-        elif len(response.body) < 64 * 1024:
+        elif len(response.body) <= _PIECE:
             self._transport.write(head + response.body)
         else:
-            # A large body is not copied to save one write.
-            self._transport.write(head)
-            self._transport.write(response.body)
+            await self._write_pieces(head, memoryview(response.body))
+
+    async def _write_pieces(self, head: bytes, body: memoryview) -> None:
+        """A large body goes out piece by piece, as the other end takes it: it is neither copied whole nor kept twice, and other
+        requests are answered in between."""
+        self._transport.write(head)
+        for start in range(0, len(body), _PIECE):
+            if self._transport.is_closing():
+                return
+            self._transport.write(body[start : start + _PIECE])
+            await asyncio.sleep(0)
             await self._room.wait()
 
     async def stream(self, answer: Stream, *, keep: bool) -> None:

@@ -47,6 +47,8 @@ class Encoder:
         self.resource = resource
         self._stored_head = head(resource.stored_version, resource.kind)
         self._head = head(resource.api_version, resource.kind)
+        # where the metadata begins in what is served
+        self.metadata_start = len(self._head) + len(b',"metadata":')
 
     def serve(self, value: bytes) -> bytes:
         """The bytes a client of this version gets."""
@@ -129,8 +131,19 @@ class _Revised(msgspec.Struct, frozen=True):
     metadata: _Revision = _Revision()
 
 
+class _Cut(msgspec.Struct, frozen=True):
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_cuts = msgspec.json.Decoder(_Cut)
 _envelopes = msgspec.json.Decoder(_Wrapped)
 _revisions = msgspec.json.Decoder(_Revised)
+
+
+def metadata_end(value: bytes) -> int:
+    """Where the metadata ends in the bytes of an object; it stands third, behind apiVersion and kind."""
+    found = bytes(_cuts.decode(value).metadata)
+    return value.index(found) + len(found)
 
 
 def envelope(value: bytes) -> Envelope:

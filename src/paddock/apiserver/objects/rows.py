@@ -1,0 +1,62 @@
+"""Objects as rows of tables, each worked out once per revision.
+
+`kubectl get` asks for tables, and a table of ten thousand objects is mostly cells that have not changed since the last one. What
+is kept of an object is small: its cells as JSON, cut where its age stands, and where its metadata ends in its bytes.
+"""
+
+from typing import NamedTuple
+
+from paddock.apiserver.objects.encoding import decode, metadata_end
+from paddock.apiserver.resources.resource import Resource
+from paddock.meta.tables import Row, TableForm, filled
+from paddock.store.contract import Change, Key, Record, Store
+
+
+class _Kept(NamedTuple):
+    revision: int
+    row: Row
+    end: int
+
+
+class Shown:
+    """How one resource is shown as a table, and the rows of its objects that were asked for."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self.form = TableForm(resource.columns, resource.cells)
+        self._kept: dict[Key, _Kept] = {}
+
+    def cells(self, served: bytes, record: Record | None, now: float) -> tuple[bytes, int]:
+        """The cells of an object, and where its metadata ends in the bytes that are served. `record`: where it comes from."""
+        kept = None if record is None else self._kept.get(record.key)
+        if kept is None or record is None or kept.revision != record.revision:
+            row = self.form.row(decode(served), now)
+            kept = _Kept(0 if record is None else record.revision, row, metadata_end(served))
+            if record is not None and self.form.lasts:
+                self._kept[record.key] = kept
+        return filled(kept.row, now), kept.end
+
+    def forget(self, key: Key) -> None:
+        """The object has changed."""
+        self._kept.pop(key, None)
+
+
+class Rows:
+    """The tables of all resources; follows the store to forget what has changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._shown: dict[str, dict[str, Shown]] = {}
+        store.follow(self._changed)
+
+    def of(self, resource: Resource) -> Shown:
+        """The table of a resource; of another edition of it, another one."""
+        versions = self._shown.setdefault(resource.collection, {})
+        shown = versions.get(resource.api_version)
+        if shown is None or shown.resource is not resource:
+            shown = versions[resource.api_version] = Shown(resource)
+        return shown
+
+    def _changed(self, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            for shown in self._shown.get(change.key.collection, {}).values():
+                shown.forget(change.key)
