@@ -268,7 +268,7 @@ class Writer:
         self._keep_other_half(draft)
         draft.new = draft.resource.strategy.taken(draft.new, old, draft.context)
         self._own(draft)
-        if not draft.options.subresource:
+        if draft.options.subresource in ("", "scale"):
             draft.new = draft.resource.strategy.prepare_update(draft.new, old, draft.context)
 
     def _own(self, draft: _Draft) -> None:

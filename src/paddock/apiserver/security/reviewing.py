@@ -111,7 +111,8 @@ class Reviews:
             raise failure.bad_request("no namespace on request")
         rules = list(self._rbac.rules(call.user.name, call.user.groups, namespace))
         if MASTERS in call.user.groups:
-            rules = [Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), nonResourceURLs=("*",)), *rules]
+            everything = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), nonResourceURLs=("*",)))
+            rules = [*everything, *(rule for rule in rules if rule not in everything)]
         status = {
             "resourceRules": [_shown(rule, "apiGroups", "resources", "resourceNames") for rule in rules if rule.resources],
             "nonResourceRules": [_shown(rule, "nonResourceURLs") for rule in rules if rule.nonResourceURLs],

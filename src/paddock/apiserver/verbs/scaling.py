@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import orjson
 
 from paddock.apiserver import bodies
@@ -63,8 +62,7 @@ def _scale(call: Call, data: Data) -> Data:
 
 async def _set(parts: Parts, call: Call, change: Any) -> Response:
     form = form_of(call.request, transforms=())
-    operation = "Patch" if call.request.method == "PATCH" else "Update"
-    options = msgspec.structs.replace(write_options(call, operation=operation), subresource="")
+    options = write_options(call, operation="Patch" if call.request.method == "PATCH" else "Update")
     paths = call.resource.scale
     assert paths is not None
 

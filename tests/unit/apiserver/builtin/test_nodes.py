@@ -120,20 +120,22 @@ def test_rows(play: Play, group: str, plural: str, body: dict[str, Any], row: di
 
 
 OF_PODS = [
-    ("/api/v1", "pods", "pods"),
-    *(("/apis/apps/v1", plural, f"{plural}.apps") for plural in ("deployments", "replicasets", "statefulsets", "daemonsets")),
-    *(("/apis/batch/v1", plural, f"{plural}.batch") for plural in ("jobs", "cronjobs")),
+    ("", "Pod"),
+    *(("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
+    *(("batch", kind) for kind in ("Job", "CronJob")),
 ]
 
 
-@pytest.mark.parametrize(("root", "plural", "named"), OF_PODS)
-def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(play: Play, root: str, plural: str, named: str) -> None:
+@pytest.mark.parametrize(("group", "kind"), OF_PODS)
+def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(play: Play, group: str, kind: str) -> None:
     async def script(api: Harness) -> None:
-        place = f"{root}/namespaces/default/{plural}"
+        plural, version = f"{kind.lower()}s", f"{group}/v1" if group else "v1"
+        place = f"/{f'apis/{group}' if group else 'api'}/v1/namespaces/default/{plural}"
+        named = f"{plural}.{group}" if group else plural
         why = "this server runs virtual machines, not pods; create a VirtualMachine instead"
         refused = await api.post(place, {"metadata": {"name": "p"}, "spec": {"template": {}}})
         assert (refused.status, refused.data["message"]) == (403, f'{named} "p" is forbidden: {why}')
-        assert why in (await api.apply(f"{place}/p", {"metadata": {"name": "p"}})).data["message"]
+        assert why in (await api.apply(f"{place}/p", {"apiVersion": version, "kind": kind, "metadata": {"name": "p"}})).data["message"]
         assert (await api.get(place)).data["items"] == []
         assert (await api.get(f"{place}/p")).status == 404
         assert (await api.delete(f"{place}/p")).status == 404

@@ -468,7 +468,11 @@ def test_scale(play: Play) -> None:
         )
         assert (await api.put(f"{POOLS}/p/scale", scale | {"spec": {"replicas": 5}})).data["spec"] == {"replicas": 5}
         assert (await api.merge(f"{POOLS}/p/scale", {"spec": {"replicas": 1}})).data["spec"] == {"replicas": 1}
-        assert (await api.get(f"{POOLS}/p")).data["spec"]["replicas"] == 1
+        stored = (await api.get(f"{POOLS}/p")).data
+        assert stored["spec"]["replicas"] == 1
+        assert [entry["fieldsV1"] for entry in stored["metadata"]["managedFields"] if entry.get("subresource") == "scale"] == [
+            {"f:spec": {"f:replicas": {}}}
+        ]
         assert (await api.put(f"{POOLS}/p/scale", scale | {"spec": {"replicas": 3}})).status == 409
         assert (await api.merge(f"{POOLS}/p/scale", {"spec": {"replicas": -1}})).status == 422
 
