@@ -12,7 +12,7 @@ import asyncio
 import builtins
 import logging
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -170,12 +170,16 @@ class Client:
             for frame in frames:
                 yield Event(frame.type, target.read(bytes(frame.object)))
 
-    async def frames(self, target: Target[T], selection: Selection, watching: Watching) -> AsyncIterator[Frames]:
-        """The lines of a watch, as many at a time as have come; their objects are views of the bytes received."""
+    async def frames(self, target: Target[T], selection: Selection, watching: Watching) -> AsyncGenerator[Frames, None]:
+        """The lines of a watch, as many at a time as have come; their objects are views of the bytes received.
+
+        First none: the stream is open.
+        """
         query = (*selection.query(), *watching.query())
         flow = await self._stream(target.qualified, target.path(selection.namespace), query)
         rest = b""
         try:
+            yield []
             while chunk := await flow.read():
                 data = rest + chunk if rest else chunk
                 end = data.rfind(b"\n") + 1

@@ -1,6 +1,9 @@
 """Conditions: what a controller has observed, for people and for `kubectl wait`."""
 
+from collections.abc import Iterable, Sequence
 from typing import Annotated
+
+import msgspec
 
 from paddock.schema.field import Field, Object, Time
 
@@ -15,3 +18,21 @@ class Condition(Object):
     lastTransitionTime: Annotated[Time | None, Field("When the status last changed.")] = None
     lastProbeTime: Annotated[Time | None, Field("When it was last looked at.", nullable=True)] = None
     observedGeneration: Annotated[int | None, Field("The generation this was observed for.", ge=0)] = None
+
+
+def settled(before: Sequence[Condition] | None, wanted: Iterable[Condition], now: str) -> list[Condition]:
+    """The conditions of a status after a look: those that were looked at as they were found, the others as they were.
+
+    The time of a transition stays while the status stays. When nothing differs the result equals `before`, so nothing is written.
+    """
+    found = {each.type: each for each in before or ()}
+    for each in wanted:
+        old = found.get(each.type)
+        since = old.lastTransitionTime if old is not None and old.status == each.status and old.lastTransitionTime else now
+        found[each.type] = msgspec.structs.replace(each, lastTransitionTime=since)
+    return list(found.values())
+
+
+def holds(conditions: Sequence[Condition] | None, type: str) -> bool:
+    """Whether a condition is there and True."""
+    return any(each.type == type and each.status == "True" for each in conditions or ())

@@ -1,0 +1,190 @@
+"""Counters, gauges and histograms in the text form that Prometheus reads.
+
+Nothing here is global: whoever puts a program together makes one `Metrics` and hands it on. Names are written as they are given.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+Labels = tuple[str, ...]
+# From 1 ms to 30 s, for requests and reconciles.
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metric:
+    """A name with what it measures and the names of its labels. Values of labels are given in that order."""
+
+    KIND = "untyped"
+
+    def __init__(self, name: str, text: str, labels: Labels = ()) -> None:
+        self.name = name
+        self.text = text
+        self.labels = labels
+
+    def lines(self) -> Iterator[str]:
+        """The samples."""
+        raise NotImplementedError
+
+    def _key(self, values: Labels) -> Labels:
+        if len(values) != len(self.labels):
+            raise ValueError(f"{self.name} has the labels {self.labels}, not {values}")
+        return values
+
+    def _sample(self, values: Labels, value: float, suffix: str = "", more: str = "") -> str:
+        pairs = [f'{name}="{_escaped(text)}"' for name, text in zip(self.labels, values, strict=True)]
+        if more:
+            pairs.append(more)
+        labels = "{" + ",".join(pairs) + "}" if pairs else ""
+        return f"{self.name}{suffix}{labels} {_number(value)}"
+
+
+class Counter(Metric):
+    """Goes up."""
+
+    KIND = "counter"
+
+    def __init__(self, name: str, text: str, labels: Labels = ()) -> None:
+        super().__init__(name, text, labels)
+        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
+
+    def inc(self, *values: str, by: float = 1.0) -> None:
+        """Count."""
+        key = self._key(values)
+        self._values[key] = self._values.get(key, 0.0) + by
+
+    def value(self, *values: str) -> float:
+        """The count."""
+        return self._values.get(values, 0.0)
+
+    def lines(self) -> Iterator[str]:
+        """The samples."""
+        for key in sorted(self._values):
+            yield self._sample(key, self._values[key])
+
+
+class Gauge(Counter):
+    """Goes up and down, or is asked when somebody looks."""
+
+    KIND = "gauge"
+
+    def __init__(self, name: str, text: str, labels: Labels = ()) -> None:
+        super().__init__(name, text, labels)
+        self._asked: dict[Labels, Callable[[], float]] = {}
+
+    def set(self, value: float, *values: str) -> None:
+        """Be this."""
+        self._values[self._key(values)] = value
+
+    def ask(self, ask: Callable[[], float], *values: str) -> None:
+        """Be whatever this says at the time."""
+        self._asked[self._key(values)] = ask
+
+    def replace(self, samples: dict[Labels, float]) -> None:
+        """Be these and no others: series of what is gone go too."""
+        self._values = {self._key(values): value for values, value in samples.items()}
+
+    def lines(self) -> Iterator[str]:
+        """The samples."""
+        found = {**self._values, **{key: float(ask()) for key, ask in self._asked.items()}}
+        for key in sorted(found):
+            yield self._sample(key, found[key])
+
+
+class Histogram(Metric):
+    """How values are spread over buckets."""
+
+    KIND = "histogram"
+
+    def __init__(self, name: str, text: str, labels: Labels = (), bounds: Iterable[float] = SECONDS) -> None:
+        super().__init__(name, text, labels)
+        self._bounds = tuple(bounds)
+        # the count of each bucket, then of what is over all of them, and the sum
+        self._values: dict[Labels, list[float]] = {}
+
+    def observe(self, value: float, *values: str) -> None:
+        """Note a value."""
+        key = self._key(values)
+        counts = self._values.get(key)
+        if counts is None:
+            counts = self._values[key] = [0.0] * (len(self._bounds) + 2)
+        place = next((index for index, bound in enumerate(self._bounds) if value <= bound), len(self._bounds))
+        counts[place] += 1
+        counts[-1] += value
+
+    def count(self, *values: str) -> float:
+        """How many values were noted."""
+        return sum(self._values.get(values, [0.0])[:-1])
+
+    def lines(self) -> Iterator[str]:
+        """The samples; each bucket holds those below it too."""
+        for key in sorted(self._values):
+            *counts, total = self._values[key]
+            below = 0.0
+            for bound, count in zip((*self._bounds, math.inf), counts, strict=True):
+                below += count
+                yield self._sample(key, below, "_bucket", f'le="{_number(bound)}"')
+            yield self._sample(key, total, "_sum")
+            yield self._sample(key, below, "_count")
+
+
+M = TypeVar("M", bound=Metric)
+
+
+class Metrics:
+    """The metrics of one program. Asking for a name again gives the same metric."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, Metric] = {}
+        self._before: list[Callable[[], None]] = []
+
+    def counter(self, name: str, text: str, labels: Labels = ()) -> Counter:
+        """A counter."""
+        return self._add(Counter(name, text, labels))
+
+    def gauge(self, name: str, text: str, labels: Labels = ()) -> Gauge:
+        """A gauge."""
+        return self._add(Gauge(name, text, labels))
+
+    def histogram(self, name: str, text: str, labels: Labels = (), bounds: Iterable[float] = SECONDS) -> Histogram:
+        """A histogram."""
+        return self._add(Histogram(name, text, labels, bounds))
+
+    def before(self, work: Callable[[], None]) -> None:
+        """Do this whenever somebody is about to look: for gauges that are counted anew."""
+        self._before.append(work)
+
+    def names(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple(sorted(self._metrics))
+
+    def text(self) -> str:
+        """Everything, as Prometheus reads it."""
+        for work in self._before:
+            work()
+        lines = []
+        for name in sorted(self._metrics):
+            metric = self._metrics[name]
+            lines += [f"# HELP {name} {_one_line(metric.text)}", f"# TYPE {name} {metric.KIND}", *metric.lines()]
+        return "\n".join(lines) + "\n"
+
+    def _add(self, metric: M) -> M:
+        known = self._metrics.setdefault(metric.name, metric)
+        if type(known) is not type(metric) or known.labels != metric.labels:
+            raise ValueError(f"{metric.name} is a {known.KIND} with the labels {known.labels} already")
+        return known
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")

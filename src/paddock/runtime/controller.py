@@ -1,0 +1,242 @@
+"""The loop of a controller: keys in, `reconcile(key)`, and again until it says that it is done.
+
+Level-triggered: a key says where to look, never what happened. Errors are told apart by type: a `Transient` one is tried again
+after a growing pause; a `Terminal` one waits for a change, or the longest pause; anything else is a defect of the controller, is logged
+with its traceback, and must not stop the others.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+from paddock.base.backoff import Backoff
+from paddock.base.errors import PaddockError, Terminal
+from paddock.client.errors import Conflict
+from paddock.client.target import Key
+from paddock.runtime import logs
+from paddock.runtime.cache import Change, Seen
+from paddock.runtime.informer import Informer
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.queue import BACKOFF, WorkQueue
+from paddock.runtime.reference import Reference, reference
+
+_LOG = logging.getLogger(__name__)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a reconcile came to: done, or look again after some seconds."""
+
+    after: float | None = None
+
+
+DONE = Outcome()
+
+
+def again(seconds: float) -> Outcome:
+    """Look again after a while, whatever happens."""
+    return Outcome(seconds)
+
+
+Reconcile = Callable[[Key], Awaitable[Outcome]]
+Keys = Callable[[Change], Iterable[Key]]
+# controller, result (done, again, failed, refused, defect), seconds
+Observer = Callable[[str, str, float], None]
+
+
+class Teller(Protocol):
+    """Where events go."""
+
+    def tell(self, about: Reference, kind: str, reason: str, note: str) -> None:
+        """Tell; never waits."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a controller works."""
+
+    workers: int = 2
+    backoff: Backoff = BACKOFF
+    # a reconcile that takes longer is ended and tried again
+    seconds: float = 600.0
+    # what one that is working gets at the end
+    finish_seconds: float = 3.0
+
+
+class Controller:
+    """Reconciles the objects of one kind."""
+
+    def __init__(
+        self,
+        name: str,
+        primary: Informer,
+        reconcile: Reconcile,
+        *,
+        machinery: Machinery,
+        teller: Teller | None = None,
+        settings: Settings = Settings(),  # noqa: B008 - frozen
+    ) -> None:
+        self.name = name
+        self.queue: WorkQueue[Key] = WorkQueue(name, machinery, settings.backoff)
+        self.informers: list[Informer] = []
+        self.observers: list[Observer] = []
+        self._primary = primary
+        self._reconcile = reconcile
+        self._teller = teller
+        self._settings = settings
+        self._count = 0
+        self._busy: set[asyncio.Task[None]] = set()
+        self._ending = False
+        metrics = machinery.metrics
+        self._results = metrics.counter("paddock_reconcile_total", "Reconciles by what they came to.", ("controller", "result"))
+        self._durations = metrics.histogram("paddock_reconcile_duration_seconds", "How long reconciles took.", ("controller",))
+        self.watch(primary, own_key)
+
+    def watch(self, informer: Informer, keys: Keys) -> None:
+        """Look at the keys that a change of this kind concerns."""
+        if informer not in self.informers:
+            self.informers.append(informer)
+
+        def handler(change: Change) -> None:
+            for key in keys(change):
+                self.queue.add(key)
+
+        informer.handle(handler)
+
+    def offer(self, key: Key) -> None:
+        """Look at a key, because of something that no informer sees."""
+        self.queue.add(key)
+
+    async def run(self) -> None:
+        """Work until cancelled; may be called again. The caches are whole before the first reconcile."""
+        for informer in self.informers:
+            await informer.wait_synced()
+        workers = [asyncio.create_task(self._work(), name=f"{self.name} {number}") for number in range(self._settings.workers)]
+        try:
+            # Cancelling this wait leaves the workers to `_end`.
+            ended, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
+            for worker in ended:
+                worker.result()
+        finally:
+            await self._end(workers)
+
+    async def _end(self, workers: list[asyncio.Task[None]]) -> None:
+        """Who looks at a key may finish, within a time; nobody begins with another."""
+        for worker in workers:
+            if worker not in self._busy:
+                worker.cancel()
+        busy = [worker for worker in workers if not worker.done()]
+        if busy:
+            self._ending = True
+            _, working = await asyncio.wait(busy, timeout=self._settings.finish_seconds)
+            for worker in working:
+                worker.cancel()
+            self._ending = False
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        while not self._ending:
+            key = await self.queue.get()
+            self._busy.add(task)
+            try:
+                await self._handle(key)
+            except asyncio.CancelledError:
+                # Whoever works here next begins with it.
+                self.queue.add(key)
+                raise
+            finally:
+                self._busy.discard(task)
+                self.queue.done(key)
+
+    async def _handle(self, key: Key) -> None:
+        self._count += 1
+        started = asyncio.get_running_loop().time()
+        with logs.about(controller=self.name, namespace=key.namespace, name=key.name, reconcile=str(self._count)):
+            result = await self._try(key)
+        seconds = asyncio.get_running_loop().time() - started
+        self._results.inc(self.name, result)
+        self._durations.observe(seconds, self.name)
+        for observe in self.observers:
+            observe(self.name, result, seconds)
+
+    async def _try(self, key: Key) -> str:
+        """Reconcile a key and see to what follows from that; returns what it came to."""
+        try:
+            async with asyncio.timeout(self._settings.seconds):
+                outcome = await self._reconcile(key)
+        except Conflict as error:
+            # Somebody else was faster: ordinary, and gone at the next look.
+            _LOG.debug("again after a conflict", extra={"error": str(error)})
+            self.queue.add_failed(key)
+            return "failed"
+        except PaddockError as error:
+            return self._failed(key, error)
+        except TimeoutError:
+            return self._defect(key, f"it took longer than {self._settings.seconds:g} s")
+        except Exception as error:
+            return self._defect(key, f"{type(error).__name__}; the log of the controller has the details", log=True)
+        self.queue.forget(key)
+        if outcome.after is None:
+            return "done"
+        self.queue.add_after(key, outcome.after)
+        return "again"
+
+    def _failed(self, key: Key, error: PaddockError) -> str:
+        refused = isinstance(error, Terminal)
+        pause = self.queue.add_failed(key, longest=refused)
+        _LOG.warning("a reconcile failed", extra={"error": str(error), "failures": self.queue.failures(key), "again_in": round(pause, 1)})
+        self._tell(key, str(error))
+        return "refused" if refused else "failed"
+
+    def _defect(self, key: Key, why: str, *, log: bool = False) -> str:
+        pause = self.queue.add_failed(key)
+        _LOG.error("a reconcile broke", extra={"error": why, "again_in": round(pause, 1)}, exc_info=log)
+        self._tell(key, f"this is a defect of {self.name}: {why}")
+        return "defect"
+
+    def _tell(self, key: Key, note: str) -> None:
+        seen = self._primary.cache.get(key)
+        if self._teller is not None and seen is not None:
+            self._teller.tell(reference(self._primary.target, seen.meta), "Warning", "ReconcileError", note)
+
+
+def own_key(change: Change) -> Iterable[Key]:
+    """A change of an object concerns the object."""
+    return (change.seen.key,)
+
+
+def owners(group: str, kind: str) -> Keys:
+    """A change of an object concerns the objects of a kind that own it, before or after."""
+
+    def keys(change: Change) -> Iterable[Key]:
+        found: dict[Key, None] = {}
+        for seen in (change.old, change.new):
+            for key in _owned_by(seen, group, kind):
+                found[key] = None
+        return found
+
+    return keys
+
+
+def _owned_by(seen: Seen | None, group: str, kind: str) -> Iterable[Key]:
+    if seen is None:
+        return ()
+    place = seen.meta.namespace or ""
+    return (Key(place, owner.name) for owner in seen.meta.ownerReferences or () if (owner.group, owner.kind) == (group, kind))
+
+
+def labelled(label: str) -> Keys:
+    """A change of an object concerns the object in its namespace that a label names."""
+
+    def keys(change: Change) -> Iterable[Key]:
+        found: dict[Key, None] = {}
+        for seen in (change.old, change.new):
+            name = (seen.meta.labels or {}).get(label, "") if seen is not None else ""
+            if seen is not None and name:
+                found[Key(seen.meta.namespace or "", name)] = None
+        return found
+
+    return keys

@@ -1,0 +1,169 @@
+"""Bringing about what an owner should have: server-side apply of every object, deletion of what it has no longer.
+
+One field manager writes. Before anything is sent, the object in the cache is looked at: when an apply would change nothing, nothing is
+sent. Values that the server writes in its own way (a quantity, a default inside a list) cannot be compared from outside; for these the
+answer to the last apply is kept, and nothing is sent as long as the object is still what that answer said.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.base.errors import Terminal
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import Deletion, Write
+from paddock.client.target import Data, Key, Target
+from paddock.runtime.cache import Seen
+from paddock.runtime.comparing import is_applied, same_where_said
+from paddock.runtime.informer import Informer
+from paddock.runtime.reference import Reference, controlled_by_another, is_owned, owned
+
+
+class NotOurs(Terminal):
+    """An object of that name is there and belongs to somebody else."""
+
+    def __init__(self, target: Target[Any], key: Key, holder: str) -> None:
+        super().__init__(
+            f"cannot write {target.qualified} {key}",
+            why=f"it exists and belongs to {holder}",
+            fix="rename one of them, or delete it if nobody needs it",
+        )
+        self.target = target
+        self.key = key
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """One object that should be there."""
+
+    target: Target[Any]
+    data: Data
+    # take over an object that is there and has no owner
+    adopt: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Its place."""
+        metadata = self.data["metadata"]
+        return Key(metadata.get("namespace") or "", metadata["name"])
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """What had to be done."""
+
+    applied: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    unchanged: int = 0
+
+
+class _Last(msgspec.Struct):
+    """What was applied last, and what the server made of it."""
+
+    digest: bytes
+    answer: Data
+
+
+class DesiredSet:
+    """What owners of one kind should have. Every kind that may be in a set needs its informer here, wanted at the moment or not."""
+
+    def __init__(self, client: Client, informers: Sequence[Informer], *, manager: str) -> None:
+        self._client = client
+        self._manager = manager
+        self._informers = {_place(informer.target): informer for informer in informers}
+        self._last: dict[tuple[str, Key], _Last] = {}
+
+    async def reach(self, owner: Reference, wanted: Sequence[Wanted]) -> Reached:
+        """Apply in the order given, then delete what the owner has and should not. Raises `NotOurs` and the client's errors."""
+        applied, unchanged = [], 0
+        for each in wanted:
+            data = owned(each.data, owner)
+            if await self._apply(owner, each, data):
+                applied.append(_name(each.target, each.key))
+            else:
+                unchanged += 1
+        kept = {(_place(each.target), each.key) for each in wanted}
+        return Reached(tuple(applied), await self._prune(owner, kept), unchanged)
+
+    def forget(self, owner: Reference) -> None:
+        """The owner is gone: what was remembered for it is of no use."""
+        for place, key in [*self._last]:
+            answer = self._last[place, key].answer
+            if any(each.get("uid") == owner.uid for each in answer["metadata"].get("ownerReferences") or ()):
+                del self._last[place, key]
+
+    async def _apply(self, owner: Reference, wanted: Wanted, data: Data) -> bool:
+        informer = self._informers[_place(wanted.target)]
+        seen = informer.cache.get(wanted.key)
+        if seen is not None:
+            self._check_owner(owner, wanted, seen)
+        digest = hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).digest()
+        if self._is_so(wanted, data, digest, seen):
+            return False
+        plain = msgspec.structs.replace(wanted.target, cls=dict)
+        answer = await self._client.apply(plain, data, Write(manager=self._manager, force=True))
+        self._last[_place(wanted.target), wanted.key] = _Last(digest, answer)
+        return True
+
+    def _is_so(self, wanted: Wanted, data: Data, digest: bytes, seen: Seen | None) -> bool:
+        last = self._last.get((_place(wanted.target), wanted.key))
+        remembered = last is not None and last.digest == digest
+        if seen is None:
+            # What was made a moment ago may not have come back through the watch. If it was deleted since, the watch brings us here again
+            # with a cache that has seen it go.
+            return remembered and last is not None and not self._has_passed(wanted, last.answer)
+        now: Data = orjson.loads(seen.raw)
+        if remembered and last is not None:
+            if not self._has_passed(wanted, last.answer):
+                return True
+            if last.answer["metadata"].get("uid") == seen.meta.uid and same_where_said(data, last.answer, now):
+                return True
+        return is_applied(data, now, self._manager)
+
+    def _has_passed(self, wanted: Wanted, answer: Data) -> bool:
+        """Whether the cache has come to the revision of an answer."""
+        then, at = str(answer["metadata"].get("resourceVersion")), self._informers[_place(wanted.target)].revision
+        if not then.isdecimal() or not at.isdecimal():
+            return True
+        return int(at) >= int(then)
+
+    def _check_owner(self, owner: Reference, wanted: Wanted, seen: Seen) -> None:
+        other = controlled_by_another(seen.meta, owner.uid)
+        if other is not None:
+            raise NotOurs(wanted.target, wanted.key, f"{other.kind} {other.name}")
+        if not is_owned(seen.meta, owner.uid) and not wanted.adopt and not self._was_written_by_us(wanted, seen):
+            raise NotOurs(wanted.target, wanted.key, "nobody that says so")
+
+    def _was_written_by_us(self, wanted: Wanted, seen: Seen) -> bool:
+        """Somebody may have taken our owner reference off."""
+        managers = orjson.loads(seen.raw)["metadata"].get("managedFields") or ()
+        return any((each.get("manager"), each.get("operation")) == (self._manager, "Apply") for each in managers)
+
+    async def _prune(self, owner: Reference, kept: set[tuple[str, Key]]) -> tuple[str, ...]:
+        deleted = []
+        for place, informer in self._informers.items():
+            for seen in informer.cache.by("owner", owner.uid):
+                known = self._last.get((place, seen.key))
+                surplus = (place, seen.key) not in kept and not seen.meta.going
+                if surplus and (known is not None or self._was_written_by_us(Wanted(informer.target, {}), seen)):
+                    await self._delete(informer.target, seen)
+                    self._last.pop((place, seen.key), None)
+                    deleted.append(_name(informer.target, seen.key))
+        return tuple(deleted)
+
+    async def _delete(self, target: Target[Any], seen: Seen) -> None:
+        try:
+            await self._client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation="Background"))
+        except NotFound:
+            # Gone already.
+            return
+
+
+def _place(target: Target[Any]) -> str:
+    return f"{target.plural}.{target.group}"
+
+
+def _name(target: Target[Any], key: Key) -> str:
+    return f"{target.qualified} {key}"

@@ -1,0 +1,39 @@
+"""Finalizers: put on before anything is made that has to be cleared away, taken off when it is."""
+
+from typing import Any
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import merge_patch
+from paddock.client.target import Target
+from paddock.runtime.cache import Meta
+
+
+async def put_on(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> bool:
+    """Make sure that an object waits for us; whether something was written. An object that is going takes no new ones.
+
+    Raises `Conflict` when the object has moved since it was seen: the next look decides anew.
+    """
+    present = meta.finalizers or ()
+    if finalizer in present or meta.going:
+        return False
+    await _write(client, target, meta, (*present, finalizer))
+    return True
+
+
+async def take_off(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> bool:
+    """Let an object go as far as we are concerned; whether something was written."""
+    present = meta.finalizers or ()
+    if finalizer not in present:
+        return False
+    try:
+        await _write(client, target, meta, tuple(each for each in present if each != finalizer))
+    except NotFound:
+        return False
+    return True
+
+
+async def _write(client: Client, target: Target[Any], meta: Meta, finalizers: tuple[str, ...]) -> None:
+    # The list is replaced as a whole, so the revision has to be the one it was read at.
+    metadata = {"finalizers": list(finalizers) or None, "resourceVersion": meta.resourceVersion, "uid": meta.uid}
+    await client.patch(target, meta.key, merge_patch({"metadata": metadata}))

@@ -1,0 +1,284 @@
+"""Follows one kind: its cache is what the server had at one revision, and goes forward only.
+
+        +----------- 410: history is gone --------------+
+        v                                               |
+     list --(everything came)--> follow --(stream ends, breaks)--> follow again from the last revision
+        ^                           |
+        +-- back-off, few at a time +-- each event: cache first, then handlers
+
+A lost connection costs no list. A list is waited for with a back-off that grows while lists follow each other closely, and a
+`Gate` lets a few informers of a program list at a time, so that a server that comes back is not met by all of them at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from paddock.base.backoff import Backoff
+from paddock.base.errors import PaddockError
+from paddock.client.client import BOOKMARK, DELETED, Client, Frame, Frames
+from paddock.client.errors import BadAnswer, BadRequest, Expired, Invalid, TimedOut
+from paddock.client.options import EVERYTHING, Selection, Watching
+from paddock.client.target import Key, Target
+from paddock.runtime.cache import Cache, Change, Meta, Seen
+from paddock.runtime.machinery import Machinery
+
+_LOG = logging.getLogger(__name__)
+_AGAIN = Backoff(first=0.5, longest=30.0, jitter=0.5)
+_LIST_AGAIN = Backoff(first=1.0, longest=60.0, jitter=0.5)
+# Lists further apart than this have nothing to do with each other.
+_CALM_SECONDS = 300.0
+# A stream that lived shorter and brought nothing is a failure, else it would be opened again without end.
+_SHORT_SECONDS = 1.0
+_WATCH_SECONDS = (300, 600)
+_GRACE_SECONDS = 30.0
+_INITIAL_END = "k8s.io/initial-events-end"
+Handler = Callable[[Change], None]
+
+
+class _BookmarkMeta(msgspec.Struct):
+    resourceVersion: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta
+
+
+class _Object(msgspec.Struct):
+    metadata: Meta
+
+
+_BOOKMARKS = msgspec.json.Decoder(_Bookmark)
+_OBJECTS = msgspec.json.Decoder(_Object)
+
+
+class Gate(asyncio.Semaphore):
+    """How many informers may list at a time."""
+
+    def __init__(self, count: int = 4) -> None:
+        super().__init__(count)
+
+
+class Informer:
+    """A cache of one kind, and everybody who wants to hear of its changes."""
+
+    def __init__(self, client: Client, target: Target[Any], selection: Selection = EVERYTHING, *, machinery: Machinery, gate: Gate) -> None:
+        self.target = target
+        self.cache = Cache()
+        # why it is not current; empty when it is
+        self.problem = "not started"
+        self._client = client
+        self._selection = selection
+        self._chance = machinery.chance
+        self._gate = gate
+        self._handlers: list[Handler] = []
+        self._synced = asyncio.Event()
+        self._revision = ""
+        self._streams = True
+        self._failures = 0
+        self._lists = 0
+        self._listed_at = float("-inf")
+        self._about = target.qualified + "".join(f" {part}" for part in (selection.namespace, selection.labels, selection.fields) if part)
+        metrics = machinery.metrics
+        self._count_list = metrics.counter("paddock_informer_lists_total", "How often a kind was listed.", ("resource",))
+        self._count_event = metrics.counter("paddock_informer_events_total", "Events of watches.", ("resource",))
+        self._count_break = metrics.counter("paddock_informer_interruptions_total", "Watches that broke.", ("resource", "reason"))
+        metrics.gauge("paddock_informer_objects", "Objects in the cache.", ("resource",)).ask(lambda: len(self.cache), self._about)
+
+    # --- for controllers --------------------------------------------------------------------------------------------------
+
+    @property
+    def synced(self) -> bool:
+        """Whether the cache has been whole once."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait until the cache is whole."""
+        await self._synced.wait()
+
+    @property
+    def revision(self) -> str:
+        """The revision of the server that the cache is at; empty before the first list and after 410."""
+        return self._revision
+
+    def handle(self, handler: Handler) -> None:
+        """Call this for every change, in order, and now for everything that is there. It must not wait."""
+        self._handlers.append(handler)
+        for seen in self.cache:
+            _call(handler, Change(None, seen))
+
+    # --- the loop ---------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Follow the kind until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began, before = loop.time(), self._count_event.value(self._about)
+            try:
+                await (self._follow() if self._revision else self._begin())
+            except PaddockError as error:
+                self._interrupted(error)
+            else:
+                brought = self._count_event.value(self._about) > before
+                if loop.time() - began >= _SHORT_SECONDS or brought:
+                    self._failures = 0
+                    continue
+                self._failures += 1
+            await asyncio.sleep(_AGAIN.pause(self._failures, self._chance))
+
+    def _interrupted(self, error: PaddockError) -> None:
+        self._failures += 1
+        self.problem = str(error)
+        self._count_break.inc(self._about, type(error).__name__)
+        if isinstance(error, Expired | BadAnswer):
+            self._revision = ""
+        level = logging.INFO if isinstance(error, Expired) else logging.WARNING
+        _LOG.log(level, "a watch was interrupted", extra={"resource": self._about, "error": str(error)})
+
+    async def _begin(self) -> None:
+        """Fetch everything, at a pace that a server in trouble can bear, and follow from there."""
+        if asyncio.get_running_loop().time() - self._listed_at > _CALM_SECONDS:
+            self._lists = 0
+        if self._lists:
+            await asyncio.sleep(_LIST_AGAIN.pause(self._lists, self._chance))
+        if self._streams and await self._streams_lists():
+            await self._stream_all()
+            return
+        async with self._gate:
+            self._count_list.inc(self._about)
+            page = await self._client.list_raw(self.target, self._selection)
+        self._replace([_seen(raw) for raw in page.items], page.revision)
+        await self._follow()
+
+    async def _streams_lists(self) -> bool:
+        """Servers before 1.27 do not know the parameter, and would begin without ever saying that they are done."""
+        minor = "".join(c for c in str((await self._client.version()).get("minor", "")) if c.isdecimal())
+        return int(minor or 0) >= 27
+
+    async def _stream_all(self) -> None:
+        """Fetch everything as a stream that then goes on."""
+        fresh: dict[Key, Seen] = {}
+        await self._gate.acquire()
+        holding = True
+        self._count_list.inc(self._about)
+        try:
+            async for frames in self._frames(Watching(initial=True, seconds=self._seconds())):
+                for index, frame in enumerate(frames):
+                    if not holding:
+                        self._take_all(frames[index:])
+                        break
+                    revision = self._gather(frame, fresh)
+                    if revision:
+                        self._replace(fresh.values(), revision)
+                        self._gate.release()
+                        holding = False
+        except (Invalid, BadRequest):
+            # The server has the parameter and does not allow it.
+            self._streams = False
+            raise
+        finally:
+            if holding:
+                self._gate.release()
+
+    def _gather(self, frame: Frame, fresh: dict[Key, Seen]) -> str:
+        """Take one event of the beginning; the revision when that was the last."""
+        if frame.type == BOOKMARK:
+            said = _decoded(_BOOKMARKS, frame.object).metadata
+            return said.resourceVersion if (said.annotations or {}).get(_INITIAL_END) == "true" else ""
+        seen = _seen(bytes(frame.object))
+        if frame.type == DELETED:
+            fresh.pop(seen.key, None)
+        else:
+            fresh[seen.key] = seen
+        return ""
+
+    async def _follow(self) -> None:
+        async for frames in self._frames(Watching(revision=self._revision, seconds=self._seconds())):
+            self._take_all(frames)
+
+    async def _frames(self, watching: Watching) -> AsyncIterator[Frames]:
+        """The lines of a watch. A server that does not end it in time has forgotten it, or the network has."""
+        end = asyncio.get_running_loop().time() + watching.seconds + _GRACE_SECONDS
+        async with aclosing(self._client.frames(self.target, self._selection, watching)) as batches:
+            while True:
+                try:
+                    async with asyncio.timeout_at(end):
+                        frames = await anext(batches)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError as error:
+                    raise TimedOut(f"the watch of {self._about} did not end in its time", sent=True) from error
+                yield frames
+
+    def _seconds(self) -> int:
+        # Watches that began together do not end together.
+        return self._chance.randint(*_WATCH_SECONDS)
+
+    # --- the cache --------------------------------------------------------------------------------------------------------
+
+    def _take_all(self, frames: Frames) -> None:
+        self.problem = ""
+        if not frames:
+            return
+        self._failures = 0
+        self._count_event.inc(self._about, by=len(frames))
+        for frame in frames:
+            if frame.type == BOOKMARK:
+                self._revision = _decoded(_BOOKMARKS, frame.object).metadata.resourceVersion or self._revision
+            else:
+                self._take(frame.type, _seen(bytes(frame.object)))
+
+    def _take(self, kind: str, seen: Seen) -> None:
+        self._revision = seen.meta.resourceVersion or self._revision
+        if kind == DELETED:
+            if self.cache.remove(seen.key) is not None:
+                self._tell(Change(seen, None))
+        else:
+            self._tell(Change(self.cache.put(seen), seen))
+
+    def _replace(self, fresh: Iterable[Seen], revision: str) -> None:
+        """Make the cache this; whoever listens hears of the differences alone."""
+        self._revision = revision
+        self.problem = ""
+        self._failures = 0
+        self._lists += 1
+        self._listed_at = asyncio.get_running_loop().time()
+        gone = dict.fromkeys(self.cache.keys())
+        changes = []
+        for seen in fresh:
+            gone.pop(seen.key, None)
+            old = self.cache.put(seen)
+            if old is None or old.meta.resourceVersion != seen.meta.resourceVersion or old.meta.uid != seen.meta.uid:
+                changes.append(Change(old, seen))
+        changes += [Change(self.cache.remove(key), None) for key in gone]
+        self._synced.set()
+        for change in changes:
+            self._tell(change)
+
+    def _tell(self, change: Change) -> None:
+        for handler in self._handlers:
+            _call(handler, change)
+
+
+def _call(handler: Handler, change: Change) -> None:
+    try:
+        handler(change)
+    except Exception:
+        # One listener's defect is no reason to leave the others without news.
+        _LOG.exception("a handler failed", extra={"key": str(change.seen.key)})
+
+
+def _seen(raw: bytes) -> Seen:
+    return Seen(_decoded(_OBJECTS, raw).metadata, raw)
+
+
+def _decoded(decoder: "msgspec.json.Decoder[Any]", raw: Any) -> Any:
+    try:
+        return decoder.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise BadAnswer("cannot read an object of a watch", why=str(error)) from error

@@ -1,0 +1,61 @@
+"""All informers of a program: one for each kind and selection, whoever asks for it."""
+
+import asyncio
+from typing import Any
+
+from paddock.client.client import Client
+from paddock.client.options import EVERYTHING, Selection
+from paddock.client.target import Target
+from paddock.runtime.informer import Gate, Informer
+from paddock.runtime.machinery import Machinery
+
+
+class Informers:
+    """Makes, starts and stops informers."""
+
+    def __init__(self, client: Client, machinery: Machinery, *, lists_at_a_time: int = 4) -> None:
+        self._client = client
+        self._machinery = machinery
+        self._gate = Gate(lists_at_a_time)
+        self._informers: dict[tuple[str, str, str, Selection], Informer] = {}
+        self._tasks: dict[Informer, asyncio.Task[None]] = {}
+        self._started = False
+
+    def of(self, target: Target[Any], selection: Selection = EVERYTHING) -> Informer:
+        """The informer of a kind. All who ask share it, also when they read its objects into different classes."""
+        place = (target.group, target.version, target.plural, selection)
+        found = self._informers.get(place)
+        if found is None:
+            found = Informer(self._client, target, selection, machinery=self._machinery, gate=self._gate)
+            self._informers[place] = found
+            if self._started:
+                self._start(found)
+        return found
+
+    def start(self) -> None:
+        """Run all informers, and those to come."""
+        self._started = True
+        for informer in self._informers.values():
+            if informer not in self._tasks:
+                self._start(informer)
+
+    def _start(self, informer: Informer) -> None:
+        self._tasks[informer] = asyncio.create_task(informer.run(), name=f"informer {informer.target.qualified}")
+
+    async def wait_synced(self) -> None:
+        """Wait until every cache has been whole once."""
+        for informer in tuple(self._informers.values()):
+            await informer.wait_synced()
+
+    def unready(self) -> str:
+        """What is still waited for; empty when every cache has been whole once."""
+        waiting = [f"{each.target.qualified} ({each.problem or 'listing'})" for each in self._informers.values() if not each.synced]
+        return f"waiting for {', '.join(waiting)}" if waiting else ""
+
+    async def stop(self) -> None:
+        """End all watches."""
+        self._started = False
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._tasks.clear()

@@ -1,0 +1,24 @@
+"""What all parts of one program share: chance, the date and the metrics. Made once, by whoever puts the program together."""
+
+import random
+
+from paddock.base.clock import Clock, SystemClock
+from paddock.base.metrics import Metrics
+
+
+class Machinery:
+    """The surroundings of controllers. Tests hand in their own."""
+
+    def __init__(self, *, clock: Clock | None = None, chance: random.Random | None = None, metrics: Metrics | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self.chance = chance or random.Random()
+        self.metrics = metrics or Metrics()
+
+    def observe_request(self, method: str, resource: str, code: int, seconds: float) -> None:
+        """What a `Client` tells of each request."""
+        # Paths that are no resource would be a series each.
+        about = "other" if resource.startswith("/") else resource
+        self.metrics.counter("paddock_client_requests_total", "Requests to the API server.", ("method", "resource", "code")).inc(
+            method, about, str(code) if code else "none"
+        )
+        self.metrics.histogram("paddock_client_request_duration_seconds", "How long requests took.", ("method",)).observe(seconds, method)

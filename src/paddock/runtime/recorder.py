@@ -1,0 +1,110 @@
+"""Events about objects. Telling never waits: a task sends what is in the queue, and what does not fit there is counted and dropped."""
+
+import asyncio
+import logging
+from collections import deque
+
+from paddock.base.backoff import Backoff
+from paddock.base.errors import PaddockError
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound, TooManyRequests, Unavailable, Unreachable
+from paddock.client.options import strategic_patch
+from paddock.client.target import EVENTS, Data, Key
+from paddock.runtime.correlation import Correlator, Decision, Told
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.reference import Reference
+
+_LOG = logging.getLogger(__name__)
+_MOST_WAITING = 1000
+_ATTEMPTS = 8
+_AGAIN = Backoff(first=1.0, longest=30.0, jitter=0.5)
+_FLUSH_SECONDS = 3.0
+_COUNTED = ("count", "lastTimestamp", "message")
+
+
+class Recorder:
+    """Tells about objects in the name of one component."""
+
+    def __init__(self, client: Client, component: str, instance: str, machinery: Machinery) -> None:
+        self._client = client
+        self._clock = machinery.clock
+        self._chance = machinery.chance
+        self._correlator = Correlator(component, instance)
+        self._waiting: deque[Told] = deque()
+        self._came = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._task: asyncio.Task[None] | None = None
+        self._outcomes = machinery.metrics.counter("paddock_events_total", "Events by what became of them.", ("outcome",))
+
+    def tell(self, about: Reference, kind: str, reason: str, note: str) -> None:
+        """Tell about an object: `kind` is Normal or Warning, `reason` one word for programs, `note` a sentence for people."""
+        if len(self._waiting) >= _MOST_WAITING:
+            self._outcomes.inc("dropped")
+            return
+        self._waiting.append(Told(about, kind, reason, note))
+        self._idle.clear()
+        self._came.set()
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._task = asyncio.create_task(self._run(), name="events")
+
+    async def stop(self) -> None:
+        """Send what waits, within a short time, and end."""
+        if self._task is None:
+            return
+        try:
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await self._idle.wait()
+        except TimeoutError:
+            self._outcomes.inc("dropped", by=len(self._waiting))
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            while self._waiting:
+                decision = self._correlator.decide(self._waiting.popleft(), self._clock.seconds())
+                if decision is None:
+                    self._outcomes.inc("spam")
+                    continue
+                self._outcomes.inc(await self._send(decision))
+            self._idle.set()
+            self._came.clear()
+            await self._came.wait()
+
+    async def _send(self, decision: Decision) -> str:
+        """Write one event, with patience while the server cannot be reached; returns what became of it."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return await self._write(decision)
+            except (Unreachable, TooManyRequests, Unavailable) as error:
+                _LOG.debug("cannot send an event yet", extra={"error": str(error)})
+            except PaddockError as error:
+                # A namespace that is going takes none, and so on: an event is not worth more than a line in the log.
+                _LOG.info("an event was refused", extra={"error": str(error), "reason": decision.event["reason"]})
+                return "refused"
+            await asyncio.sleep(_AGAIN.pause(attempt, self._chance))
+        return "dropped"
+
+    async def _write(self, decision: Decision) -> str:
+        event = decision.event
+        if decision.counts_up:
+            try:
+                await self._client.patch(EVENTS, _key(event), strategic_patch({name: event[name] for name in _COUNTED}))
+            except NotFound:
+                # Events are forgotten after an hour.
+                event = self._correlator.forget(event)
+            else:
+                return "counted"
+        try:
+            await self._client.create(EVENTS, event)
+        except AlreadyExists:
+            # It was written by an attempt whose answer got lost.
+            return "sent"
+        return "sent"
+
+
+def _key(event: Data) -> Key:
+    return Key(event["metadata"]["namespace"], event["metadata"]["name"])

@@ -1,0 +1,282 @@
+"""What an owner should have: applied, left alone when it is so, taken away when it is not wanted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from paddock.client.client import Client
+from paddock.client.errors import Conflict
+from paddock.client.options import merge_patch
+from paddock.client.target import Data, Key, Target, declared, plain
+from paddock.client.transport import Ask, Flow, Reply, Transport
+from paddock.dialects.kubevirt import virtualmachine
+from paddock.runtime import finalizers
+from paddock.runtime.desired import DesiredSet, NotOurs, Reached, Wanted
+from paddock.runtime.informers import Informers
+from paddock.runtime.reference import Reference, reference
+from tests.unit.runtime.conftest import Play, World
+
+MAPS = plain("", "v1", "configmaps", "ConfigMap")
+SERVICES = plain("", "v1", "services", "Service")
+CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+SECRETS = plain("", "v1", "secrets", "Secret")
+MACHINES: Target[Data] = declared(next(kind for kind in virtualmachine.KINDS if kind.kind == "VirtualMachine"), dict)
+KINDS = (MAPS, SERVICES, CLAIMS, SECRETS, MACHINES)
+BASE = "/api/v1/namespaces/default"
+
+
+class Counting:
+    """A transport that remembers what was written."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.writes: list[str] = []
+
+    async def send(self, ask: Ask) -> Reply:
+        if ask.method != "GET":
+            self.writes.append(f"{ask.method} {ask.target.partition('?')[0]}")
+        return await self._inner.send(ask)
+
+    async def stream(self, ask: Ask) -> Flow:
+        return await self._inner.stream(ask)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class Site:
+    """An owner, its set, and what was written for it."""
+
+    def __init__(self, world: World) -> None:
+        self.api = world.api
+        self.wire = Counting(world.client._transport)
+        self.client = Client(self.wire)
+        self.informers = Informers(self.client, world.machinery)
+        self.owner = Reference("v1", "ConfigMap", "default", "owner", "")
+        self.set = self.again()
+
+    def again(self) -> DesiredSet:
+        """The set as a program that has just started has it."""
+        return DesiredSet(self.client, [self.informers.of(kind) for kind in KINDS], manager="vm-controller")
+
+    async def reach(self, *wanted: Wanted) -> Reached:
+        reached = await self.set.reach(self.owner, wanted)
+        await asyncio.sleep(1)
+        return reached
+
+    def written(self) -> list[str]:
+        found, self.wire.writes = self.wire.writes, []
+        return found
+
+
+@asynccontextmanager
+async def site(world: World) -> AsyncIterator[Site]:
+    made = Site(world)
+    await world.api.post(f"{BASE}/configmaps", {"metadata": {"name": "owner"}})
+    made.informers.start()
+    await made.informers.wait_synced()
+    seen = made.informers.of(MAPS).cache.get(Key("default", "owner"))
+    assert seen is not None
+    made.owner = reference(MAPS, seen.meta)
+    yield made
+    await made.informers.stop()
+
+
+def config(name: str, **data: str) -> Wanted:
+    return Wanted(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
+
+
+def object_of(target: Target[Data], name: str, **body: Any) -> Wanted:
+    return Wanted(
+        target, {"apiVersion": target.api_version, "kind": target.kind, "metadata": {"name": name, "namespace": "default"}, **body}
+    )
+
+
+SERVICE = object_of(SERVICES, "web", spec={"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]})
+CLAIM = object_of(CLAIMS, "disk", spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}})
+SECRET = object_of(SECRETS, "cloud-init", stringData={"userdata": "#cloud-config"})
+DOMAIN = {"devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}, "resources": {"requests": {"memory": "1024Mi"}}}
+MACHINE = object_of(
+    MACHINES,
+    "web",
+    spec={
+        "runStrategy": "Always",
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"domain": DOMAIN, "volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": "disk"}}]},
+        },
+    },
+)
+EVERYTHING = (config("a", x="1"), SERVICE, CLAIM, SECRET, MACHINE)
+
+
+def test_applied_once_then_left_alone(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            reached = await here.reach(*EVERYTHING)
+            assert reached.applied[0] == "configmaps default/a"
+            assert (len(reached.applied), len(here.written())) == (5, 5)
+            made = (await world.api.get(f"{BASE}/configmaps/a")).data
+            (owner,) = made["metadata"]["ownerReferences"]
+            assert (owner["uid"], owner["controller"], owner["blockOwnerDeletion"]) == (here.owner.uid, True, True)
+            for _ in range(3):
+                assert await here.reach(*EVERYTHING) == Reached(unchanged=5)
+            assert here.written() == []
+
+    play(script)
+
+
+def test_nothing_is_written_before_the_watch_has_come_round(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.set.reach(here.owner, EVERYTHING)
+            here.written()
+            assert await here.set.reach(here.owner, EVERYTHING) == Reached(unchanged=5)
+            assert here.written() == []
+
+    play(script)
+
+
+def test_after_a_restart_nothing_is_written_that_can_be_compared(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(*EVERYTHING)
+            here.written()
+            here.set = here.again()
+            revision = world.api.store.revision
+            reached = await here.reach(*EVERYTHING)
+            # A quantity in another spelling and what the server does not show as it was given have to be asked about once.
+            assert set(reached.applied) <= {"services default/web", "persistentvolumeclaims default/disk", "secrets default/cloud-init"}
+            assert reached.unchanged >= 2
+            # Even so, nothing changed.
+            assert world.api.store.revision == revision
+            here.written()
+            assert (await here.reach(*EVERYTHING)).applied == ()
+            assert here.written() == []
+
+    play(script)
+
+
+def test_what_others_change_of_ours_is_set_right_and_the_rest_is_theirs(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(*EVERYTHING)
+            here.written()
+            machine = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines/web"
+            await world.api.merge(f"{machine}/status", {"status": {"printableStatus": "Running"}})
+            await world.api.merge(machine, {"metadata": {"annotations": {"theirs": "1"}}})
+            await asyncio.sleep(1)
+            assert await here.reach(*EVERYTHING) == Reached(unchanged=5)
+            assert here.written() == []
+            await world.api.merge(machine, {"spec": {"runStrategy": "Halted"}})
+            await asyncio.sleep(1)
+            assert (await here.reach(*EVERYTHING)).applied == ("virtualmachines.kubevirt.io default/web",)
+            assert (await world.api.get(machine)).data["spec"]["runStrategy"] == "Always"
+
+    play(script)
+
+
+def test_a_field_that_is_no_longer_wanted_goes_also_after_a_restart(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(config("a", x="1", y="2"))
+            here.set = here.again()
+            assert (await here.reach(config("a", x="1"))).applied == ("configmaps default/a",)
+            assert (await world.api.get(f"{BASE}/configmaps/a")).data["data"] == {"x": "1"}
+
+    play(script)
+
+
+def test_a_field_that_others_set_to_the_same_becomes_ours(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(config("a", x="1"))
+            await world.api.apply(f"{BASE}/configmaps/a", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"y": "2"}}, "theirs")
+            await asyncio.sleep(1)
+            here.set = here.again()
+            assert (await here.reach(config("a", x="1", y="2"))).applied == ("configmaps default/a",)
+
+    play(script)
+
+
+def test_what_is_no_longer_wanted_is_deleted_and_nothing_else(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(config("a"), config("b"), SERVICE)
+            owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": here.owner.uid}
+            await world.api.post(f"{BASE}/configmaps", {"metadata": {"name": "somebodys", "ownerReferences": [owner]}})
+            await asyncio.sleep(1)
+            here.set = here.again()
+            reached = await here.reach(config("b"))
+            assert sorted(reached.deleted) == ["configmaps default/a", "services default/web"]
+            left = {each["metadata"]["name"] for each in (await world.api.get(f"{BASE}/configmaps")).data["items"]}
+            assert left == {"owner", "b", "somebodys"}
+
+    play(script)
+
+
+def test_what_is_deleted_by_others_comes_back(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(config("a"))
+            await world.api.delete(f"{BASE}/configmaps/a")
+            await asyncio.sleep(1)
+            assert (await here.reach(config("a"))).applied == ("configmaps default/a",)
+
+    play(script)
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_objects_of_others_are_not_taken(play: Play, adopt: bool) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await world.api.post(f"{BASE}/configmaps", {"metadata": {"name": "a"}, "data": {"theirs": "1"}})
+            other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other-uid", "controller": True}
+            await world.api.post(f"{BASE}/configmaps", {"metadata": {"name": "b", "ownerReferences": [other]}})
+            await asyncio.sleep(1)
+            with pytest.raises(NotOurs, match="belongs to ConfigMap other"):
+                await here.reach(msgspec.structs.replace(config("b"), adopt=adopt))
+            if adopt:
+                assert (await here.reach(msgspec.structs.replace(config("a"), adopt=True))).applied == ("configmaps default/a",)
+            else:
+                with pytest.raises(NotOurs, match="nobody that says so"):
+                    await here.reach(config("a"))
+            assert (await world.api.get(f"{BASE}/configmaps/a")).data["data"] == {"theirs": "1"}
+
+    play(script)
+
+
+def test_finalizers(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            maps = here.informers.of(MAPS)
+            key = Key("default", "owner")
+
+            def meta() -> Any:
+                seen = maps.cache.get(key)
+                assert seen is not None
+                return seen.meta
+
+            old = meta()
+            assert await finalizers.put_on(here.client, MAPS, old, "paddock.example/clean")
+            with pytest.raises(Conflict):
+                await finalizers.put_on(here.client, MAPS, old, "paddock.example/other")
+            await asyncio.sleep(1)
+            assert not await finalizers.put_on(here.client, MAPS, meta(), "paddock.example/clean")
+            await here.client.delete(MAPS, key)
+            await asyncio.sleep(1)
+            assert meta().going
+            assert not await finalizers.put_on(here.client, MAPS, meta(), "paddock.example/other")
+            await here.client.patch(MAPS, key, merge_patch({"metadata": {"labels": {"a": "b"}}}))
+            await asyncio.sleep(1)
+            last = meta()
+            assert await finalizers.take_off(here.client, MAPS, last, "paddock.example/clean")
+            assert not await finalizers.take_off(here.client, MAPS, last, "paddock.example/clean")
+            await asyncio.sleep(1)
+            assert maps.cache.get(key) is None
+
+    play(script)
