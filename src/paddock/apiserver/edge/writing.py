@@ -112,6 +112,18 @@ class Writing:
         await self._gone.wait()
 
 
+# The last chunk that was framed: one event goes to a thousand watchers, one after the other.
+_last: tuple[bytes, bytes] = (b"", b"")
+
+
+def _framed(data: bytes) -> bytes:
+    """A chunk as it goes out."""
+    global _last
+    if _last[0] is not data:
+        _last = (data, b"%x\r\n%b\r\n" % (len(data), data))
+    return _last[1]
+
+
 class Chunks:
     """A `Sink` that frames what is written as chunks."""
 
@@ -128,7 +140,7 @@ class Chunks:
 
     def write(self, data: bytes) -> None:
         if data:
-            self._writing.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self._writing.write(_framed(data))
 
     async def drained(self) -> None:
         await self._writing.drained()

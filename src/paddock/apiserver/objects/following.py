@@ -23,7 +23,9 @@ from paddock.store.contract import Change, Record, Store
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 # What a connection may hold before its watcher has to wait.
 BACKLOG_BYTES = 256 * 1024
-SLICE = 50
+SLICE = 25
+# More events than these are not joined for several watchers at once.
+MOST_JOINED = 64
 # Events that one question to a conversion may be about.
 ASKED_TOGETHER = 200
 STALLED_SECONDS = 60.0
@@ -105,6 +107,9 @@ class Watcher:
         self.cursor = cursor
         self.bookmarks = bookmarks
         self.last_bookmark = 0.0
+        # Equal for watchers that are sent the same bytes; None for those who see a selection.
+        selects = bool(query.labels.requirements or query.fields.conditions)
+        self.common: Hashable = None if selects or shape.conversion is not None else (shape.identity, query.namespace)
         self.waiting = False
         self.ended = asyncio.Event()
         self.failure: bytes = b""
@@ -163,6 +168,7 @@ class Following:
         self._dirty: set[str] = set()
         self._pump: asyncio.Task[None] | None = None
         self._helpers: set[asyncio.Task[None]] = set()
+        self._joined: dict[Hashable, bytes] = {}
         for change in store.history(store.compacted):
             self._events.setdefault(change.key.collection, []).append(Event(change))
         store.follow(self._committed)
@@ -250,6 +256,7 @@ class Following:
                         self._deliver(watcher, self._events.get(collection, []))
                     if count % SLICE == 0:
                         await asyncio.sleep(0)
+                self._joined.clear()
         finally:
             self._pump = None
             if self._dirty:
@@ -260,6 +267,8 @@ class Following:
         if watcher.sink.closed or watcher.ended.is_set():
             return False
         if not events or events[-1].change.revision <= watcher.cursor:
+            return True
+        if watcher.common is not None and self._deliver_joined(watcher, events):
             return True
         start = bisect_right(events, watcher.cursor, key=_revision)
         coming = events[start:]
@@ -282,6 +291,23 @@ class Following:
         if lines:
             watcher.sink.write(b"".join(lines))
         return not watcher.waiting
+
+    def _deliver_joined(self, watcher: Watcher, events: list[Event]) -> bool:
+        """Send what many watchers are sent, made once; False when there is too much of it for that."""
+        newest = events[-1].change.revision
+        place = (watcher.common, watcher.cursor, newest)
+        joined = self._joined.get(place)
+        if joined is None:
+            start = bisect_right(events, watcher.cursor, key=_revision)
+            if len(events) - start > MOST_JOINED:
+                return False
+            joined = self._joined[place] = b"".join(line for event in events[start:] if (line := watcher.line(event)) is not None)
+        if watcher.sink.backlog + len(joined) > BACKLOG_BYTES:
+            return False
+        if joined:
+            watcher.sink.write(joined)
+        watcher.cursor = newest
+        return True
 
     def _wait_for(self, watcher: Watcher) -> None:
         self._help(watcher, self._until_drained(watcher))
