@@ -20,13 +20,15 @@ class Guard:
         self._identities = identities
         self._rbac = rbac
 
-    async def admit(self, request: Request, place: Route) -> User:
-        """The user a request is done as; raises a `Failure` of 401 or 403."""
-        user = self._impersonated(request, self._identities.user(request))
+    def identify(self, request: Request) -> User:
+        """The user a request is done as; raises a `Failure` of 401, or of 403 when they may not act for that user."""
+        return self._impersonated(request, self._identities.user(request))
+
+    def check(self, request: Request, place: Route, user: User) -> None:
+        """Raises a `Failure` of 403 when the user may not do it."""
         asked = attributes(request, place, user)
         if not self._rbac.allows(asked):
             raise refusal(asked)
-        return user
 
     def _impersonated(self, request: Request, user: User) -> User:
         headers = request.headers

@@ -1,0 +1,149 @@
+"""Priority levels: how many requests run at once, and whose turn it is when more want to.
+
+Pure: a level counts and chooses, and knows neither time nor tasks. A request that may run takes a seat. Seats that a level does not
+use are lent to others, as far as it lends; a level that wants its own seats has them at once, so that for as long as the borrowed
+ones are in use there are more seats than there should be.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+W = TypeVar("W")
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """A PriorityLevelConfiguration."""
+
+    name: str
+    uid: str
+    exempt: bool = False
+    shares: int = 0
+    # hundredths of its seats that others may use
+    lendable: int = 0
+    # hundredths of its seats that it may take from others; None: all there are
+    borrowing: int | None = None
+    # how many requests of one flow wait; 0: none, they are refused
+    waiting: int = 0
+
+
+def terms_of(data: dict[str, Any]) -> Terms:
+    """The terms of a stored object, which has been validated."""
+    meta, spec = data["metadata"], data["spec"]
+    if spec["type"] == "Exempt":
+        return Terms(meta["name"], meta["uid"], exempt=True)
+    said = spec.get("limited") or {}
+    response = said.get("limitResponse") or {}
+    queued = (response.get("queuing") or {}).get("queueLengthLimit", 50) if response.get("type") == "Queue" else 0
+    return Terms(
+        meta["name"],
+        meta["uid"],
+        shares=said.get("nominalConcurrencyShares", 30),
+        lendable=said.get("lendablePercent") or 0,
+        borrowing=said.get("borrowingLimitPercent"),
+        waiting=queued,
+    )
+
+
+class Flow(Generic[W]):
+    """Requests that compete with those of other flows for the seats of a level."""
+
+    __slots__ = ("cost", "headers", "level", "waiters")
+
+    def __init__(self, level: "Level[W]", headers: tuple[tuple[str, str], ...]) -> None:
+        self.level = level
+        # what answers say about it
+        self.headers = headers
+        self.waiters: deque[W] = deque()
+        # seconds that one request keeps everybody waiting; learnt
+        self.cost = 0.0
+
+
+class Level(Generic[W]):
+    """One priority level at work."""
+
+    __slots__ = ("busy", "dispatched", "exempt", "queue", "refused", "resting", "seats", "terms", "waiting")
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.exempt = terms.exempt
+        self.seats = 0
+        self.busy = 0
+        # seats that are given back at the end of the round
+        self.resting = 0
+        # flows with waiters, in the order of their turns
+        self.queue: deque[Flow[W]] = deque()
+        self.waiting = 0
+        self.dispatched = 0
+        self.refused = 0
+
+    def wait(self, flow: Flow[W], waiter: W) -> bool:
+        """Let a request wait; False when too many of its flow do already."""
+        if len(flow.waiters) >= self.terms.waiting:
+            self.refused += 1
+            return False
+        if not flow.waiters:
+            self.queue.append(flow)
+        flow.waiters.append(waiter)
+        self.waiting += 1
+        return True
+
+    def next(self) -> tuple[Flow[W], W]:
+        """Who is next: each flow in its turn. There has to be somebody."""
+        flow = self.queue.popleft()
+        waiter = flow.waiters.popleft()
+        self.waiting -= 1
+        if flow.waiters:
+            self.queue.append(flow)
+        return flow, waiter
+
+    def leave(self, flow: Flow[W], waiter: W) -> None:
+        """Somebody does not want to wait any more; nothing happens when their turn has come already."""
+        if waiter not in flow.waiters:
+            return
+        flow.waiters.remove(waiter)
+        self.waiting -= 1
+        if not flow.waiters:
+            self.queue.remove(flow)
+
+
+class Levels(Generic[W]):
+    """All levels, and the seats that they share."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self.known: dict[str, Level[W]] = {}
+        # levels that are gone, and have requests still
+        self.leaving: list[Level[W]] = []
+
+    def set(self, terms: Iterable[Terms]) -> None:
+        """Take new terms. A level that stays keeps who is in it; one that goes keeps its seats until nobody waits there."""
+        wanted = {each.name: each for each in terms}
+        self.leaving = [each for each in self.every() if each.waiting and (each.terms.name not in wanted or each in self.leaving)]
+        self.known = {name: self.known.get(name) or Level(each) for name, each in wanted.items()}
+        shares = sum(each.shares for each in wanted.values())
+        for name, level in self.known.items():
+            level.terms = wanted[name]
+            level.exempt = level.terms.exempt
+            # Rounded up, so that whoever has a share has a seat.
+            level.seats = -(-self._total * level.terms.shares // shares) if shares else 0
+
+    def every(self) -> "list[Level[W]]":
+        """All levels at work."""
+        return [*self.known.values(), *self.leaving]
+
+    def has_seat(self, level: Level[W]) -> bool:
+        """Whether a level may start one more: on a seat of its own, or on one that others lend."""
+        if level.busy < level.seats:
+            return True
+        limit = level.terms.borrowing
+        if limit is not None and level.busy >= level.seats + level.seats * limit // 100:
+            return False
+        lent = sum(max(0, each.busy - each.seats) for each in self.known.values())
+        return lent < sum(_spare(each) for each in self.known.values() if each is not level)
+
+
+def _spare(level: Level[W]) -> int:
+    return 0 if level.exempt else min(level.seats * level.terms.lendable // 100, max(0, level.seats - level.busy))
