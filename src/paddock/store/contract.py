@@ -121,6 +121,9 @@ class Store(Protocol):
     def delete(self, key: Key, expected: int, make: Make) -> Pending:
         """Delete a key that is decided at `expected`; `make` gives the last value that followers see."""
 
+    async def settled(self, key: Key) -> None:
+        """Wait until what is decided of a key is committed: before somebody is told something that rests on it."""
+
     def follow(self, follower: Follower) -> None:
         """Hear of every commit from now on."""
 

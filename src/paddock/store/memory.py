@@ -59,6 +59,9 @@ class MemoryStore:
     def snapshot(self, collection: str, revision: int) -> tuple[Record, ...]:
         return self._history.snapshot(collection, revision)
 
+    async def settled(self, key: Key) -> None:
+        await self._writes.settled(key)
+
     async def compact(self, revision: int) -> None:
         self._history.forget(revision)
 

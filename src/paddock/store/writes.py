@@ -8,6 +8,7 @@ the committed one, and its revisions, which nobody has seen, are given out again
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 from paddock.store.contract import Change, Conflict, Follower, Key, Make, Record, Unavailable
@@ -16,6 +17,7 @@ from paddock.store.history import History
 Commit = Callable[[tuple[Change, ...]], Awaitable[None]]
 # A group that is larger makes its first writer wait for the last; a smaller one syncs more often than the disk likes.
 LARGEST_GROUP = 512
+_LOG = logging.getLogger(__name__)
 
 
 class _Decided:
@@ -40,6 +42,8 @@ class Writes:
         self._followers: list[Follower] = []
         self._queue: list[tuple[Change, asyncio.Future[int]]] = []
         self._decided: dict[Key, Record | None] = {}
+        # the newest uncommitted write of each key in `_decided`
+        self._waiting: dict[Key, asyncio.Future[int]] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self.next = history.revision + 1
@@ -71,10 +75,17 @@ class Writes:
         self.next += 1
         self._decided[key] = None if delete else Record(key, change.revision, value)
         done = asyncio.get_running_loop().create_future()
+        self._waiting[key] = done
         self._queue.append((change, done))
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         return _Decided(change, done)
+
+    async def settled(self, key: Key) -> None:
+        """Wait until what is decided of a key is committed; raises `Unavailable` when it could not be stored."""
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            await asyncio.shield(waiting)
 
     async def settle(self) -> None:
         """Wait until everything decided is committed or failed."""
@@ -94,6 +105,10 @@ class Writes:
                     await self._commit(tuple(change for change, _ in group))
                 except Unavailable as error:
                     self._fall(group, error)
+                except Exception as error:
+                    # A defect, but a writer that is never answered is worse than one that is told.
+                    _LOG.exception("a commit failed")
+                    self._fall(group, Unavailable("cannot write", why=str(error), fix="look at the log of the server"))
                 else:
                     self._publish(group)
         finally:
@@ -102,12 +117,16 @@ class Writes:
     def _publish(self, group: list[tuple[Change, "asyncio.Future[int]"]]) -> None:
         changes = tuple(change for change, _ in group)
         self._history.apply(changes)
-        for change in changes:
-            newest = self._decided.get(change.key)
-            if (newest is None and change.deleted) or (newest is not None and newest.revision == change.revision):
-                self._decided.pop(change.key, None)
+        for change, done in group:
+            # A later write of the key may be decided already.
+            if self._waiting.get(change.key) is done:
+                del self._waiting[change.key], self._decided[change.key]
         for follower in self._followers:
-            follower(changes)
+            try:
+                follower(changes)
+            except Exception:
+                # The write is on the disk; the other followers and the writers must hear of it.
+                _LOG.exception("a follower failed")
         for change, done in group:
             if not done.done():
                 done.set_result(change.revision)
@@ -115,6 +134,7 @@ class Writes:
     def _fall(self, group: list[tuple[Change, "asyncio.Future[int]"]], error: Unavailable) -> None:
         fallen, self._queue = [*group, *self._queue], []
         self._decided.clear()
+        self._waiting.clear()
         self.next = self._history.revision + 1
         for _, done in fallen:
             if not done.done():

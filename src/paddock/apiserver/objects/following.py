@@ -188,6 +188,8 @@ class Following:
     def remove(self, watcher: Watcher) -> None:
         """Serve a watcher no longer."""
         self._watchers.get(watcher.collection, set()).discard(watcher)
+        # Whoever is still going through the watchers must not write after the end of its stream.
+        watcher.end()
 
     def end_collection(self, collection: str) -> None:
         """Close all watches of a collection: what it is has changed."""

@@ -227,6 +227,7 @@ class Writer:
         self._admission.bound(resource, draft.new, None, options)
         before = self._store_of.decided(key)
         if before is not None:
+            await self._settled(key)
             terminating = bool(decode(before.value)["metadata"].get("deletionTimestamp"))
             raise failure.already_exists(resource.about(name), terminating=terminating)
         return await self._store(draft, (key, 0), form=form)
@@ -238,6 +239,7 @@ class Writer:
         for _ in range(_ATTEMPTS):
             before = self._store_of.decided(key)
             if before is None:
+                await self._settled(key)
                 raise failure.not_found(resource.about(name))
             encoder = self.encoder(resource)
             (value,) = (before.value,) if resource.conversion is None else await encoder.prepare((before.value,))
@@ -253,6 +255,7 @@ class Writer:
                 continue
             self._count_generation(draft)
             if ownership.same(draft.new, old):
+                await self._settled(key)
                 return Written(encoder.serve(value), warnings=draft.told())
             form = await self._converted(draft)
             if form is not None and self._store_of.decided(key) != before:
@@ -297,6 +300,7 @@ class Writer:
         key = Key(resource.collection, namespace if resource.namespaced else "", name)
         before = self._store_of.decided(key)
         if before is None:
+            await self._settled(key)
             raise failure.not_found(resource.about(name))
         encoder = self.encoder(resource)
         # A deletion changes metadata only, so it works on the stored form and nobody need be asked.
@@ -323,6 +327,7 @@ class Writer:
         new = deletion.marked(resource, old, options, now=self._clock.now())
         gone = not new["metadata"].get("finalizers") and not resource.strategy.holds_deletion(new)
         if not gone and new == old:
+            await self._settled(key)
             value = before.value if resource.conversion else encoder.serve(before.value)
             return Deleted(value, gone=False, warnings=tuple(context.said))
         draft = _Draft(resource, old if gone else new, old, plain, context)
@@ -462,6 +467,13 @@ class Writer:
 
     def _manager(self, resource: Resource, options: Options) -> ownership.Manager:
         return ownership.Manager(options.manager or "unknown", resource.api_version, options.subresource)
+
+    async def _settled(self, key: Key) -> None:
+        """Wait for the write on which an answer rests that writes nothing itself."""
+        try:
+            await self._store_of.settled(key)
+        except Unavailable as error:
+            raise failure.unavailable(str(error)) from error
 
     # --- the decision ---------------------------------------------------------------------------------------------------
 

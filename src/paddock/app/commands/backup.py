@@ -7,7 +7,7 @@ from paddock.app.places import Places, default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.store import sqlite
+from paddock.store import backup
 
 TEXT = "copy the store to a file, also while the server runs"
 
@@ -22,8 +22,8 @@ def run(given: list[str], console: Console) -> int:
     if not source.exists():
         raise Terminal(f"there is no store at {source}", fix="name the server's directory: --dir")
     try:
-        sqlite.copy(source, parsed.target)
-    except sqlite3.Error as error:
+        backup.copy(source, parsed.target)
+    except (sqlite3.Error, OSError) as error:
         raise Terminal(f"cannot copy {source} to {parsed.target}", why=str(error)) from error
     console.out(f"wrote {parsed.target}\n")
     return 0

@@ -1,6 +1,7 @@
 """`paddock restore`: put a backup in the place of a store."""
 
 import sqlite3
+import time
 from pathlib import Path
 
 from paddock.app import running
@@ -8,7 +9,7 @@ from paddock.app.places import Places, default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.store import sqlite
+from paddock.store import backup
 
 TEXT = "make the store of a stopped server from a backup"
 
@@ -24,8 +25,8 @@ def run(given: list[str], console: Console) -> int:
         raise Terminal(f"the server in {places.root} is running", fix="stop it first: paddock down")
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        sqlite.restore(parsed.source, places.store)
-    except sqlite3.Error as error:
+        backup.restore(parsed.source, places.store, now=time.time())
+    except (sqlite3.Error, OSError) as error:
         raise Terminal(f"cannot restore {parsed.source}", why=str(error), fix="is it a backup of paddock?") from error
     console.out(f"restored {parsed.source} to {places.store}\n")
     return 0
