@@ -21,7 +21,9 @@ class TableForm:
     """How the objects of a resource become rows."""
 
     def __init__(self, columns: Iterable[Column], cells: Cells | None = None) -> None:
-        self._columns = (_NAME, *columns)
+        columns = tuple(columns)
+        # A kind that places the name itself, as Events do, gets no second one.
+        self._columns = columns if any(each.name == _NAME.name for each in columns) else (_NAME, *columns)
         self._cells = cells
         self._values = [compile_path(column.path) for column in self._columns] if cells is None else []
         self.definitions = [_definition(column, index) for index, column in enumerate(self._columns)]

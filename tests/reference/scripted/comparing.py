@@ -66,20 +66,15 @@ def unexplained(found: list[Difference], known: list[Explained]) -> list[Differe
 
 
 def _told(said: Said) -> Any:
+    """What has to be the same: of a refusal its reason and causes, of everything else the whole object and the warnings."""
     body = said.body
-    if isinstance(body, dict) and body.get("kind") == "Status":
-        body = {**body, "details": _details(body.get("details"))}
+    if said.status >= 400:
+        causes = (body.get("details") or {}).get("causes") or []
+        return {"reason": body.get("reason"), "causes": {f"{each.get('field', '')} {each.get('reason', '')}": "" for each in causes}}
     if isinstance(body, dict) and isinstance(body.get("items"), list):
         # Paddock's own housekeeping makes these in every namespace; the other server has no controllers.
         body = {**body, "items": [each for each in body["items"] if each["metadata"]["name"] not in ("kube-root-ca.crt", "default")]}
     return {"body": body, "warnings": list(said.warnings)}
-
-
-def _details(details: Any) -> Any:
-    """The causes by field and reason: their order is nobody's promise."""
-    if not isinstance(details, dict) or "causes" not in details:
-        return details
-    return {**details, "causes": {f"{each.get('field', '')} {each.get('reason', '')}": each.get("message") for each in details["causes"]}}
 
 
 def _message(said: Said) -> str:

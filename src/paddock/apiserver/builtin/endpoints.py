@@ -1,13 +1,20 @@
 """Where a Service leads: Endpoints (`v1`) and EndpointSlices (`discovery.k8s.io/v1`)."""
 
+import ipaddress
+from collections.abc import Iterator
 from typing import Annotated
 
+from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, Strategy
+from paddock.base import names
 from paddock.dialects.core.event import ObjectReference
 from paddock.meta.objects import Resource
+from paddock.schema import finding
 from paddock.schema.field import Field, Freeform, Object
+from paddock.schema.finding import Finding
 from paddock.schema.kind import AGE, Column, Kind, Version
 
 SLICES = "discovery.k8s.io"
+_RULE = "core/endpoints"
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
@@ -54,7 +61,7 @@ class EndpointConditions(Object):
 class Endpoint(Object):
     """One backend."""
 
-    addresses: Annotated[list[str], Field("Its addresses.", required=True, min_items=1, max_items=100, unique=True)] = []
+    addresses: Annotated[list[str], Field("Its addresses.", required=True, min_items=1, max_items=100)] = []
     conditions: Annotated[EndpointConditions, Field("What may be sent to it.")] = EndpointConditions()
     hostname: Annotated[str | None, Field("Name of the host.", format="dns1123-label")] = None
     targetRef: Annotated[ObjectReference | None, Field("The object behind it.")] = None
@@ -79,6 +86,46 @@ class EndpointSlice(Resource):
     addressType: Annotated[str, Field("Type of the addresses.", required=True, enum=("IPv4", "IPv6", "FQDN"))] = ""
     endpoints: Annotated[list[Endpoint] | None, Field("The backends.", max_items=1000, nullable=True)] = None
     ports: Annotated[list[SlicePort] | None, Field("Their ports.", max_items=20000, nullable=True)] = None
+
+
+class SliceStrategy(CustomStrategy):
+    """The addresses of a slice are of one type, which stays; its ports have names of their own."""
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """Type, addresses, names of ports."""
+        kind = new.get("addressType", "")
+        if old is not None and kind != old.get("addressType"):
+            yield finding.invalid(("addressType",), kind, "field is immutable", _RULE)
+        for index, endpoint in enumerate(new.get("endpoints") or ()):
+            for place, address in enumerate(endpoint.get("addresses") or ()):
+                if wrong := _wrong_address(kind, address):
+                    yield finding.invalid(("endpoints", index, "addresses", place), address, wrong, _RULE)
+        seen = set()
+        for index, port in enumerate(new.get("ports") or ()):
+            name = port.get("name") or ""
+            if name in seen:
+                yield finding.duplicate(("ports", index, "name"), name, _RULE)
+            seen.add(name)
+
+
+def _wrong_address(kind: str, address: str) -> str:
+    if kind == "FQDN":
+        return "" if names.is_subdomain(address) else "must be a lowercase RFC 1123 subdomain"
+    try:
+        version = ipaddress.ip_address(address).version
+    except ValueError:
+        return "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    return "" if kind == f"IPv{version}" else f"must be an {kind} address"
+
+
+class EndpointsStrategy(Strategy):
+    """A subset without addresses says nothing."""
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """Addresses."""
+        for index, subset in enumerate(new.get("subsets") or ()):
+            if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+                yield finding.required(("subsets", index), _RULE, "must specify `addresses` or `notReadyAddresses`")
 
 
 KINDS = (

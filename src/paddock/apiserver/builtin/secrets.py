@@ -25,6 +25,14 @@ class SecretStrategy(Strategy):
             coded = {key: base64.b64encode(text.encode()).decode() for key, text in plain.items()}
             new["data"] = {**(new.get("data") or {}), **coded}
 
+    def warnings(self, new: Data, old: Data | None) -> Iterator[str]:
+        """Certificates that no server could use."""
+        if new["type"] == "kubernetes.io/tls":
+            if _lacks_pem(new, "tls.crt"):
+                yield "tls: failed to find any PEM data in certificate input"
+            elif _lacks_pem(new, "tls.key"):
+                yield "tls: failed to find any PEM data in key input"
+
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """Tokens name their account; registry credentials are JSON."""
         if new["type"] == "kubernetes.io/service-account-token" and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT):
@@ -34,6 +42,13 @@ class SecretStrategy(Strategy):
         if key and text is not None and not _is_json(text):
             # The value itself is nobody's business.
             yield finding.secret_invalid(("data", key), "<secret contents redacted>: must be JSON", _RULE)
+
+
+def _lacks_pem(data: Data, key: str) -> bool:
+    try:
+        return b"-----BEGIN " not in base64.b64decode((data.get("data") or {}).get(key) or "")
+    except ValueError:
+        return True
 
 
 def _is_json(text: str) -> bool:

@@ -47,6 +47,8 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "PersistentVolumeClaim"): claims.ClaimStrategy(),
     ("", "PersistentVolume"): claims.VolumeStrategy(),
     ("storage.k8s.io", "StorageClass"): claims.ClassStrategy(),
+    ("", "Endpoints"): endpoints.EndpointsStrategy(),
+    (endpoints.SLICES, "EndpointSlice"): endpoints.SliceStrategy(),
     ("", "Node"): nodes.NodeStrategy(),
     ("scheduling.k8s.io", "PriorityClass"): kept.PriorityStrategy(),
     ("", "ResourceQuota"): quotas.QuotaStrategy(),

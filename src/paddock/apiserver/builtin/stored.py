@@ -6,7 +6,7 @@ Volumes, templates and priorities are stored as they come.
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data
 from paddock.meta.objects import Resource
 from paddock.meta.storage import AccessModes, Quantities, StorageClassName, VolumeMode
 from paddock.schema import finding
@@ -65,7 +65,7 @@ class PriorityClass(Resource):
     preemptionPolicy: Annotated[str | None, Field("Whether lower ones have to give way.", enum=("PreemptLowerPriority", "Never"))] = None
 
 
-class PriorityStrategy(Strategy):
+class PriorityStrategy(CustomStrategy):
     """A priority pushes others away unless it says otherwise."""
 
     def complete(self, new: Data) -> None:

@@ -51,10 +51,6 @@ def _config_map(data: Data, now: float) -> list[Any]:
     return [name_of(data), len(data.get("data") or ()) + len(data.get("binaryData") or ()), age_of(data, now)]
 
 
-def _service_account(data: Data, now: float) -> list[Any]:
-    return [name_of(data), len(data.get("secrets") or ()), age_of(data, now)]
-
-
 def _lease(data: Data, now: float) -> list[Any]:
     return [name_of(data), (data.get("spec") or {}).get("holderIdentity") or "", age_of(data, now)]
 
@@ -69,7 +65,6 @@ def _event(data: Data, now: float) -> list[Any]:
     target = f"{about.get('kind', '').lower()}/{about.get('name', '')}" if about.get("name") else about.get("kind", "").lower()
     teller = [each for each in (source.get("component"), source.get("host")) if each]
     return [
-        name_of(data),
         _ago(last, now),
         data.get("type", ""),
         data.get("reason", ""),
@@ -275,7 +270,6 @@ _RBAC = "rbac.authorization.k8s.io"
 TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     ("", "Secret"): ((column("Type"), column("Data", "Number of values.", kind=_NUMBER), AGE), _secret),
     ("", "ConfigMap"): ((column("Data", "Number of values.", kind=_NUMBER), AGE), _config_map),
-    ("", "ServiceAccount"): ((column("Secrets", "Number of Secrets.", kind=_NUMBER), AGE), _service_account),
     ("", "Event"): (_EVENT_COLUMNS, _event),
     ("events.k8s.io", "Event"): (_EVENT_COLUMNS, _event),
     ("coordination.k8s.io", "Lease"): ((column("Holder"), AGE), _lease),

@@ -51,7 +51,8 @@ def apply(live: Data, config: Data, schema: Data, asked: Applying) -> Data:
         merged = _without_unwanted(root, merged, minus(mine.places, wanted), others, wanted)
     changed = values.difference(root, _compared(live), _compared(merged))
     others = _resolve(others, changed, asked)
-    time = mine.time if mine is not None and mine.places == wanted else asked.now
+    # The time is that of the last change that this applier made to the object, not of the last time it spoke.
+    time = asked.now if any((changed.added, changed.modified, changed.removed)) else mine.time if mine is not None else ""
     ownership.write(merged, [*others, Entry(manager, APPLY, wanted, time)] if wanted else others)
     return dict(merged)
 

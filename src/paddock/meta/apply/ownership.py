@@ -20,7 +20,6 @@ _UNOWNED: Places = {
             f"f:{name}": {}
             for name in (
                 "name",
-                "generateName",
                 "namespace",
                 "creationTimestamp",
                 "deletionTimestamp",
@@ -63,11 +62,11 @@ class Entry:
 
     def written(self) -> Data:
         """As it stands in an object."""
-        made = {
+        made: Data = {
             "manager": self.manager.name,
             "operation": self.operation,
             "apiVersion": self.manager.api_version,
-            "time": self.time,
+            **({"time": self.time} if self.time else {}),
             "fieldsType": "FieldsV1",
             "fieldsV1": sorted_places(self.places),
         }

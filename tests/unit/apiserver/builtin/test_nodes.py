@@ -86,7 +86,7 @@ BINDING = {
     [
         ("api/v1/namespaces/default", "secrets", SECRET, {"Type": "Opaque", "Data": 2, "Age": "0s"}),
         ("api/v1/namespaces/default", "configmaps", MAP, {"Data": 3, "Age": "0s"}),
-        ("api/v1/namespaces/default", "serviceaccounts", {"metadata": {"name": "x"}, "secrets": [{"name": "a"}]}, {"Secrets": 1}),
+        ("api/v1/namespaces/default", "serviceaccounts", {"metadata": {"name": "x"}, "secrets": [{"name": "a"}]}, {"Name": "x"}),
         ("api/v1/namespaces/default", "persistentvolumeclaims", CLAIM, {"Status": "Pending", "Volume": "", "VolumeMode": "Filesystem"}),
         (
             "apis/storage.k8s.io/v1",
