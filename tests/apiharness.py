@@ -72,10 +72,21 @@ class OpenDoor:
 class NoJournal:
     """Nothing is noted."""
 
-    def begin(self, request: Request, place: Route) -> str:
-        return "audit"
+    def begin(self, request: Request, place: Route) -> "NoEntry":
+        return NoEntry()
 
-    def end(self, audit_id: str, user: User | None, answer: Answer) -> None: ...
+    def identified(self, entry: "NoEntry", user: User) -> None: ...
+
+    def end(self, entry: "NoEntry", answer: Answer | None, *, panic: bool = False) -> None: ...
+
+
+class NoEntry:
+    """No record."""
+
+    def __init__(self) -> None:
+        self.audit_id = "audit"
+        self.made = ""
+        self.notes: dict[str, str] = {}
 
 
 class Reply:

@@ -3,17 +3,20 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from time import perf_counter
+from typing import Any, Protocol, cast
 
 import orjson
 
 from paddock.apiserver.discovery import Discovery
-from paddock.apiserver.edge.http import Answer, Request, Response
+from paddock.apiserver.edge.http import Answer, Request, Response, Upgrade
 from paddock.apiserver.health import Health
 from paddock.apiserver.openapi import OpenApi
 from paddock.apiserver.parts import Call, Parts, User
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.routing import Route, route
+from paddock.apiserver.security.deadlines import Deadlines
+from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.verbs import deleting, reading, scaling, writing
 from paddock.meta import failure
 from paddock.meta.failure import Failure
@@ -30,6 +33,8 @@ _VERBS: dict[str, Verb] = {
     "delete": deleting.delete,
     "deletecollection": deleting.delete_collection,
 }
+# They are answered in one go, so that the time they take is time that others wait.
+_READS = frozenset(("get", "list"))
 _STATUS_VERBS: dict[str, Verb] = {"get": reading.get, "update": writing.update, "patch": writing.patch_}
 _SCALE_VERBS: dict[str, Verb] = {"get": scaling.get, "update": scaling.update, "patch": scaling.patch_}
 # Verbs that need a name in the path, and those that must not have one.
@@ -40,35 +45,51 @@ _LONGEST_WARNINGS = 4096
 class Guard(Protocol):
     """Who is it, and may they."""
 
-    async def admit(self, request: Request, place: Route) -> User:
+    def identify(self, request: Request) -> User:
         """The user behind a request; raises a `Failure` of 401 or 403."""
+
+    def check(self, request: Request, place: Route, user: User) -> None:
+        """Raises a `Failure` of 403 when the user may not do it."""
+
+
+class Entry(Protocol):
+    """The record of one request, while it is answered."""
+
+    audit_id: str
+    made: str
+    notes: dict[str, str]
 
 
 class Journal(Protocol):
     """The audit log."""
 
-    def begin(self, request: Request, place: Route) -> str:
-        """Note a request; returns its audit id."""
+    def begin(self, request: Request, place: Route) -> Entry:
+        """Note a request."""
 
-    def end(self, audit_id: str, user: User | None, answer: Answer) -> None:
-        """Note the answer."""
+    def identified(self, entry: Any, user: User) -> None:
+        """It is known who asks; raises a `Failure` when what they want could not be recorded."""
+
+    def end(self, entry: Any, answer: Answer | None, *, panic: bool = False) -> None:
+        """Note its answer; None when the client did not stay for one. A panic is a defect of the server."""
 
 
 # Serves a subresource, or paths outside the API groups.
 Subhandler = Callable[[Call], Awaitable[Answer]]
 Pathhandler = Callable[[Request, User], Awaitable[Answer]]
+Limits = tuple[FlowControl, Deadlines]
 
 
 class Api:
     """Answers requests."""
 
-    def __init__(self, parts: Parts, guard: Guard, journal: Journal) -> None:
+    def __init__(self, parts: Parts, guard: Guard, journal: Journal, limits: Limits | None = None) -> None:
         self._parts = parts
         self._guard = guard
         self._journal = journal
         self._discovery = Discovery(parts.registry)
         self._openapi = OpenApi(parts.registry)
         self.health = Health()
+        self.flows, self._deadlines = limits or (FlowControl(parts.store), Deadlines())
         # (group, plural, subresource, verb) and path prefixes that others serve
         self.subresources: dict[tuple[str, str, str, str], Subhandler] = {}
         self.paths: dict[str, Pathhandler] = {}
@@ -76,25 +97,54 @@ class Api:
     async def __call__(self, request: Request) -> Answer:
         """The answer to a request; never raises, except when it is cancelled."""
         place = route(request)
-        audit_id = self._journal.begin(request, place)
-        user: User | None = None
-        warnings: list[str] = []
+        entry = self._journal.begin(request, place)
+        task = cast(asyncio.Task[Any], asyncio.current_task())
+        timer: asyncio.TimerHandle | None = None
+        extra: list[tuple[str, str]] = [("audit-id", entry.audit_id)]
+        panic = False
         try:
-            user = await self._guard.admit(request, place)
-            answer = await self._serve(request, place, user, warnings)
+            timer = self._deadlines.begin(task, request, place)
+            answer = await self._admitted(request, place, entry, extra)
         except Failure as said:
             answer = _status(said)
         except asyncio.CancelledError:
-            raise
+            if not self._deadlines.end(task, timer):
+                self._journal.end(entry, None)
+                raise
+            task.uncancel()
+            answer = _status(failure.late())
         except Exception:
-            _LOG.exception("request failed", extra={"method": request.method, "path": request.path, "audit_id": audit_id})
-            answer = _status(failure.internal(f"this is a defect of the server; its log has the details under {audit_id}"))
-        if not hasattr(answer, "subprotocol"):
-            answer.headers = (*answer.headers, ("audit-id", audit_id), *_warning_headers(warnings))
-        self._journal.end(audit_id, user, answer)
+            _LOG.exception("request failed", extra={"method": request.method, "path": request.path, "audit_id": entry.audit_id})
+            answer = _status(failure.internal(f"this is a defect of the server; its log has the details under {entry.audit_id}"))
+            panic = True
+        if self._deadlines.end(task, timer):
+            # It was ready in the very moment in which it was late.
+            task.uncancel()
+        if not isinstance(answer, Upgrade):
+            answer.headers = (*answer.headers, *extra)
+        self._journal.end(entry, answer, panic=panic)
         return answer
 
-    async def _serve(self, request: Request, place: Route, user: User, warnings: list[str]) -> Answer:
+    async def _admitted(self, request: Request, place: Route, entry: Entry, extra: list[tuple[str, str]]) -> Answer:
+        """Who is it, is it their turn, and may they: then the answer. What goes into its headers besides is added to `extra`."""
+        user = self._guard.identify(request)
+        self._journal.identified(entry, user)
+        flow = self.flows.flow(user, place)
+        extra.extend(flow.headers)
+        if not self.flows.enter(flow):
+            await self.flows.wait(flow)
+        began = perf_counter() if place.verb in _READS else 0.0
+        warnings: list[str] = []
+        try:
+            self._guard.check(request, place, user)
+            return await self._serve(request, place, (user, entry), warnings)
+        finally:
+            self.flows.leave(flow, perf_counter() - began if began else 0.0)
+            if warnings:
+                extra.extend(_warning_headers(warnings))
+
+    async def _serve(self, request: Request, place: Route, who: tuple[User, Entry], warnings: list[str]) -> Answer:
+        user, entry = who
         if not place.is_resource:
             return await self._serve_path(request, user)
         resource = self._parts.registry.find(place.group, place.version, place.plural)
@@ -107,6 +157,7 @@ class Api:
             return await self._verb_of(resource, place)(self._parts, call)
         finally:
             warnings.extend(call.warnings)
+            entry.made, entry.notes = call.made, call.notes
 
     def _verb_of(self, resource: Resource, place: Route) -> Verb:
         own = self.subresources.get((place.group, place.plural, place.subresource, place.verb))

@@ -104,9 +104,11 @@ class Parts:
 class User:
     """Who asks."""
 
-    __slots__ = ("extra", "groups", "name", "uid")
+    __slots__ = ("by", "extra", "groups", "name", "uid")
 
     def __init__(self, name: str, groups: tuple[str, ...] = (), uid: str = "", extra: dict[str, tuple[str, ...]] | None = None) -> None:
+        # who it really is, when they act for somebody
+        self.by: User | None = None
         self.name = name
         self.groups = groups
         self.uid = uid
@@ -116,7 +118,7 @@ class User:
 class Call:
     """One request on its way: what it is about and who asks. Verbs add warnings to it."""
 
-    __slots__ = ("notes", "request", "resource", "route", "user", "warnings")
+    __slots__ = ("made", "notes", "request", "resource", "route", "user", "warnings")
 
     def __init__(self, request: Request, route: Route, resource: Resource, user: User) -> None:
         self.request = request
@@ -126,6 +128,8 @@ class Call:
         self.warnings: list[str] = []
         # what the audit log shall hold besides
         self.notes: dict[str, str] = {}
+        # the name of the object, when it is not in the path
+        self.made = ""
 
 
 Subhandler = Callable[[Call], Any]

@@ -16,6 +16,7 @@ from paddock.apiserver.clustermessages import CLUSTER_MESSAGES
 from paddock.apiserver.definitionmessages import DEFINITION_MESSAGES
 from paddock.apiserver.messages import MESSAGES
 from paddock.apiserver.podmessages import POD_MESSAGES
+from paddock.apiserver.securitymessages import SECURITY_MESSAGES
 from paddock.meta import failure
 
 _MAGIC = b"k8s\x00"
@@ -34,7 +35,7 @@ def _table(text: str) -> dict[int, _Field]:
     return fields
 
 
-_TEXTS = {**POD_MESSAGES, **CLUSTER_MESSAGES, **DEFINITION_MESSAGES, **MESSAGES}
+_TEXTS = {**POD_MESSAGES, **CLUSTER_MESSAGES, **DEFINITION_MESSAGES, **SECURITY_MESSAGES, **MESSAGES}
 
 
 @functools.cache

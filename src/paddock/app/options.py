@@ -10,7 +10,7 @@ import msgspec
 
 from paddock.app import kubeflags
 from paddock.app.places import default_root
-from paddock.app.settings import Accounts, Settings, Tls, parse_listen
+from paddock.app.settings import Accounts, Audit, Limits, Settings, Tls, parse_listen
 from paddock.base import duration
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -24,6 +24,7 @@ def parser(command: str, text: str) -> Parser:
     _add_places(options)
     _add_tls(options)
     _add_users(options)
+    _add_limits(options)
     _add_more(options)
     return options
 
@@ -69,12 +70,39 @@ def _add_users(options: Parser) -> None:
     add("--api-audiences", action="append", default=[], help="whom tokens must be meant for (default: the issuers)")
 
 
+def _add_limits(options: Parser) -> None:
+    add, known = options.add_argument, Limits()
+    add("--max-requests-inflight", type=int, metavar="N", help=f"requests worked on at once (default: {known.requests} in all)")
+    add("--max-mutating-requests-inflight", type=int, metavar="N", help="added to --max-requests-inflight")
+    for name, text, value in (
+        ("--request-timeout", "longest time for a request, a quarter of it in a queue", known.request_seconds),
+        ("--receive-timeout", "longest time for a request to arrive", known.receive_seconds),
+        ("--send-timeout", "longest time in which a client takes nothing of its answer", known.send_seconds),
+        ("--idle-timeout", "how long a connection is kept when nothing is asked", known.idle_seconds),
+    ):
+        add(name, type=_seconds, default=value, metavar="DURATION", help=f"{text} (default: {value:.0f}s)")
+    for name, text, count in (
+        ("--max-body-bytes", "largest body of a request", known.body_bytes),
+        ("--max-head-bytes", "largest head of a request", known.head_bytes),
+        ("--max-connections", "connections at once", known.connections),
+        ("--max-connections-per-address", "connections at once from one address", known.connections_per_address),
+    ):
+        add(name, type=_count, default=count, metavar="N", help=f"{text} (default: {count})")
+
+
 def _add_more(options: Parser) -> None:
     add = options.add_argument
     add("--service-cluster-ip-range", default="", metavar="CIDR", help="addresses of Services (default: 10.96.0.0/12)")
     add("--disable-admission-plugins", action="append", default=[], help="admission to leave out, by kube-apiserver's names")
     add("--enable-admission-plugins", action="append", default=[], help="admission to add, by kube-apiserver's names")
     arguments.add_choice(options, ("--audit-level",), ("None", "Metadata"), "what the audit log holds (default: Metadata)")
+    add("--audit-policy-file", type=Path, help="audit policy (audit.k8s.io/v1), in place of --audit-level")
+    add("--audit-log-path", type=Path, help="file of the audit log (default: audit.log in the directory)")
+    add("--audit-log-maxsize", type=int, metavar="MB", help="size at which a new file is begun (default: 64; 0: never)")
+    add("--audit-log-maxbackup", type=int, metavar="N", help="earlier files that are kept (default: 4; 0: all)")
+    add("--audit-log-maxage", type=int, metavar="DAYS", help="days that earlier files are kept (default: for ever)")
+    words = "what becomes of changes that cannot be recorded (default: continue)"
+    arguments.add_choice(options, ("--audit-when-full",), ("continue", "refuse"), words, "continue")
 
 
 def settings(command: str, parsed: argparse.Namespace) -> Settings:
@@ -92,6 +120,7 @@ def settings(command: str, parsed: argparse.Namespace) -> Settings:
         advertise=parsed.external_hostname or parsed.advertise_address,
         names=tuple(parsed.name),
         tls=_tls(parsed),
+        limits=_limits(parsed),
         accounts=_accounts(parsed),
         token_file=parsed.token_file,
         anonymous=parsed.anonymous_auth,
@@ -100,7 +129,7 @@ def settings(command: str, parsed: argparse.Namespace) -> Settings:
         admission_off=_split(parsed.disable_admission_plugins),
         admission_on=_split(parsed.enable_admission_plugins),
         controllers=command == "up",
-        audit_level=parsed.audit_level or ("None" if in_memory else "Metadata"),
+        audit=_audit(parsed, in_memory=in_memory),
         # Nobody waits for what is thrown away.
         drain_seconds=1.0 if in_memory else 10.0,
     )
@@ -132,6 +161,39 @@ def _tls(parsed: argparse.Namespace) -> Tls:
         # These are the names under which kube-apiserver looks for them.
         certificate, key = parsed.cert_dir / "apiserver.crt", parsed.cert_dir / "apiserver.key"
     return Tls(certificate=certificate, key=key, clients=parsed.client_ca_file, least=parsed.tls_min_version)
+
+
+def _limits(parsed: argparse.Namespace) -> Limits:
+    inflight = [each for each in (parsed.max_requests_inflight, parsed.max_mutating_requests_inflight) if each is not None]
+    if any(each < 0 for each in inflight) or (inflight and not sum(inflight)):
+        raise Terminal("a server that works on no request is of no use", fix="give --max-requests-inflight a positive number")
+    return Limits(
+        requests=sum(inflight) or Limits().requests,
+        request_seconds=parsed.request_timeout,
+        head_bytes=parsed.max_head_bytes,
+        body_bytes=parsed.max_body_bytes,
+        receive_seconds=parsed.receive_timeout,
+        idle_seconds=parsed.idle_timeout,
+        send_seconds=parsed.send_timeout,
+        connections=parsed.max_connections,
+        connections_per_address=parsed.max_connections_per_address,
+    )
+
+
+def _audit(parsed: argparse.Namespace, *, in_memory: bool) -> Audit:
+    known = Audit()
+    is_wanted = parsed.audit_policy_file is not None or parsed.audit_log_path is not None
+    level = parsed.audit_level or ("None" if in_memory and not is_wanted else "Metadata")
+    largest, files = parsed.audit_log_maxsize, parsed.audit_log_maxbackup
+    return Audit(
+        level=level,
+        policy=parsed.audit_policy_file,
+        path=parsed.audit_log_path,
+        largest_bytes=known.largest_bytes if largest is None else largest * 1024 * 1024,
+        files=known.files if files is None else files,
+        days=parsed.audit_log_maxage or 0,
+        strict=parsed.audit_when_full == "refuse",
+    )
 
 
 def _accounts(parsed: argparse.Namespace) -> Accounts:
@@ -177,8 +239,17 @@ def _yes(word: str) -> bool:
     return word.lower() in ("true", "1", "t")
 
 
+def _count(word: str) -> int:
+    if not word.isdecimal() or not int(word):
+        raise argparse.ArgumentTypeError(f'"{word}" is not a positive number')
+    return int(word)
+
+
 def _seconds(word: str) -> float:
     try:
-        return duration.parse(word) / duration.SECOND
+        seconds = duration.parse(word) / duration.SECOND
+        if seconds < 0:
+            raise duration.NotADuration(word)
+        return seconds
     except duration.NotADuration:
         raise argparse.ArgumentTypeError(f'"{word}" is not a duration such as 1h30m') from None

@@ -6,18 +6,24 @@ import gc
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served, services
 from paddock.apiserver.custom import assembly
+from paddock.apiserver.edge import connection
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap, presence
 from paddock.apiserver.housekeeping.house import House
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.security.audit import policy as audit_policy
+from paddock.apiserver.security.audit.file import AuditFile, Nowhere, Rotation
+from paddock.apiserver.security.audit.log import AuditLog
+from paddock.apiserver.security.deadlines import Deadlines
+from paddock.apiserver.security.flow.control import FlowControl
+from paddock.apiserver.security.flow.metrics import Metrics
 from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
 from paddock.app.credentials import Credentials
-from paddock.app.journal import AuditLog
 from paddock.app.places import Places
-from paddock.app.settings import Settings
+from paddock.app.settings import Limits, Settings
 from paddock.schema.kind import Settings as AdmissionSettings
 from paddock.store.contract import Store
 from paddock.store.memory import MemoryStore
@@ -41,11 +47,15 @@ class Running:
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
         registry.add(*served.resources(AdmissionSettings(), rbac, self._settings.network))
         self.parts = Parts(self.store, registry, judge=rbac, off=self._settings.admission_off)
-        self._journal = AuditLog(self._places.audit, self._settings.audit_level, self.parts.clock)
+        self._lines, policy = self._audit()
+        journal = AuditLog(self._lines, policy, self.parts.clock)
         credentials = Credentials(self._settings)
         tokens = credentials.tokens(self.parts)
         identities = credentials.identities(tokens)
-        self.api = Api(self.parts, Guard(identities, rbac), self._journal)
+        given = self._settings.limits
+        flows = FlowControl(self.store, given.requests, given.request_seconds / 4)
+        self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
+        self.api.paths["/metrics"] = Metrics(flows, self._lines.counted).answer
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
         self._starting = "the server is starting"
         self.api.health.add_ready("startup", lambda: self._starting)
@@ -58,7 +68,7 @@ class Running:
         await bootstrap.ensure(self.parts)
         self._house = House(self.parts, credentials.trusted.decode())
         self._house.start()
-        self._edge = Server(self.api, tls=credentials.serving.context)
+        self._edge = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(given))
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
         told = self._settings.advertise or self._settings.host
         await presence.ensure(self.parts, presence.this_host(told), self.port, services.own_address(self._settings.network))
@@ -86,4 +96,24 @@ class Running:
         await self._edge.close(self._settings.drain_seconds)
         await self.parts.following.close()
         await self.store.close()
-        self._journal.close()
+        self._lines.close()
+
+    def _audit(self) -> tuple[AuditFile | Nowhere, audit_policy.Policy | audit_policy.Plain]:
+        given = self._settings.audit
+        if given.policy is None and given.level == "None":
+            return Nowhere(), audit_policy.Plain("None")
+        rotation = Rotation(bytes=given.largest_bytes, files=given.files, days=given.days)
+        lines = AuditFile(given.path or self._places.audit, rotation, strict=given.strict)
+        return lines, audit_policy.Plain("Metadata") if given.policy is None else audit_policy.read(given.policy)
+
+
+def _edge_limits(given: Limits) -> connection.Limits:
+    return connection.Limits(
+        head_bytes=given.head_bytes,
+        body_bytes=given.body_bytes,
+        receive_seconds=given.receive_seconds,
+        idle_seconds=given.idle_seconds,
+        send_seconds=given.send_seconds,
+        connections=given.connections,
+        connections_per_address=given.connections_per_address,
+    )

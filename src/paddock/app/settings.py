@@ -32,6 +32,36 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True):
     longest_seconds: int = 0
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much clients may take (docs/guide/limits.md)."""
+
+    # requests that are worked on at once, shared out by priority levels
+    requests: int = 240
+    # seconds that a request may take, a quarter of them in a queue
+    request_seconds: float = 60.0
+    head_bytes: int = 64 * 1024
+    body_bytes: int = 3 * 1024 * 1024
+    receive_seconds: float = 30.0
+    idle_seconds: float = 180.0
+    send_seconds: float = 60.0
+    connections: int = 5000
+    connections_per_address: int = 2500
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """The record of requests (docs/guide/audit.md)."""
+
+    level: str = "Metadata"
+    policy: Path | None = None
+    # None: the place in the server's directory
+    path: Path | None = None
+    largest_bytes: int = 64 * 1024 * 1024
+    files: int = 4
+    days: float = 0
+    # refuse changes that cannot be recorded
+    strict: bool = False
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one start."""
 
@@ -48,6 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     tls: Tls = Tls()
     accounts: Accounts = Accounts()
+    limits: Limits = Limits()
     token_file: Path | None = None
     # requests without a credential are somebody, namely system:anonymous
     anonymous: bool = True
@@ -60,7 +91,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admission_on: tuple[str, ...] = ()
     # controllers run too (`paddock up`), or the server alone (`paddock apiserver`)
     controllers: bool = True
-    audit_level: str = "Metadata"
+    audit: Audit = Audit()
     # seconds that open requests get at the end
     drain_seconds: float = 10.0
 

@@ -164,6 +164,12 @@ def future_revision(asked: int, current: int) -> Failure:
     return Failure(504, "Timeout", text, about=About(), causes=[cause], retry_after=1)
 
 
+def late() -> Failure:
+    """The request took longer than it may."""
+    text = "Timeout: request did not complete within the allotted timeout"
+    return Failure(504, "Timeout", text, about=About(), causes=[Cause("", text)])
+
+
 def too_many_requests(retry_after: int = 1) -> Failure:
     """More than the server takes from this client now."""
     text = "The server has received too many requests and has asked us to try again later"

@@ -10,6 +10,8 @@ from paddock.apiserver.builtin import (
     claims,
     endpoints,
     events,
+    flowcontrol,
+    flowtables,
     leases,
     namespaces,
     nodes,
@@ -34,8 +36,8 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
-_CLUSTER_KINDS = (*quotas.KINDS, *workloads.KINDS, *podkinds.KINDS, *storagekinds.KINDS)
-_TABLES = {**TABLES, **CLUSTER_TABLES}
+_CLUSTER_KINDS = (*flowcontrol.KINDS, *quotas.KINDS, *workloads.KINDS, *podkinds.KINDS, *storagekinds.KINDS)
+_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES}
 # Kinds that no manifest of Paddock's commands holds.
 KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
@@ -54,6 +56,7 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "ResourceQuota"): quotas.QuotaStrategy(),
     ("", "LimitRange"): quotas.LimitStrategy(),
     **podkinds.STRATEGIES,
+    **flowcontrol.STRATEGIES,
     **workloads.STRATEGIES,
     **storagekinds.STRATEGIES,
 }

@@ -25,13 +25,54 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     # a head or a body that takes longer is a slow-loris
     receive_seconds: float = 30.0
     idle_seconds: float = 180.0
+    # a client that takes nothing of its answer for so long does not want it
+    send_seconds: float = 60.0
     pipelined: int = 16
+    # connections in all, and from one address; what comes above is told to come back later
+    connections: int = 5000
+    connections_per_address: int = 2500
+
+
+class Census:
+    """Who is connected."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.members: set[Connection] = set()
+        self._addresses: dict[str, int] = {}
+        self.refused = 0
+
+    def join(self, connection: "Connection", address: str) -> bool:
+        """Count a connection; False when there are too many without it. It is counted all the same, until it leaves."""
+        count = self._addresses.get(address, 0)
+        is_welcome = len(self.members) < self._limits.connections and count < self._limits.connections_per_address
+        self._addresses[address] = count + 1
+        self.members.add(connection)
+        self.refused += not is_welcome
+        return is_welcome
+
+    def leave(self, connection: "Connection", address: str) -> None:
+        """A connection has ended."""
+        self.members.discard(connection)
+        left = self._addresses.get(address, 1) - 1
+        if left:
+            self._addresses[address] = left
+        else:
+            self._addresses.pop(address, None)
 
 
 _TOO_LARGE = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Request entity too large: limit is %d",'
     b'"reason":"RequestEntityTooLarge","code":413}'
 )
+
+
+_TOO_MANY = (
+    b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too many connections, please try again later",'
+    b'"reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}'
+)
+# A connection that is not wanted gets so long to ask and be told.
+_UNWANTED_SECONDS = 5.0
 
 
 class _Refused(Exception):
@@ -45,10 +86,10 @@ class _Refused(Exception):
 class Connection(asyncio.Protocol):
     """Reads requests, has them handled, writes answers."""
 
-    def __init__(self, handler: Handler, limits: Limits, opened: "set[Connection]", peer_of: Callable[[asyncio.Transport], Peer]) -> None:
+    def __init__(self, handler: Handler, limits: Limits, census: Census, peer_of: Callable[[asyncio.Transport], Peer]) -> None:
         self._handler = handler
         self._limits = limits
-        self._opened = opened
+        self._census = census
         self._peer_of = peer_of
         self._parser: Any = httptools.HttpRequestParser(self)
         self._waiting: list[tuple[Request, bool]] = []
@@ -68,14 +109,18 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=256 * 1024)
         self._writing = Writing(self._transport)
         self._peer = self._peer_of(self._transport)
-        self._opened.add(self)
-        self._arm(self._limits.idle_seconds)
+        self._is_welcome = self._census.join(self, self._peer.address)
+        self._arm(self._limits.receive_seconds if self._is_welcome else _UNWANTED_SECONDS)
 
     def data_received(self, data: bytes) -> None:
         if self._socket is not None:
             self._socket.data_received(data)
             return
         if self._refused is not None:
+            return
+        if not self._is_welcome:
+            said = (("content-type", "application/json"), ("retry-after", "1"))
+            self._refuse(_Refused(Response(429, _TOO_MANY, said)))
             return
         self._received += len(data)
         try:
@@ -96,7 +141,7 @@ class Connection(asyncio.Protocol):
         return self._task is not None and self._transport.get_extra_info("ssl_object") is None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._opened.discard(self)
+        self._census.leave(self, self._peer.address)
         self._disarm()
         self._writing.lose()
         if self._socket is not None:
@@ -195,7 +240,10 @@ class Connection(asyncio.Protocol):
 
     async def _answer(self, request: Request, answer: Answer, *, keep: bool) -> None:
         if isinstance(answer, Response):
-            await self._writing.respond(answer, keep=keep, with_body=request.method != "HEAD")
+            try:
+                await self._writing.respond(answer, (keep, request.method != "HEAD"), self._limits.send_seconds)
+            except TimeoutError:
+                self._transport.abort()
         elif isinstance(answer, Stream):
             await self._writing.stream(answer, keep=keep)
         else:

@@ -3,9 +3,12 @@
 import asyncio
 import ssl
 from collections.abc import Iterable
+from typing import Any
 
-from paddock.apiserver.edge.connection import Connection, Limits
+from paddock.apiserver.edge.connection import Census, Connection, Limits
 from paddock.apiserver.edge.http import Handler, Peer
+
+_HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
 
 
 class Server:
@@ -15,34 +18,39 @@ class Server:
         self._handler = handler
         self._tls = tls
         self._limits = limits
-        self._opened: set[Connection] = set()
+        self.census = Census(limits)
         self._servers: list[asyncio.Server] = []
 
     async def listen(self, host: str, port: int) -> int:
         """Serve on an address too; returns the port, which is chosen when 0 is given."""
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(self._connect, host, port, ssl=self._tls, backlog=1024, reuse_address=True)
+        server = await loop.create_server(self._connect, host, port, backlog=1024, reuse_address=True, **self._of_tls())
         self._servers.append(server)
         found: int = server.sockets[0].getsockname()[1]
         return found
+
+    def _of_tls(self) -> dict[str, Any]:
+        if self._tls is None:
+            return {}
+        return {"ssl": self._tls, "ssl_handshake_timeout": _HANDSHAKE_SECONDS, "ssl_shutdown_timeout": _SHUTDOWN_SECONDS}
 
     async def close(self, seconds: float) -> None:
         """Take no more connections, finish what is being answered within a time, then cut off the rest."""
         for server in self._servers:
             server.close()
-        for connection in tuple(self._opened):
+        for connection in tuple(self.census.members):
             connection.stop()
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while self._opened and loop.time() < end:
+        while self.census.members and loop.time() < end:
             await asyncio.sleep(0.02)
-        for connection in tuple(self._opened):
+        for connection in tuple(self.census.members):
             connection.abort()
         for server in self._servers:
             await server.wait_closed()
 
     def _connect(self) -> Connection:
-        return Connection(self._handler, self._limits, self._opened, peer_of)
+        return Connection(self._handler, self._limits, self.census, peer_of)
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:

@@ -54,17 +54,21 @@ class Writing:
 
     # --- answers ----------------------------------------------------------------------------------------------------------
 
-    async def respond(self, response: Response, *, keep: bool, with_body: bool) -> None:
-        """Write a complete answer."""
+    async def respond(self, response: Response, how: tuple[bool, bool], seconds: float) -> None:
+        """Write a complete answer, with the connection kept or not, and with its body or not.
+
+        Raises `TimeoutError` when the other end takes none of a large one for so many seconds.
+        """
+        keep, with_body = how
         head = head_of(response, len(response.body), keep=keep)
         if not with_body or not response.body:
             self._transport.write(head)
         elif len(response.body) <= _PIECE:
             self._transport.write(head + response.body)
         else:
-            await self._write_pieces(head, memoryview(response.body))
+            await self._write_pieces(head, memoryview(response.body), seconds)
 
-    async def _write_pieces(self, head: bytes, body: memoryview) -> None:
+    async def _write_pieces(self, head: bytes, body: memoryview, seconds: float) -> None:
         """A large body goes out piece by piece, as the other end takes it: it is neither copied whole nor kept twice, and other
         requests are answered in between."""
         self._transport.write(head)
@@ -73,7 +77,18 @@ class Writing:
                 return
             self._transport.write(body[start : start + _PIECE])
             await asyncio.sleep(0)
-            await self._room.wait()
+            await self._taken(seconds)
+
+    async def _taken(self, seconds: float) -> None:
+        """Wait for room, as long as the other end takes something."""
+        while not self._room.is_set():
+            before = self.backlog
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._room.wait()
+            except TimeoutError:
+                if self.backlog >= before:
+                    raise
 
     async def stream(self, answer: Stream, *, keep: bool) -> None:
         """Write the head at once, then whatever the stream writes."""

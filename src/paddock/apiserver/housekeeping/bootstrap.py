@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from paddock.apiserver.housekeeping import flows
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
@@ -119,6 +120,7 @@ def objects() -> Iterator[tuple[str, Data]]:
 
 async def ensure(parts: Parts) -> None:
     """Make what is missing, and give roles back what they lack."""
+    await flows.ensure(parts)
     options = Options(user="system:apiserver", manager="paddock")
     for plural, data in objects():
         group = _RBAC if plural.startswith("cluster") else ""

@@ -3,11 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from paddock.apiserver.housekeeping import eventlife
 from paddock.apiserver.housekeeping.aggregation import Aggregation
+from paddock.apiserver.housekeeping.chores import Chores
 from paddock.apiserver.housekeeping.claims import Claims
 from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.housekeeping.flows import Flows
 from paddock.apiserver.housekeeping.namespaces import Namespaces
 from paddock.apiserver.housekeeping.quotas import Quotas
 from paddock.apiserver.parts import Parts
@@ -28,6 +31,7 @@ class House:
         self.aggregation = Aggregation(parts)
         self.claims = Claims(parts)
         self.quotas = Quotas(parts)
+        self.flows = Flows(parts)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -37,6 +41,7 @@ class House:
         self.aggregation.start()
         self.claims.start()
         self.quotas.start()
+        self.flows.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
             self._tasks.append(asyncio.create_task(_every(seconds, work)))
 
@@ -45,14 +50,18 @@ class House:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for chores in (self.collector.chores, self.namespaces.chores, self.aggregation.chores, self.claims.chores, self.quotas.chores):
+        for chores in self._chores():
             await chores.stop()
 
     async def settled(self) -> None:
         """Wait until no chore has anything to do now."""
         for _ in range(3):
-            for chores in (self.namespaces.chores, self.collector.chores, self.aggregation.chores, self.claims.chores, self.quotas.chores):
+            for chores in self._chores():
                 await chores.settled()
+
+    def _chores(self) -> tuple[Chores[Any], ...]:
+        house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.flows)
+        return tuple(each.chores for each in house)
 
     async def _tell_time(self) -> None:
         self._parts.following.tell_time()

@@ -76,6 +76,7 @@ class Written(msgspec.Struct, frozen=True):
     value: bytes
     created: bool = False
     warnings: tuple[str, ...] = ()
+    name: str = ""
 
 
 class Attempt:
@@ -485,7 +486,7 @@ class Writer:
         created = place[1] == 0
         warnings = draft.told()
         if draft.options.dry_run:
-            return Written(encoder.serve(encode(encoder.store(draft.new))), created, warnings)
+            return Written(encoder.serve(encode(encoder.store(draft.new))), created, warnings, place[0].name)
         made: list[bytes] = []
 
         def make(revision: int) -> bytes:
@@ -493,14 +494,14 @@ class Writer:
             return made[0]
 
         await self._commit(draft, place, make, delete=delete)
-        return Written(encoder.serve(made[0]), created, warnings)
+        return Written(encoder.serve(made[0]), created, warnings, place[0].name)
 
     async def _store_converted(self, draft: _Draft, place: tuple[Key, int], form: Form, *, delete: bool) -> Written:
         """As `_store`, of an object that has two forms. Of a deletion the stored one is given back."""
         created, conversion = place[1] == 0, draft.resource.conversion
         served = form.stored if form.served is None else form.served
         if draft.options.dry_run:
-            return Written(encode(served), created, draft.told())
+            return Written(encode(served), created, draft.told(), place[0].name)
         made: list[bytes] = []
 
         def make(revision: int) -> bytes:
@@ -511,7 +512,7 @@ class Writer:
             return made[0]
 
         await self._commit(draft, place, make, delete=delete)
-        return Written(made[-1], created, draft.told())
+        return Written(made[-1], created, draft.told(), place[0].name)
 
     async def _commit(self, draft: _Draft, place: tuple[Key, int], make: Make, *, delete: bool) -> None:
         key, expected = place

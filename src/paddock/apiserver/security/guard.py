@@ -46,7 +46,9 @@ class Guard:
             groups = groups or ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         if name != ANONYMOUS.name and AUTHENTICATED not in groups:
             groups = (*groups, AUTHENTICATED)
-        return User(name, groups, headers.get("impersonate-uid", ""), extra)
+        found = User(name, groups, headers.get("impersonate-uid", ""), extra)
+        found.by = user
+        return found
 
     def _check_impersonation(self, user: User, name: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> None:
         wanted = []

@@ -80,6 +80,7 @@ def accepted_patches(resource: Resource) -> tuple[str, ...]:
 
 def _answer(parts: Parts, call: Call, form: Any, written: Written) -> Response:
     call.warnings.extend(written.warnings)
+    call.made = written.name
     status = 201 if written.created else 200
     return answer(form, parts.renderer(call.resource, form).one(written.value), status)
 

@@ -30,6 +30,7 @@ _LONG_SECONDS = 0.005
 _LONGEST_WAIT = 15.0
 _MOST_KEPT = 4096
 _WEIGHT = 0.2
+_MOST_COST = 0.2
 Waiter = asyncio.Future[None]
 Flow = levels.Flow[Waiter]
 
@@ -132,6 +133,8 @@ class FlowControl:
     def leave(self, flow: Flow, seconds: float = 0.0) -> None:
         """Give the seat back. `seconds` tells for how long the request kept the server from doing anything else."""
         if seconds:
+            # More than that is waiting, not work.
+            seconds = min(seconds, _MOST_COST)
             flow.cost += (seconds - flow.cost) * _WEIGHT
             if seconds > _LONG_SECONDS and not self._pressed:
                 self._press()

@@ -1,0 +1,1 @@
+"""The record of requests: who did what, when, and what came of it (docs/guide/audit.md)."""

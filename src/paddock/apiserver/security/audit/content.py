@@ -1,0 +1,109 @@
+"""What of a body may be recorded. Secrets never are.
+
+- Secrets, ConfigMaps and tokens are recorded without bodies and without messages, whatever a policy says.
+- Of other kinds of the program, members that are declared as secret are taken out wherever their names appear, also in patches;
+  with them goes the annotation in which kubectl keeps the whole last configuration.
+"""
+
+import gzip
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import orjson
+
+from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.protobuf import decode as decode_protobuf
+from paddock.apiserver.routing import Route
+from paddock.dialects import catalog
+from paddock.meta.failure import Failure
+from paddock.schema.shape import ListShape, MapShape, ObjectShape, Shape, shape_of
+
+_LARGEST = 512 * 1024
+_CLOSED = frozenset(
+    (
+        ("", "secrets", ""),
+        ("", "configmaps", ""),
+        ("", "serviceaccounts", "token"),
+        ("authentication.k8s.io", "tokenreviews", ""),
+        ("upload.cdi.kubevirt.io", "uploadtokenrequests", ""),
+    )
+)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+REDACTED = "(secret)"
+Known = Callable[[str, str], frozenset[str]]
+
+
+def is_closed(place: Route) -> bool:
+    """Whether the bodies and the messages of a request are never recorded."""
+    return (place.group, place.plural, place.subresource) in _CLOSED or (place.group, place.plural) in (("", "secrets"), ("", "configmaps"))
+
+
+def request_object(request: Request, place: Route, *, managed: bool) -> Any:
+    """The body of a request as it may be recorded; None when it may not, or cannot be read."""
+    return _shown(_read(request.headers.get("content-type", ""), request.body), place, managed=managed)
+
+
+def response_object(response: Response, place: Route, *, managed: bool) -> Any:
+    """The body of an answer as it may be recorded; None when it may not, or cannot be read."""
+    headers = dict(response.headers)
+    body = response.body
+    if len(body) <= _LARGEST and headers.get("content-encoding") == "gzip":
+        body = gzip.decompress(body)
+    return _shown(_read(headers.get("content-type", ""), body), place, managed=managed)
+
+
+def _read(media: str, body: bytes) -> Any:
+    if not body or len(body) > _LARGEST:
+        return None
+    try:
+        return decode_protobuf(body) if "protobuf" in media else orjson.loads(body)
+    except (ValueError, Failure):
+        return None
+
+
+def _shown(data: Any, place: Route, *, managed: bool) -> Any:
+    names = secret_members(place.group, place.plural)
+    if not managed and isinstance(data, dict):
+        for each in (data, *(item for item in data.get("items") or () if isinstance(item, dict))):
+            if isinstance(each.get("metadata"), dict):
+                each["metadata"].pop("managedFields", None)
+    return _redacted(data, names) if names else data
+
+
+def _redacted(data: Any, names: frozenset[str]) -> Any:
+    if isinstance(data, list):
+        return [_redacted(each, names) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if {"op", "path"} <= data.keys() and not names.isdisjoint(str(data["path"]).split("/")):
+        # An operation of a JSON patch names the member in its path.
+        return {**data, "value": REDACTED} if "value" in data else data
+    return {key: REDACTED if key in names else _redacted(value, names) for key, value in data.items()}
+
+
+@cache
+def secret_members(group: str, plural: str) -> frozenset[str]:
+    """The names of members of a kind that hold secrets; empty for kinds without, and for users' own kinds."""
+    for kind in catalog.every():
+        if (kind.group, kind.plural) == (group, plural):
+            found: set[str] = set()
+            _collect(shape_of(kind.cls), found, set())
+            return frozenset((*found, _LAST_APPLIED, _LAST_APPLIED.replace("/", "~1"))) if found else frozenset()
+    return frozenset()
+
+
+def _collect(shape: Shape, found: set[str], seen: set[int]) -> None:
+    if id(shape) in seen:
+        return
+    seen.add(id(shape))
+    if isinstance(shape, ObjectShape):
+        for name, member in shape.properties.items():
+            if member.field.secret:
+                found.add(name)
+            else:
+                _collect(member.shape, found, seen)
+    elif isinstance(shape, ListShape):
+        _collect(shape.item, found, seen)
+    elif isinstance(shape, MapShape):
+        _collect(shape.value, found, seen)

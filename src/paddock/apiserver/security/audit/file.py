@@ -1,0 +1,138 @@
+"""The file of the audit log: lines that are whole or absent, a new file when it is large, old ones removed by count and age.
+
+When a line cannot be written, because the disk is full, it is lost and counted, and the server says so in its log, once, and again
+when it can write. What is refused meanwhile is a choice: nothing (the machines matter more than their record), or every change.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+_LOG = logging.getLogger(__name__)
+_DAY = 86_400.0
+# How often it is tried whether lines can be written again.
+_TRY_SECONDS = 1.0
+
+
+class Rotation(msgspec.Struct, frozen=True, kw_only=True):
+    """When a file is large, and how many of the earlier ones are kept. 0 means no limit."""
+
+    bytes: int = 64 * 1024 * 1024
+    files: int = 4
+    days: float = 0
+
+
+class AuditFile:
+    """Lines of an audit log in a file."""
+
+    def __init__(self, path: Path, rotation: Rotation = Rotation(), *, strict: bool = False) -> None:  # noqa: B008 - frozen
+        self._path = path
+        self._rotation = rotation
+        self._strict = strict
+        self._trouble = ""
+        self._tried = 0.0
+        self.lost = 0
+        self.written = 0
+        self._lost_now = 0
+        self._open()
+
+    def _open(self) -> None:
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._file).st_size
+
+    @property
+    def blocked(self) -> str:
+        """Why nothing may be changed now, because it could not be recorded; empty when it may."""
+        if self._strict and self._trouble and time.monotonic() - self._tried > _TRY_SECONDS:
+            self._put(b"")
+        return self._trouble if self._strict else ""
+
+    def write(self, line: bytes) -> None:
+        """Write a line; never raises."""
+        if self._put(line):
+            self.written += 1
+        else:
+            self.lost += 1
+            self._lost_now += 1
+        if self._rotation.bytes and self._size >= self._rotation.bytes:
+            self._rotate()
+
+    def _put(self, line: bytes) -> bool:
+        """Write a line, or nothing of it. Without a line it is tried whether one could be."""
+        self._tried = time.monotonic()
+        try:
+            count = os.write(self._file, line or b"\n")
+            if not line or count < len(line):
+                # Half a line would spoil the next one.
+                os.ftruncate(self._file, self._size)
+            if line and count < len(line):
+                raise OSError(28, "the disk took only a part of it")
+        except OSError as error:
+            self._trouble_is(error.strerror or str(error))
+            return False
+        self._size += len(line)
+        self._trouble_is("")
+        return True
+
+    def _trouble_is(self, why: str) -> None:
+        if why and not self._trouble:
+            _LOG.error("the audit log cannot be written: %s", why, extra={"file": str(self._path)})
+        elif self._trouble and not why:
+            _LOG.warning("the audit log can be written again; %d lines are lost", self._lost_now, extra={"file": str(self._path)})
+            self._lost_now = 0
+        self._trouble = why
+
+    def _rotate(self) -> None:
+        """Begin a new file. When that fails, the old one grows on."""
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3]
+        old = self._path.with_name(f"{self._path.stem}-{stamp}{self._path.suffix}")
+        try:
+            self._path.rename(old)
+            os.close(self._file)
+            self._open()
+            for surplus in self._surplus():
+                surplus.unlink(missing_ok=True)
+        except OSError as error:
+            _LOG.error("the audit log cannot be begun anew: %s", error.strerror, extra={"file": str(self._path)})
+
+    def earlier(self) -> list[Path]:
+        """The files of before, the newest first."""
+        return sorted(self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}"), reverse=True)
+
+    def _surplus(self) -> Iterator[Path]:
+        known = self.earlier()
+        if self._rotation.files:
+            yield from known[self._rotation.files :]
+        if self._rotation.days:
+            oldest = time.time() - self._rotation.days * _DAY
+            yield from (each for each in known[: self._rotation.files or None] if each.stat().st_mtime < oldest)
+
+    def counted(self) -> Iterator[str]:
+        """What there is to count, for `/metrics`."""
+        yield f"apiserver_audit_event_total {self.written}"
+        yield f"apiserver_audit_error_total {self.lost}"
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        os.close(self._file)
+
+
+class Nowhere:
+    """No audit log."""
+
+    blocked = ""
+
+    def write(self, line: bytes) -> None:
+        """Nothing."""
+
+    def counted(self) -> Iterator[str]:
+        """Nothing."""
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing."""

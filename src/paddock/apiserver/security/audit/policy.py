@@ -1,0 +1,150 @@
+"""What is recorded of which request: an audit policy (`audit.k8s.io/v1` Policy), and the one that holds without one."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from paddock.apiserver.parts import User
+from paddock.apiserver.routing import Route
+from paddock.base.errors import Terminal
+
+Level = Literal["None", "Metadata", "Request", "RequestResponse"]
+Stage = Literal["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"]
+LEVELS: tuple[Level, ...] = ("None", "Metadata", "Request", "RequestResponse")
+_READS = ("get", "list", "watch", "head", "options")
+
+
+class Unusable(Terminal):
+    """A policy file cannot be followed."""
+
+
+class Config(msgspec.Struct, frozen=True):
+    """What is recorded of one request."""
+
+    level: Level
+    omitted: frozenset[str] = frozenset()
+    without_managed_fields: bool = False
+
+
+class GroupResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Resources of a group."""
+
+    group: str = ""
+    resources: tuple[str, ...] = ()
+    resourceNames: tuple[str, ...] = ()
+
+    def match(self, place: Route) -> bool:
+        """Whether a request is about one of them."""
+        if self.group not in ("*", place.group):
+            return False
+        if not self.resources:
+            return True
+        if self.resourceNames and place.name not in self.resourceNames:
+            return False
+        sub = place.subresource.partition("/")[0]
+        full = f"{place.plural}/{sub}" if sub else place.plural
+        wanted = {"*", full, f"{place.plural}/*", f"*/{sub}" if sub else full}
+        return not wanted.isdisjoint(self.resources)
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rule; what it does not say, it does not ask."""
+
+    level: Level
+    users: tuple[str, ...] = ()
+    userGroups: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    resources: tuple[GroupResources, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    nonResourceURLs: tuple[str, ...] = ()
+    omitStages: tuple[Stage, ...] = ()
+    omitManagedFields: bool | None = None
+
+    def match(self, user: User | None, place: Route) -> bool:
+        """Whether the rule is about a request."""
+        if self.users and (user is None or user.name not in self.users):
+            return False
+        if self.userGroups and (user is None or set(self.userGroups).isdisjoint(user.groups)):
+            return False
+        if self.verbs and place.verb not in self.verbs:
+            return False
+        if self.namespaces or self.resources:
+            return place.is_resource and self._match_resource(place)
+        if self.nonResourceURLs:
+            return not place.is_resource and any(_covers(each, place.path) for each in self.nonResourceURLs)
+        return True
+
+    def _match_resource(self, place: Route) -> bool:
+        if self.namespaces and place.namespace not in self.namespaces:
+            return False
+        return not self.resources or any(each.match(place) for each in self.resources)
+
+
+def _covers(pattern: str, path: str) -> bool:
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules, of which the first that matches decides; without one nothing is recorded."""
+
+    apiVersion: Literal["audit.k8s.io/v1"]
+    kind: Literal["Policy"]
+    rules: tuple[Rule, ...]
+    metadata: dict[str, Any] = {}
+    omitStages: tuple[Stage, ...] = ()
+    omitManagedFields: bool = False
+
+    def of(self, user: User | None, place: Route, code: int) -> Config:
+        """What is recorded of a request; `code` is 0 as long as there is no answer."""
+        for rule in self.rules:
+            if rule.match(user, place):
+                managed = self.omitManagedFields if rule.omitManagedFields is None else rule.omitManagedFields
+                return Config(rule.level, frozenset((*self.omitStages, *rule.omitStages)), managed)
+        return Config("None")
+
+
+class Plain:
+    """Without a policy file: every request that would change something, and every one that is refused, when it is over."""
+
+    _OMITTED = frozenset(("RequestReceived", "ResponseStarted"))
+
+    def __init__(self, level: Level) -> None:
+        self._recorded = Config(level, self._OMITTED)
+        self._not = Config("None")
+
+    def of(self, user: User | None, place: Route, code: int) -> Config:
+        """What is recorded of a request; `code` is 0 as long as there is no answer."""
+        return self._not if place.verb in _READS and code < 400 else self._recorded
+
+
+def read(path: Path) -> Policy:
+    """The policy of a file; raises `Unusable`."""
+    try:
+        said = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = msgspec.convert(said, Policy, strict=True)
+    except OSError as error:
+        raise Unusable(f"cannot read the audit policy {path}", why=error.strerror or str(error)) from None
+    except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise Unusable(f"the audit policy {path} cannot be followed", why=" ".join(str(error).split()), fix="mend it") from None
+    if not found.rules:
+        raise Unusable(f"the audit policy {path} has no rules", why="nothing would be recorded", fix="give it a rule")
+    for number, rule in enumerate(found.rules):
+        wrong = _wrong(rule)
+        if wrong:
+            raise Unusable(f"rules[{number}] of the audit policy {path} cannot be followed", why=wrong, fix="mend it")
+    return found
+
+
+def _wrong(rule: Rule) -> str:
+    if rule.nonResourceURLs and (rule.resources or rule.namespaces):
+        return "rules cannot apply to both regular resources and non-resource URLs"
+    for url in rule.nonResourceURLs:
+        if url != "*" and not url.startswith("/"):
+            return "non-resource URL rules must begin with a '/' character"
+        if "*" in url[:-1]:
+            return "non-resource URL wildcards '*' must be the final character of the rule"
+    if any(each.resourceNames and not each.resources for each in rule.resources):
+        return "using resourceNames requires at least one resource"
+    return ""

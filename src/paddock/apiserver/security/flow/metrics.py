@@ -1,0 +1,40 @@
+"""What flow control counts, in the text form that Prometheus reads, under Kubernetes' names."""
+
+from collections.abc import Callable, Iterator
+
+from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.parts import User
+from paddock.apiserver.security.flow.control import FlowControl, Waiter
+from paddock.apiserver.security.flow.levels import Level
+from paddock.meta import failure
+
+_TYPE = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
+Count = Callable[[Level[Waiter]], int]
+_COUNTS: tuple[tuple[str, str, str, Count], ...] = (
+    ("apiserver_flowcontrol_nominal_limit_seats", "gauge", "seats of a priority level", lambda level: level.seats),
+    ("apiserver_flowcontrol_current_executing_requests", "gauge", "requests that have a seat", lambda level: level.busy),
+    ("apiserver_flowcontrol_current_inqueue_requests", "gauge", "requests that wait for one", lambda level: level.waiting),
+    ("apiserver_flowcontrol_dispatched_requests_total", "counter", "requests that got a seat", lambda level: level.dispatched),
+    ("apiserver_flowcontrol_rejected_requests_total", "counter", "requests answered 429", lambda level: level.refused),
+)
+
+
+class Metrics:
+    """Serves `/metrics`."""
+
+    def __init__(self, flows: FlowControl, more: Callable[[], Iterator[str]] = lambda: iter(())) -> None:
+        self._flows = flows
+        self._more = more
+
+    async def answer(self, request: Request, user: User) -> Response:
+        """The counts of now."""
+        if request.method not in ("GET", "HEAD"):
+            raise failure.method_not_allowed()
+        return Response(200, ("\n".join((*self._lines(), *self._more())) + "\n").encode(), _TYPE)
+
+    def _lines(self) -> Iterator[str]:
+        for name, kind, text, count in _COUNTS:
+            yield f"# HELP {name} {text}"
+            yield f"# TYPE {name} {kind}"
+            for label, level in self._flows.levels.known.items():
+                yield f'{name}{{priority_level="{label}"}} {count(level)}'
