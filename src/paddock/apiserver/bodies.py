@@ -29,6 +29,8 @@ class Body(msgspec.Struct, frozen=True):
 
     data: Any
     repeated: tuple[str, ...] = ()
+    # the same as lines of the text and keys
+    repeated_at: tuple[tuple[int, str], ...] = ()
 
 
 def media_type(request: Request) -> str:
@@ -64,7 +66,8 @@ def read_json(text: bytes) -> Body:
     # What encodes to the same bytes has no key twice; other spellings are counted, and only a repeated key needs its place.
     if orjson.dumps(data) == text.strip() or not _repeats(text):
         return Body(data)
-    return Body(data, _repeated(text))
+    repeated = _repeated(text)
+    return Body(data, repeated.repeated, repeated.repeated_at)
 
 
 class _Twice(Exception):
@@ -109,16 +112,17 @@ def _read_yaml(text: bytes) -> Body:
     for problem in document.problems:
         if problem.finding.rule != DUPLICATE_KEY and problem.finding.severity is Severity.ERROR:
             raise failure.bad_request(f"error decoding YAML: {problem.finding.message}")
-    repeated = tuple(problem.finding.field for problem in document.problems if problem.finding.rule == DUPLICATE_KEY)
-    return Body(settle(document.data), repeated)
+    repeated = [problem for problem in document.problems if problem.finding.rule == DUPLICATE_KEY]
+    places = tuple((problem.position.line, str(problem.finding.path[-1])) for problem in repeated)
+    return Body(settle(document.data), tuple(problem.finding.field for problem in repeated), places)
 
 
-def _repeated(text: bytes) -> tuple[str, ...]:
+def _repeated(text: bytes) -> Body:
     try:
-        return _read_yaml(text).repeated
+        return _read_yaml(text)
     except failure.Failure:
         # JSON that the careful reader does not take, though it is JSON (huge numbers, say): nothing is known of its keys.
-        return ()
+        return Body({})
 
 
 def _check_depth(data: Any) -> None:

@@ -21,7 +21,8 @@ def micro_timestamp(seconds: float) -> str:
 # A busy server writes the same second thousands of times.
 @lru_cache(maxsize=64)
 def _to_the_second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    # Not strftime, which writes years before 1000 with fewer than four digits.
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
 
 def seconds_of(text: str) -> float | None:

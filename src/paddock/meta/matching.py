@@ -163,6 +163,15 @@ class FieldCondition(NamedTuple):
     path: str
     value: str
     equal: bool
+    # the field that holds where this one is empty
+    otherwise: str = ""
+
+    def holds(self, value_of: Callable[[str], str]) -> bool:
+        """Whether the object whose fields `value_of` gives fulfils it."""
+        value = value_of(self.path)
+        if not value and self.otherwise:
+            value = value_of(self.otherwise)
+        return (value == self.value) is self.equal
 
 
 class FieldQuery(NamedTuple):
@@ -172,7 +181,7 @@ class FieldQuery(NamedTuple):
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
         """Whether the object whose fields `value_of` gives fulfils every condition."""
-        return all((value_of(condition.path) == condition.value) is condition.equal for condition in self.conditions)
+        return all(condition.holds(value_of) for condition in self.conditions)
 
     def exact(self, path: str) -> str | None:
         """The value that a field is required to have, if it is."""

@@ -33,7 +33,7 @@ _PLAIN = ("reason", "type", "reportingComponent")
 STORED_FIELDS = {
     **{f"regarding.{name}": f"involvedObject.{name}" for name in _ABOUT},
     "reportingController": "reportingComponent",
-    "source": "source.component",
+    "source": "source.component|reportingComponent",
 }
 SELECTABLE = (*(f"involvedObject.{name}" for name in _ABOUT), *_PLAIN, *STORED_FIELDS)
 

@@ -94,13 +94,6 @@ class NodeStrategy(Strategy):
             spec.pop("unschedulable", None)
         return new
 
-    def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
-        """Whoever reports the state of a node may label it, too."""
-        for key in ("labels", "annotations"):
-            if key in new["metadata"]:
-                kept["metadata"][key] = new["metadata"][key]
-        return kept
-
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """A taint stands once for each effect."""
         seen = set()

@@ -172,19 +172,24 @@ def _is_quantity(schema: Any) -> bool:
 
 
 def _dropper(schema: Data) -> Callable[[Data], None] | None:
-    """A function that removes empty lists and maps of the declared members, in place; None where there can be none."""
-    empty, inner = [], []
+    """A function that removes empty lists and maps of the declared members, in place; None where there can be none.
+
+    Required lists stay: Go clients send null for an empty one.
+    """
+    empty, inner, lists = [], [], []
     required = schema.get("required", ())
     for name, member in schema.get("properties", {}).items():
         if name in ("metadata", "apiVersion", "kind"):
             continue
         if name not in required and not member.get("nullable") and (member.get("type") == "array" or "additionalProperties" in member):
             empty.append(name)
+        if name in required and member.get("type") == "array":
+            lists.append(name)
         items = member.get("items") if member.get("type") == "array" else None
         below = _dropper(items if isinstance(items, dict) else member)
         if below is not None:
             inner.append((name, below, items is not None))
-    if not empty and not inner:
+    if not empty and not inner and not lists:
         return None
 
     def drop(data: Data) -> None:
@@ -195,6 +200,9 @@ def _dropper(schema: Data) -> Callable[[Data], None] | None:
             for each in value if many else (value,):
                 if isinstance(each, dict):
                     below(each)
+        for name in lists:
+            if name in data and data[name] is None:
+                data[name] = []
         for name in empty:
             if name in data and not data[name]:
                 del data[name]

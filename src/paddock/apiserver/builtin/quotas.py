@@ -119,7 +119,7 @@ class QuotaStrategy(Strategy):
     def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
         """Amounts in one spelling."""
         _settle(kept.get("status") or {}, "hard", "used")
-        return kept
+        return super().prepare_status(kept, new, old)
 
     def returns_deleted(self) -> bool:
         return True

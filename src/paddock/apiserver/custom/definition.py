@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
 from paddock.schema.field import Field, Freeform, Object
 from paddock.schema.kind import Column, Kind, Version
@@ -101,10 +100,21 @@ class DefinitionSpec(Object):
     preserveUnknownFields: Annotated[bool | None, Field("Has to be false.")] = None
 
 
+class DefinitionCondition(Object):
+    """One thing that is, or is not, so. Nothing is asked of those that others write."""
+
+    type: Annotated[str, Field("What it is about.")] = ""
+    status: Annotated[str, Field("True, False or Unknown.")] = ""
+    lastTransitionTime: Annotated[str | None, Field("When the status last changed.", nullable=True)] = None
+    reason: Annotated[str | None, Field("Why, in one word.")] = None
+    message: Annotated[str | None, Field("Why, for people.")] = None
+    observedGeneration: Annotated[int | None, Field("The generation that it is about.")] = None
+
+
 class DefinitionStatus(Object):
     """What has become of it."""
 
-    conditions: Annotated[list[Condition] | None, Field("Whether it is served, and why not.", keys=("type",))] = None
+    conditions: Annotated[list[DefinitionCondition] | None, Field("Whether it is served, and why not.", keys=("type",))] = None
     acceptedNames: Annotated[Names | None, Field("The names under which it is served.")] = None
     storedVersions: Annotated[list[str] | None, Field("Versions that objects may be stored in.")] = None
 

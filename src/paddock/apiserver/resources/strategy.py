@@ -34,6 +34,9 @@ class Context(msgspec.Struct, frozen=True):
     said: list[str] = []
 
 
+_LABELLING = ("labels", "annotations", "finalizers", "ownerReferences")
+
+
 class Strategy:
     """The plain behaviour; a kind with more overrides what it changes. The objects given may be changed in place and returned."""
 
@@ -49,7 +52,14 @@ class Strategy:
         return new
 
     def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
-        """What a status write changes besides the status; `kept` is the old object with the new status."""
+        """What a status write changes besides the status; `kept` is the old object with the new status.
+
+        Whoever reports the state of a built-in kind may label it, too."""
+        for key in _LABELLING:
+            if key in new["metadata"]:
+                kept["metadata"][key] = new["metadata"][key]
+            else:
+                kept["metadata"].pop(key, None)
         return kept
 
     def taken(self, new: Data, old: Data, context: Context) -> Data:
@@ -106,6 +116,9 @@ PLAIN = Strategy()
 
 class CustomStrategy(Strategy):
     """Objects of CRDs, and Paddock's own kinds: plain, with generations."""
+
+    def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
+        return kept
 
     def counts_generation(self) -> bool:
         return True

@@ -62,7 +62,8 @@ def _stored(resource: Resource, condition: FieldCondition) -> FieldCondition:
     """A condition on the stored form of an object."""
     if condition.path in resource.flags and condition.value == "false":
         return FieldCondition(condition.path, "true", not condition.equal)
-    return condition._replace(path=resource.stored_fields.get(condition.path, condition.path))
+    path, _, otherwise = resource.stored_fields.get(condition.path, condition.path).partition("|")
+    return condition._replace(path=path, otherwise=otherwise)
 
 
 def write_options(call: Call, *, operation: str) -> Options:

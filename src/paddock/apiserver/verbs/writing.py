@@ -152,6 +152,11 @@ def _strict_patch(call: Call, said: list[str], body: Body) -> failure.Failure:
     return failure.invalid(call.resource.about_kind(call.route.name), [wrong])
 
 
+def _strict_apply(said: list[str], body: Body) -> failure.Failure:
+    lines = [f'  line {line}: key "{key}" already set in map' for line, key in body.repeated_at]
+    return failure.bad_request("error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n" + "\n".join(lines))
+
+
 async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     """Server-side apply: the body is all that this manager wants."""
     if not call.request.parameter("fieldManager"):
@@ -160,7 +165,7 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     body = bodies.read_yaml(call.request.body)
     if not isinstance(body.data, dict):
         raise failure.bad_request("the applied configuration must be an object")
-    _tell_repeated(call, body, options, strict=lambda said, _: failure.bad_request("error strict decoding patch: " + ", ".join(said)))
+    _tell_repeated(call, body, options, strict=_strict_apply)
     config = body.data
     _check_applied(call, config)
     config = call.resource.strategy.appliable(config, call.warnings)

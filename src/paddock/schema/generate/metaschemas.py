@@ -70,6 +70,9 @@ def object_meta(cls: type[Object]) -> Schema:
     )
     properties["finalizers"].update({"x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"})
     properties["managedFields"]["x-kubernetes-list-type"] = "atomic"
+    properties["creationTimestamp"]["description"] = (
+        "CreationTimestamp is a timestamp of the moment the object was stored; set by the server."
+    )
     return schema
 
 

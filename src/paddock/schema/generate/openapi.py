@@ -106,9 +106,9 @@ def published(resource: Resource) -> Schema:
     """The schema of a kind as clients see it: with the envelope, and for a kind of the server with its merge keys."""
     schema: Schema = copy.deepcopy(resource.schema)
     properties = {
-        "apiVersion": text("Group and version of this object."),
+        "apiVersion": text("APIVersion defines the group and the version of this object."),
         "kind": text("Kind of this object."),
-        "metadata": embedded(metaschemas.OBJECT_META, "Name, labels, annotations."),
+        "metadata": embedded(metaschemas.OBJECT_META, "Standard object's metadata: name, labels, annotations."),
     }
     schema["properties"] = {**properties, **{k: v for k, v in schema.get("properties", {}).items() if k not in properties}}
     schema["x-kubernetes-group-version-kind"] = _gvk(resource, resource.kind)
