@@ -4,8 +4,10 @@ from typing import Any, NamedTuple
 
 from paddock.meta import failure
 from paddock.meta.apply import ownership, types, values
+from paddock.meta.apply.differences import Difference, difference
 from paddock.meta.apply.ownership import APPLY, UPDATE, Entry, Manager
 from paddock.meta.apply.places import Places, common, every, minus, show, union
+from paddock.meta.apply.types import Type
 from paddock.meta.failure import About
 
 Data = dict[str, Any]
@@ -44,17 +46,27 @@ def apply(live: Data, config: Data, schema: Data, asked: Applying) -> Data:
         merged = values.merge(root, live, config)
     except values.Unmergeable as error:
         raise failure.bad_request(f"failed to create typed patch object: {error.what}") from None
-    entries = _entries(live, root, asked.now)
-    mine = next((entry for entry in entries if entry.identity == Entry(manager, APPLY, {}, "").identity), None)
+    merged, entries = settle(root, (live, merged), wanted, _entries(live, root, asked.now), asked)
+    ownership.write(merged, entries)
+    return merged
+
+
+def settle(root: Type, values_: tuple[Data, Data], wanted: Places, entries: list[Entry], asked: Applying) -> tuple[Data, list[Entry]]:
+    """From the live and the merged value, and the places that are applied: what there will be, and who owns what; raises a `Failure`."""
+    live, merged = values_
+    entries = [each.over(values.fitted(root, each.places)) for each in entries]
+    identity = Entry(asked.manager, APPLY, {}, "").identity
+    mine = next((entry for entry in entries if entry.identity == identity), None)
     others = [entry for entry in entries if entry is not mine]
     if mine is not None:
-        merged = _without_unwanted(root, merged, minus(mine.places, wanted), others, wanted)
-    changed = values.difference(root, _compared(live), _compared(merged))
+        merged = _without_unwanted(root, merged, mine.places, [*(entry.places for entry in others), wanted])
+    changed = difference(root, live, merged)
     others = _resolve(others, changed, asked)
+    if not wanted:
+        return merged, others
     # The time is that of the last change that this applier made to the object, not of the last time it spoke.
     time = asked.now if any((changed.added, changed.modified, changed.removed)) else mine.time if mine is not None else ""
-    ownership.write(merged, [*others, Entry(manager, APPLY, wanted, time)] if wanted else others)
-    return dict(merged)
+    return merged, [*others, Entry(asked.manager, APPLY, wanted, time)]
 
 
 def _subresources(schema: Data) -> tuple[str, ...]:
@@ -75,18 +87,25 @@ def _compared(data: Data) -> Data:
     return {**{key: value for key, value in data.items() if key not in ("apiVersion", "kind")}, "metadata": metadata}
 
 
-def _without_unwanted(root: types.Type, merged: Data, unwanted: Places, others: list[Entry], wanted: Places) -> Data:
-    """What this applier owned and no longer sends goes, unless somebody else owns it too."""
-    if not unwanted:
+def _without_unwanted(root: Type, merged: Data, last: Places, owned: list[Places]) -> Data:
+    """What this applier owned and no longer sends goes, unless somebody owns it; what nobody ever owned stays where it is held."""
+    kept: Places = {}
+    for places in owned:
+        kept = union(kept, places)
+    if not minus(last, kept):
         return merged
-    kept = wanted
-    for entry in others:
-        kept = union(kept, entry.places)
-    made: Data = values.without(root, merged, unwanted, kept)
-    return made
+    last = values.with_containers(root, last)
+    there = _places_there(root, merged)
+    spared = union(_places_there(root, values.without(root, merged, last) or {}), values.with_containers(root, kept))
+    left = _places_there(root, values.without(root, merged, minus(there, spared)) or {})
+    return values.without(root, merged, common(minus(there, left), last)) or {}
 
 
-def _resolve(others: list[Entry], changed: values.Difference, asked: Applying) -> list[Entry]:
+def _places_there(root: Type, value: Data) -> Places:
+    return values.with_containers(root, values.places_of(root, value, live=True))
+
+
+def _resolve(others: list[Entry], changed: Difference, asked: Applying) -> list[Entry]:
     """The other managers after this change; raises a conflict where their fields get other values, unless forced."""
     touched = union(changed.added, changed.modified)
     conflicts = [(entry, both) for entry in others if (both := common(entry.places, touched))]

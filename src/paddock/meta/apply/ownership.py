@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from paddock.meta.apply import types, values
+from paddock.meta.apply.differences import difference
 from paddock.meta.apply.places import Places, common, minus, sorted_places, union
 
 Data = dict[str, Any]
@@ -53,6 +54,10 @@ class Entry:
         self.operation = operation
         self.places = places
         self.time = time
+
+    def over(self, places: Places) -> "Entry":
+        """The same manager with other places."""
+        return self if places is self.places else Entry(self.manager, self.operation, places, self.time)
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -107,23 +112,25 @@ def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: st
         made = owned(values.everything(root, _plain(new)), manager.subresource)
         write(new, [Entry(manager, UPDATE, made, now)] if made else [])
         return
-    changed = values.difference(root, _plain(live), _plain(new))
-    taken = owned(union(changed.added, changed.modified), manager.subresource)
-    gone = changed.removed
-    entries = read(live) or []
-    mine = Entry(manager, UPDATE, {}, now)
-    kept = []
+    write(new, updated(root, (_plain(live), _plain(new)), read(live) or [], Entry(manager, UPDATE, {}, now)))
+
+
+def updated(root: types.Type, values_: tuple[Data, Data], entries: list[Entry], mine: Entry) -> list[Entry]:
+    """Who owns what after a value was replaced by another: the writer takes what changed, everybody loses what is gone."""
+    live, new = values_
+    changed = difference(root, live, new)
+    taken = owned(union(changed.added, changed.modified), mine.manager.subresource)
+    now, kept = mine.time, []
     for entry in entries:
+        places = minus(values.fitted(root, entry.places), changed.removed)
         if entry.identity == mine.identity:
-            places = union(minus(entry.places, gone), taken)
-            mine = Entry(manager, UPDATE, places, now if places != entry.places else entry.time)
-            continue
-        places = minus(minus(entry.places, gone), taken)
-        if places:
-            kept.append(Entry(entry.manager, entry.operation, places, entry.time))
+            places = union(places, taken)
+            mine = Entry(mine.manager, UPDATE, places, now if places != entry.places else entry.time)
+        elif rest := minus(places, taken):
+            kept.append(entry.over(rest))
     if not mine.places:
         mine.places = taken
-    write(new, [*kept, mine] if mine.places else kept)
+    return [*kept, mine] if mine.places else kept
 
 
 def _given(new: Data, live: Data) -> bool:

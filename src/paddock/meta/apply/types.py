@@ -42,16 +42,17 @@ class Type:
         return name in self.fields
 
     def key_of(self, entry: Any) -> Key | None:
-        """What tells an entry of a keyed list from the others; None when it lacks a key."""
+        """What tells an entry of a keyed list from the others: the keys it has; None when it has none."""
         if not isinstance(entry, dict):
             return None
         found = []
         for key in self.keys:
             value = entry.get(key, self.defaults.get(key))
-            if value is None or isinstance(value, dict | list):
+            if isinstance(value, dict | list):
                 return None
-            found.append((key, value))
-        return tuple(sorted(found))
+            if value is not None:
+                found.append((key, value))
+        return tuple(sorted(found)) or None
 
 
 DEDUCED = Type("deduced")

@@ -1,11 +1,14 @@
-"""Values and places: which places a value has, how two values differ, what a merge makes of them, and taking places away."""
+"""Values and places: which places a value has, what a merge makes of two values, and taking places away."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from paddock.base.errors import Terminal
-from paddock.meta.apply.places import SELF, Places, field, keyed, minus, union, valued
+from paddock.meta.apply.places import SELF, Places, belongs, field, keyed, valued
 from paddock.meta.apply.types import ATOMIC, DEDUCED, KEYED, MAP, SCALAR, SET, Type, resolve
+
+# What a null is read as, where the type is deduced.
+_NULL = resolve(DEDUCED, {})
 
 
 class Unmergeable(Terminal):
@@ -27,7 +30,7 @@ def entries(kind: Type, value: list[Any]) -> Iterator[tuple[str, Any]]:
 
 def _step(kind: Type, entry: Any) -> str | None:
     if kind.kind == SET:
-        return valued(entry)
+        return None if entry is None or isinstance(entry, dict | list) else valued(entry)
     key = kind.key_of(entry)
     return None if key is None else keyed(key)
 
@@ -43,11 +46,11 @@ def live_entries(kind: Type, value: list[Any]) -> dict[str, list[Any]]:
 # --- the places of a value ------------------------------------------------------------------------------------------------
 
 
-def places_of(kind: Type, value: Any) -> Places:
-    """The places that a configuration says something about (below its root)."""
+def places_of(kind: Type, value: Any, *, live: bool = False) -> Places:
+    """The places that a configuration says something about (below its root). A `live` value may hold an entry twice."""
     made: Places = {}
     for name, member in value.items():
-        below = _places(kind.member(name), member)
+        below = _places(kind.member(name), member, live)
         if below is None:
             continue
         is_free = not kind.declares(name)
@@ -56,18 +59,27 @@ def places_of(kind: Type, value: Any) -> Places:
     return made
 
 
-def _places(kind: Type, value: Any) -> Places | None:
-    """What is below a place; {} for the place alone, None when the place is nobody's (an empty list that is merged)."""
+def _places(kind: Type, value: Any, live: bool) -> Places | None:
+    """What is below a place; {} for the place alone, None when the place is nobody's (a container of nothing, or of the wrong kind)."""
     kind = resolve(kind, value)
-    if kind.kind == MAP and isinstance(value, dict):
-        return places_of(kind, value)
+    if kind.kind == MAP:
+        # A null counts as the place itself, as does an empty map.
+        return places_of(kind, value, live=live) if isinstance(value, dict) else {} if value is None else None
     if kind.kind == SET and isinstance(value, list):
-        return {step: {} for step, _ in entries(kind, value)} or None
+        return {step: {} for step in (live_entries(kind, value) if live else dict(entries(kind, value)))} or None
     if kind.kind == KEYED and isinstance(value, list):
-        item = kind.item or kind
-        made = {step: {SELF: {}, **(_places(item, entry) or {})} for step, entry in entries(kind, value)}
-        return {step: {} if set(below) == {SELF} else below for step, below in made.items()} or None
-    return {}
+        return _places_of_entries(kind, value, live) or None
+    return {} if kind.kind in (SCALAR, ATOMIC) or value is None else None
+
+
+def _places_of_entries(kind: Type, value: list[Any], live: bool) -> Places:
+    made: Places = {}
+    item = kind.item or kind
+    for step, found in live_entries(kind, value).items() if live else ((step, [entry]) for step, entry in entries(kind, value)):
+        # Entries that stand twice are one place, without what is in them.
+        below = (_places(item, found[0], live) or {}) if len(found) == 1 else {}
+        made[step] = {SELF: {}, **below} if below else {}
+    return made
 
 
 def everything(kind: Type, value: dict[str, Any]) -> Places:
@@ -96,176 +108,128 @@ def _everything(kind: Type, value: Any) -> Places:
     return made
 
 
-# --- differences ----------------------------------------------------------------------------------------------------------
-
-
-class Difference:
-    """What changed between two values: new places (containers included), other values, places that are gone."""
-
-    def __init__(self) -> None:
-        self.added: Places = {}
-        self.modified: Places = {}
-        self.removed: Places = {}
-
-
-_MISSING: Any = object()
-
-
-def difference(kind: Type, before: dict[str, Any], after: dict[str, Any]) -> Difference:
-    """How an object changed."""
-    found = Difference()
-    _compare_maps(kind, (before, after), (found.added, found.modified, found.removed))
-    return found
-
-
-Sets = tuple[Places, Places, Places]
-Pair = tuple[Any, Any]
-
-
-def _compare(kind: Type, pair: Pair, step: str, sets: Sets) -> None:
-    before, after = pair
-    if before is not _MISSING and after is not _MISSING and before == after:
-        return
-    kind = resolve(kind, *(value for value in pair if value is not _MISSING))
-    below: Sets = ({}, {}, {})
-    is_leaf = not _descends(kind, pair)
-    if not is_leaf:
-        empty: Any = {} if kind.kind == MAP else []
-        inner = tuple(empty if value is _MISSING or value is None else value for value in pair)
-        (_compare_maps if kind.kind == MAP else _compare_lists)(kind, (inner[0], inner[1]), below)
-    itself = 0 if before is _MISSING else 2 if after is _MISSING else 1
-    for index, (place, inside) in enumerate(zip(sets, below, strict=True)):
-        # A container counts as a place of its own when it appears or goes, never when something in it changes.
-        here = index == itself and (is_leaf or itself != 1) and not kind.present
-        if inside:
-            place[step] = {SELF: {}, **inside} if here else inside
-        elif here:
-            place[step] = {}
-
-
-def _descends(kind: Type, pair: Pair) -> bool:
-    """Whether the values are looked into: both are containers of the type, or missing, and one of them holds something."""
-    wanted = {MAP: dict, SET: list, KEYED: list}.get(kind.kind)
-    if wanted is None:
-        return False
-    given = [value for value in pair if value is not _MISSING and value is not None]
-    return all(isinstance(value, wanted) for value in given) and any(given)
-
-
-def _compare_maps(kind: Type, pair: Pair, sets: Sets) -> None:
-    before, after = pair
-    for name in {**before, **after}:
-        values = (before.get(name, _MISSING), after.get(name, _MISSING))
-        _compare(kind.member(name), values, field(name), sets)
-
-
-def _compare_lists(kind: Type, pair: Pair, sets: Sets) -> None:
-    before, after = (live_entries(kind, value) for value in pair)
-    for step in {**before, **after}:
-        old, new = before.get(step, _MISSING), after.get(step, _MISSING)
-        several = any(value is not _MISSING and len(value) > 1 for value in (old, new))
-        if several:
-            # Entries that stand twice are owned as one place.
-            _compare(Type(ATOMIC), (old, new), step, sets)
-        else:
-            one = tuple(value if value is _MISSING else value[0] for value in (old, new))
-            _compare(kind.item or kind, (one[0], one[1]), step, sets)
-
-
 # --- merging --------------------------------------------------------------------------------------------------------------
 
 
 def merge(kind: Type, live: Any, config: Any) -> Any:
-    """The live value with everything that the configuration says."""
-    kind = resolve(kind, live, config)
-    if kind.kind == MAP and isinstance(live, dict) and isinstance(config, dict):
-        made = dict(live)
-        for name, value in config.items():
-            made[name] = merge(kind.member(name), live.get(name), value)
-        return made
-    if kind.kind in (SET, KEYED) and isinstance(live, list) and isinstance(config, list):
-        return _merge_lists(kind, live, config)
+    """The live value with everything that the configuration says; null is as good as an empty container."""
+    kind = (_NULL if config is None else resolve(kind, config)) if kind is DEDUCED else kind
+    if kind.kind == MAP:
+        before, said = (each if isinstance(each, dict) else {} for each in (live, config))
+        return _merge_maps(kind, before, said) if before or said else config
+    if kind.kind in (SET, KEYED):
+        listed, wanted = (each if isinstance(each, list) else [] for each in (live, config))
+        return _merge_lists(kind, listed, wanted) if listed or wanted else config
     return config
 
 
+def _merge_maps(kind: Type, live: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    made = dict(live)
+    for name, value in config.items():
+        made[name] = merge(kind.member(name), live[name], value) if name in live else value
+    return made
+
+
 def _merge_lists(kind: Type, live: list[Any], config: list[Any]) -> list[Any]:
-    """Entries of the configuration in its order; those only live stay behind the live neighbour they followed."""
+    """Entries of the configuration in its order; those only live keep their place among those that both have."""
     wanted = dict(entries(kind, config))
     present = live_entries(kind, live)
     item = kind.item or kind
+    before = [_step(kind, entry) or f"i:{index}" for index, entry in enumerate(live)]
+    after = list(wanted)
+    shared = [step for step in after if step in present]
     made: list[Any] = []
-    placed: set[str] = set()
-    order = list(wanted)
+    merged: set[str] = set()
 
-    def place(step: str) -> None:
-        former = present.get(step)
-        made.append(merge(item, former[0], wanted[step]) if former else wanted[step])
-        placed.add(step)
+    def take(step: str) -> None:
+        former = present.get(step, ())
+        made.append(merge(item, former[0], wanted[step]) if len(former) == 1 else wanted[step])
+        merged.add(step)
+        if shared and shared[0] == step:
+            shared.pop(0)
 
-    for step, values in present.items():
-        if step not in wanted:
-            made.extend(values)
-            continue
-        # Everything the configuration has before this entry comes before it.
-        while step not in placed:
-            place(order.pop(0))
-    for step in order:
-        place(step)
+    left = right = 0
+    while left < len(before) or right < len(after):
+        if left < len(before) and right < len(after):
+            if before[left] == after[right]:
+                take(after[right])
+                left, right = left + 1, right + 1
+                continue
+            if before[left] in wanted and shared and shared[0] != before[left]:
+                # Both have it, and the configuration wants another one first.
+                left += 1
+                continue
+        if left < len(before):
+            if before[left] not in wanted:
+                made.append(live[left])
+                left += 1
+                continue
+            if before[left] in merged:
+                left += 1
+        if right < len(after):
+            take(after[right])
+            right += 1
     return made
 
 
 # --- taking away ----------------------------------------------------------------------------------------------------------
 
 
-def without(kind: Type, value: Any, gone: Places, kept: Places) -> Any:
-    """A value without the places `gone`, except what is, or holds, a place of `kept`."""
+def without(kind: Type, value: Any, gone: Places) -> Any:
+    """A value without some places; null where nothing is left of a container."""
     kind = resolve(kind, value)
     if kind.kind == MAP and isinstance(value, dict):
-        return _without_members(kind, value, gone, kept)
+        made = {}
+        for name, member in value.items():
+            below = gone.get(field(name))
+            if below is None:
+                made[name] = member
+            elif not belongs(below):
+                made[name] = without(kind.member(name), member, below)
+        return made or None
     if kind.kind in (SET, KEYED) and isinstance(value, list):
-        return _without_entries(kind, value, gone, kept)
-    return value
+        return _without_entries(kind, value, gone) or None
+    return None if isinstance(value, dict | list) else value
 
 
-def _without_members(kind: Type, value: dict[str, Any], gone: Places, kept: Places) -> dict[str, Any]:
-    made = {}
-    for name, member in value.items():
-        step = field(name)
-        if step not in gone:
-            made[name] = member
-            continue
-        below, held = gone[step], kept.get(step)
-        if held is None and (not below or SELF in below or not kind.declares(name)) and _is_all(kind.member(name), member, below):
-            continue
-        rest = without(kind.member(name), member, below, held or {}) if below else member
-        if held is None and below and _holds_nothing(rest) and not _holds_nothing(member):
-            continue
-        if below or held is not None:
-            made[name] = rest
-    return made
-
-
-def _is_all(kind: Type, member: Any, below: Places) -> bool:
-    """Whether nothing is left of a member when its places go."""
-    return not below or resolve(kind, member).kind in (SCALAR, ATOMIC) or (SELF in below)
-
-
-def _holds_nothing(value: Any) -> bool:
-    return value in ({}, [])
-
-
-def _without_entries(kind: Type, value: list[Any], gone: Places, kept: Places) -> list[Any]:
+def _without_entries(kind: Type, value: list[Any], gone: Places) -> list[Any]:
     made = []
     for entry in value:
         step = _step(kind, entry)
-        if step is None or step not in gone:
+        below = None if step is None else gone.get(step)
+        if below is None:
             made.append(entry)
-            continue
-        below, held = gone[step], kept.get(step)
-        if held is None and (not below or SELF in below):
-            continue
-        made.append(without(kind.item or kind, entry, below, held or {}))
+        elif not belongs(below):
+            made.append(without(kind.item or kind, entry, below))
     return made
 
 
-__all__ = ["Difference", "difference", "entries", "merge", "minus", "places_of", "union", "without"]
+def with_containers(kind: Type, places: Places) -> Places:
+    """Places, and the declared members that hold them: those belong to whoever owns something in them."""
+    made: Places = {}
+    for step, below in places.items():
+        if not below or step == SELF:
+            made[step] = below
+            continue
+        word, _, name = step.partition(":")
+        inner = with_containers(kind.member(name) if word == "f" else kind.item or kind, below)
+        made[step] = {SELF: {}, **inner} if word == "f" and kind.kind == MAP and kind.declares(name) else inner
+    return made
+
+
+def fitted(kind: Type, places: Places) -> Places:
+    """Places that were written down when maps and lists were merged that are one value now: whoever owned a part owns it all."""
+    made: Places | None = None
+    for step, below in places.items():
+        if not below or step == SELF:
+            continue
+        word, _, name = step.partition(":")
+        inner = kind.member(name) if word == "f" else kind.item or kind
+        fit = {} if inner.kind == ATOMIC else below if inner is DEDUCED else fitted(inner, below)
+        if fit is not below:
+            made = dict(places) if made is None else made
+            made[step] = fit
+    return places if made is None else made
+
+
+__all__ = ["Unmergeable", "entries", "everything", "fitted", "live_entries", "merge", "places_of", "with_containers", "without"]

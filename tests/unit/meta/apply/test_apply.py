@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from paddock.meta.apply import applying, ownership, types, values
+from paddock.meta.apply import applying, differences, ownership, types, values
 from paddock.meta.apply.applying import Applying
 from paddock.meta.apply.ownership import Manager
 from paddock.meta.failure import About, Failure
@@ -388,4 +388,4 @@ def test_ownership_can_be_given_up_and_rubbish_is_ignored() -> None:
 def test_everything_is_the_difference_from_nothing(case: Case) -> None:
     root = types.of_schema(SCHEMA)
     made = {key: value for key, value in run(case.steps).items() if key != "metadata"}
-    assert values.everything(root, made) == values.difference(root, {}, made).added
+    assert values.everything(root, made) == differences.difference(root, {}, made).added
