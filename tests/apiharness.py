@@ -174,7 +174,7 @@ class Harness:
         self._door = OpenDoor()
 
     async def __aenter__(self) -> "Harness":
-        self.parts = Parts(self.store, self.registry, clock=self.clock, judge=self.rbac)
+        self.parts = Parts(self.store, self.registry, clock=self.clock, judge=self.rbac.answers)
         ending = assembly.install(self.parts)
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())

@@ -5,10 +5,16 @@ from collections.abc import Iterable
 from paddock.apiserver.admission import bounds, measuring
 from paddock.apiserver.admission.bounds import Limits
 from paddock.apiserver.admission.ledger import Ledger
+from paddock.apiserver.admission.matching import Asked
 from paddock.apiserver.admission.measuring import Data
+from paddock.apiserver.admission.webhooks import MUTATING, VALIDATING, Asking, Webhooks
 from paddock.apiserver.admission.world import World
+from paddock.apiserver.calling import Caller
 from paddock.apiserver.objects.writing import Attempt, Options
 from paddock.apiserver.resources.resource import Resource
+
+# Whoever configures admission must not be kept from it by admission.
+_GROUP = "admissionregistration.k8s.io"
 
 
 class Gate:
@@ -20,17 +26,32 @@ class Gate:
         self._limits = Limits(world.store)
         self._counts = "ResourceQuota" not in left_out
         self._limited = "LimitRanger" not in left_out
+        self._changing = Webhooks(world, MUTATING if "MutatingAdmissionWebhook" not in left_out else "")
+        self._judging = Webhooks(world, VALIDATING if "ValidatingAdmissionWebhook" not in left_out else "")
+        self._caller = Caller()
+        self._asking = Asking(world, self._caller)
+
+    async def close(self) -> None:
+        """Hang up on all webhooks."""
+        await self._caller.close()
 
     def concerns(self, resource: Resource, operation: str, subresource: str) -> bool:
         """Whether a webhook or a policy wants to see such a write."""
-        return False
+        if not (self._changing.any or self._judging.any) or resource.group == _GROUP:
+            return False
+        asked = Asked(resource, operation, subresource)
+        return bool(self._changing.find(asked) or self._judging.find(asked))
 
     async def change(self, attempt: Attempt) -> Data | None:
         """The object as the mutating webhooks leave it; None when it stays as it is."""
-        return None
+        found = self._changing.find(_asked(attempt))
+        return await self._asking.change(found, attempt) if found else None
 
     async def judge(self, attempt: Attempt) -> None:
         """Policies first, then the validating webhooks."""
+        found = self._judging.find(_asked(attempt))
+        if found:
+            await self._asking.judge(found, attempt)
 
     def bound(self, resource: Resource, new: Data, old: Data | None, options: Options) -> None:
         """Limits and quotas of the namespace."""
@@ -40,3 +61,7 @@ class Gate:
             self._limits.check(resource, new, old)
         if self._counts and self.ledger.bounds(new["metadata"].get("namespace", "")):
             bounds.check_quotas(self.ledger, resource, new, old)
+
+
+def _asked(attempt: Attempt) -> Asked:
+    return Asked(attempt.resource, attempt.operation, attempt.options.subresource)

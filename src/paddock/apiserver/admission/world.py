@@ -1,18 +1,38 @@
 """What admission looks at."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.resources.strategy import View
-from paddock.apiserver.security.attributes import Attributes
 from paddock.store.contract import Store
 
 
-class Judge(Protocol):
-    """Who may do what."""
+class Question(Protocol):
+    """May this user do that? A path, or a resource."""
 
-    def allows(self, asked: Attributes) -> bool:
-        """Whether anything allows a request."""
+    @property
+    def user(self) -> str: ...
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+    @property
+    def verb(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def resource(self) -> str: ...
+    @property
+    def subresource(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+# Who may do what.
+Judge = Callable[[Question], bool]
 
 
 class World(NamedTuple):

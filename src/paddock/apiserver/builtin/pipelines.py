@@ -29,6 +29,13 @@ def _merged(key: str = "") -> Data:
 
 
 _EVENT = {"involvedObject": _ATOMIC_MAP, "regarding": _ATOMIC_MAP, "related": _ATOMIC_MAP}
+_REGISTRATION = "admissionregistration.k8s.io"
+_WEBHOOKS = {
+    "webhooks": _keyed("name"),
+    "webhooks[].matchConditions": _keyed("name"),
+    "webhooks[].namespaceSelector": _ATOMIC_MAP,
+    "webhooks[].objectSelector": _ATOMIC_MAP,
+}
 _MERGING: dict[tuple[str, str], dict[str, Data]] = {
     ("", "Event"): _EVENT,
     ("events.k8s.io", "Event"): _EVENT,
@@ -48,6 +55,18 @@ _MERGING: dict[tuple[str, str], dict[str, Data]] = {
         "spec.podCIDRs": {"x-kubernetes-list-type": "set", **_merged()},
         "status.addresses": _keyed("type"),
     },
+    (_REGISTRATION, "MutatingWebhookConfiguration"): _WEBHOOKS,
+    (_REGISTRATION, "ValidatingWebhookConfiguration"): _WEBHOOKS,
+    (_REGISTRATION, "ValidatingAdmissionPolicy"): {
+        "spec.matchConditions": _keyed("name"),
+        "spec.variables": _keyed("name"),
+        "spec.paramKind": _ATOMIC_MAP,
+    },
+    (_REGISTRATION, "ValidatingAdmissionPolicyBinding"): {
+        "spec.paramRef": _ATOMIC_MAP,
+        "spec.validationActions": {"x-kubernetes-list-type": "set"},
+    },
+    ("policy", "PodDisruptionBudget"): {"spec.selector": _ATOMIC_MAP},
     ("rbac.authorization.k8s.io", "RoleBinding"): {"roleRef": _ATOMIC_MAP},
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): {"roleRef": _ATOMIC_MAP},
 }

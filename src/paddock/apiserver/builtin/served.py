@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
+from paddock.apiserver.admission.registrations import WebhookStrategy
 from paddock.apiserver.builtin import (
+    admissionkinds,
     claims,
     endpoints,
     events,
@@ -36,7 +38,7 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
-_CLUSTER_KINDS = (*flowcontrol.KINDS, *quotas.KINDS, *workloads.KINDS, *podkinds.KINDS, *storagekinds.KINDS)
+_CLUSTER_KINDS = (*flowcontrol.KINDS, *quotas.KINDS, *workloads.KINDS, *podkinds.KINDS, *storagekinds.KINDS, *admissionkinds.KINDS)
 _TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES}
 # Kinds that no manifest of Paddock's commands holds.
 KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
@@ -59,6 +61,8 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     **flowcontrol.STRATEGIES,
     **workloads.STRATEGIES,
     **storagekinds.STRATEGIES,
+    (admissionkinds.GROUP, "MutatingWebhookConfiguration"): WebhookStrategy(),
+    (admissionkinds.GROUP, "ValidatingWebhookConfiguration"): WebhookStrategy(),
 }
 _EVENTS = {"selectable": events.SELECTABLE, "stored_fields": events.STORED_FIELDS, "create_on_update": True}
 _POD_PLACES = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")

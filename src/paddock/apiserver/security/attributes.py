@@ -2,6 +2,8 @@
 
 import msgspec
 
+from paddock.apiserver.admission.world import Question
+
 
 class Attributes(msgspec.Struct, frozen=True):
     """One request, as rules see it. `resource` with its subresource, or `path` for what is outside the API groups."""
@@ -32,3 +34,18 @@ class Attributes(msgspec.Struct, frozen=True):
             return f'User "{self.user}" cannot {self.verb} path "{self.path}"'
         where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         return f'User "{self.user}" cannot {self.verb} resource "{self.full_resource}" in API group "{self.group}" {where}'
+
+
+def attributes_of(question: Question) -> Attributes:
+    """What authorization is asked about for a question of an expression."""
+    return Attributes(
+        question.user,
+        question.groups,
+        question.verb,
+        question.group,
+        question.resource,
+        question.subresource,
+        question.namespace,
+        question.name,
+        question.path,
+    )

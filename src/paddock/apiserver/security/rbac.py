@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from paddock.apiserver.admission.world import Question
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.security.attributes import Attributes
+from paddock.apiserver.security.attributes import Attributes, attributes_of
 from paddock.store.contract import Change, Key, Store
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -72,6 +73,10 @@ class Rbac:
         if self._open or MASTERS in asked.groups:
             return True
         return any(rule.allows(asked) for rule in self.rules(asked.user, asked.groups, asked.namespace))
+
+    def answers(self, question: Question) -> bool:
+        """The answer to a question of an expression."""
+        return self.allows(attributes_of(question))
 
     def rules(self, user: str, groups: tuple[str, ...], namespace: str) -> tuple[Rule, ...]:
         """Every rule that a user has: those of the cluster, and with a namespace those of it."""

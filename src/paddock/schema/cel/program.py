@@ -35,10 +35,10 @@ class Budget:
 
 
 class Program:
-    """A compiled expression."""
+    """A compiled expression. The values of `late` variables are functions of the budget, called where the variable is used."""
 
-    def __init__(self, tree: syntax.Expr, variables: tuple[str, ...]) -> None:
-        compiler = _Compiler({name: index + 1 for index, name in enumerate(variables)})
+    def __init__(self, tree: syntax.Expr, variables: tuple[str, ...], late: frozenset[str] = frozenset()) -> None:
+        compiler = _Compiler({name: index + 1 for index, name in enumerate(variables)}, late)
         self.tree = tree
         self._code, self._cost = compiler.make(tree)
         self._slots = compiler.slots
@@ -88,8 +88,9 @@ def uses(tree: Any, name: str) -> bool:
 class _Compiler:
     """Each maker returns the code of an expression and what one run of it costs."""
 
-    def __init__(self, scope: dict[str, int]) -> None:
+    def __init__(self, scope: dict[str, int], late: frozenset[str]) -> None:
         self._scope = scope
+        self._late = late
         self.slots = len(scope)
 
     def make(self, tree: Any) -> tuple[Code, int]:
@@ -114,6 +115,8 @@ class _Compiler:
     def _ident(self, tree: syntax.Ident) -> tuple[Code, int]:
         slot = self._scope.get(tree.name)
         if slot is not None:
+            if tree.name in self._late:
+                return lambda frame: frame[slot](frame[0]), 1
             return lambda frame: frame[slot], 1
         if tree.name in TYPES:
             named = TYPES[tree.name]

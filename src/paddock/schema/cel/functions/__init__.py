@@ -1,9 +1,9 @@
 """The functions of expressions, by name: global ones and methods."""
 
-from paddock.schema.cel.functions import lists, network, operators, semantic, standard, texts, times
+from paddock.schema.cel.functions import authorization, lists, network, operators, semantic, standard, texts, times
 from paddock.schema.cel.functions.function import Function
 
-_MODULES = (operators, standard, times, texts, lists, network, semantic)
+_MODULES = (operators, standard, times, texts, lists, network, semantic, authorization)
 GLOBAL: dict[str, Function] = {name: function for module in _MODULES for name, function in module.GLOBAL.items()}
 METHODS: dict[str, Function] = {}
 for _module in _MODULES:

@@ -1,0 +1,59 @@
+"""Match conditions, and the values that expressions see of a write."""
+
+from typing import Any
+
+from paddock.apiserver.admission import questions
+from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, Activation, Failed, Scope
+from paddock.apiserver.admission.matching import is_namespace
+from paddock.apiserver.admission.world import Question, World
+from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.resources.resource import Resource
+from paddock.schema.cel.functions.authorization import Authorizer, ResourceCheck
+
+Data = dict[str, Any]
+Conditions = tuple[tuple[str, str], ...]
+
+
+class Undecided(Exception):
+    """Some condition has no value, and none is false."""
+
+
+def values(attempt: Attempt, resource: Resource, world: World) -> Data:
+    """What the names in an expression mean for a write."""
+    own = attempt.resource
+    asked = questions.request(attempt, resource)
+    authorizer = Authorizer(attempt.options.user, attempt.options.groups, world.judge or _nobody)
+    namespace = asked["namespace"]
+    check = ResourceCheck(authorizer, own.group, own.plural, attempt.options.subresource, namespace, attempt.name)
+    return {
+        "object": questions.in_version(attempt.new, own, resource),
+        "oldObject": questions.in_version(attempt.old, own, resource),
+        "request": asked,
+        "namespaceObject": None if is_namespace(own) or not own.namespaced else world.view.get("namespaces", "", attempt.namespace),
+        "authorizer": authorizer,
+        "authorizer.requestResource": check,
+    }
+
+
+def _nobody(question: Question) -> bool:
+    """Nobody may do anything where nobody decides."""
+    return False
+
+
+def hold(conditions: Conditions, attempt: Attempt, resource: Resource, world: World) -> bool:
+    """Whether all conditions hold; raises `Undecided`."""
+    return decide(conditions, Activation(values(attempt, resource, world), Scope(False), limit=CONDITIONS_LIMIT))
+
+
+def decide(conditions: Conditions, activation: Activation) -> bool:
+    """Whether all conditions hold. One that is false outweighs one that has no value."""
+    wrong: list[str] = []
+    for _, text in conditions:
+        try:
+            if activation.value(text) is not True:
+                return False
+        except Failed as error:
+            wrong.append(str(error))
+    if wrong:
+        raise Undecided(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+    return True

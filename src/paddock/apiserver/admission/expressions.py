@@ -1,0 +1,164 @@
+"""The expressions of policies and match conditions: what they may name, what they are worth for a request.
+
+Besides the plain variables there are two that are looked into: `variables.NAME`, worked out when first used, and
+`authorizer.requestResource`. Both are one name to the compiler.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from paddock.schema.cel import syntax, typing
+from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
+from paddock.schema.cel.program import RULE_LIMIT, Budget, Program
+from paddock.schema.cel.typing import DYN, Ty
+
+# What all conditions of a webhook, and all expressions of a policy, may cost for one request.
+CONDITIONS_LIMIT, POLICY_LIMIT = 2_500_000, 10_000_000
+_PLAIN = ("object", "oldObject", "request", "namespaceObject")
+_AUTHORIZER = ("authorizer", "authorizer.requestResource")
+_ALL = (*_PLAIN, "params", *_AUTHORIZER)
+_BELOW = "variables."
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What expressions of one place may name."""
+
+    params: bool
+    authorizer: bool = True
+    # names below `variables`
+    known: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, as the compiler sees them."""
+        params, authorizer = ("params",) if self.params else (), _AUTHORIZER if self.authorizer else ()
+        return (*_PLAIN, *params, *authorizer, *(f"{_BELOW}{name}" for name in self.known))
+
+
+# Types by name, for what can be said before an expression runs.
+Types = dict[str, Ty]
+
+
+def _folded(tree: Any, scope: Scope) -> Any:
+    """The tree with `variables.x` and `authorizer.requestResource` as single names."""
+    if isinstance(tree, syntax.Select) and isinstance(tree.operand, syntax.Ident) and not tree.optional:
+        if tree.operand.name == "variables":
+            if tree.field not in scope.known:
+                raise BadExpression(f"undefined field '{tree.field}'", tree.at)
+            return syntax.Ident(f"{_BELOW}{tree.field}", tree.at)
+        if f"{tree.operand.name}.{tree.field}" in scope.names:
+            return syntax.Ident(f"{tree.operand.name}.{tree.field}", tree.at)
+    return _with_children(tree, lambda child: _folded(child, scope))
+
+
+def _with_children(tree: Any, change: Callable[[Any], Any]) -> Any:
+    match tree:
+        case syntax.Select():
+            return msgspec.structs.replace(tree, operand=change(tree.operand))
+        case syntax.Index():
+            return msgspec.structs.replace(tree, operand=change(tree.operand), key=change(tree.key))
+        case syntax.Call():
+            if tree.name == "has" and tree.target is None and len(tree.args) == 1 and isinstance(tree.args[0], syntax.Select):
+                inner = msgspec.structs.replace(tree.args[0], operand=change(tree.args[0].operand))
+                return msgspec.structs.replace(tree, args=(inner,))
+            target = None if tree.target is None else change(tree.target)
+            return msgspec.structs.replace(tree, target=target, args=tuple(change(each) for each in tree.args))
+        case syntax.MakeList():
+            return msgspec.structs.replace(tree, entries=tuple(change(each) for each in tree.entries))
+        case syntax.MakeMap():
+            return msgspec.structs.replace(tree, entries=tuple((change(key), change(value)) for key, value in tree.entries))
+    return tree
+
+
+@lru_cache(maxsize=4096)
+def _program(text: str, scope: Scope) -> Program:
+    late = frozenset(f"{_BELOW}{name}" for name in scope.known)
+    return Program(_folded(syntax.parse(text), scope), scope.names, late)
+
+
+def check(text: str, scope: Scope, kinds: tuple[str, ...] = ()) -> str:
+    """What is wrong with an expression; empty when nothing is. `kinds` are the types it may have; none means any."""
+    return _checked(text, scope, {}, kinds)[1]
+
+
+def _checked(text: str, scope: Scope, types: Types, kinds: tuple[str, ...]) -> tuple[Ty, str]:
+    try:
+        tree = _program(text, scope).tree
+        found = typing.infer(tree, {**dict.fromkeys(scope.names, DYN), **types})
+    except BadExpression as bad:
+        return DYN, f"compilation failed: {pointed(bad, text)}"
+    if kinds and found.kind not in (*kinds, "dyn", *(("null",) if "null_type" in kinds else ())):
+        wanted = kinds[0] if len(kinds) == 1 else f"one of [{' '.join(kinds)}]"
+        return found, f"must evaluate to {wanted}"
+    return found, ""
+
+
+def type_of(text: str, scope: Scope, types: Types) -> tuple[Ty, str]:
+    """The type of an expression where the types of some names are known, and what is wrong with it."""
+    return _checked(text, scope, types, ())
+
+
+def pointed(bad: BadExpression, text: str) -> str:
+    """The mistake, and an arrow at it."""
+    before = text[: bad.at]
+    line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
+    return f"ERROR: <input>:{line + 1}:{column + 1}: {bad.why}\n | {text.split(chr(10))[line]}\n | {'.' * column}^"
+
+
+class Failed(Exception):
+    """An expression has no value for a request."""
+
+
+class Activation:
+    """What the names mean for one request. Costs are paid from one budget."""
+
+    def __init__(
+        self, values: dict[str, Any], scope: Scope, variables: tuple[tuple[str, str], ...] = (), limit: int = POLICY_LIMIT
+    ) -> None:
+        self._values = values
+        self._scope = scope
+        self._left = limit
+        self._late: dict[str, Callable[[Budget], Any]] = {}
+        for index, (name, text) in enumerate(variables):
+            self._late[f"{_BELOW}{name}"] = self._lately(name, text, msgspec.structs.replace(scope, known=scope.known[:index]))
+
+    def value(self, text: str, *, authorizer: bool = True) -> Any:
+        """The value of an expression; raises `Failed`."""
+        scope = self._scope if authorizer else msgspec.structs.replace(self._scope, authorizer=False)
+        budget = Budget(min(RULE_LIMIT, self._left))
+        whole = budget.left
+        try:
+            return self._run(text, scope, budget)
+        except BadExpression as error:
+            raise Failed(f"compilation failed: {pointed(error, text)}") from None
+        except EvaluationError as error:
+            raise Failed(f"expression '{text.strip()}' resulted in error: {error}") from None
+        except OutOfBudget:
+            if self._left <= RULE_LIMIT:
+                raise Failed("validation failed due to running out of cost budget, no further validation rules will be run") from None
+            raise Failed(f"expression '{text.strip()}' resulted in error: operation cancelled: actual cost limit exceeded") from None
+        finally:
+            self._left = max(0, self._left - (whole - max(budget.left, 0)))
+
+    def _run(self, text: str, scope: Scope, budget: Budget) -> Any:
+        values = tuple(self._late[name] if name.startswith(_BELOW) else self._values.get(name) for name in scope.names)
+        return _program(text, scope).run(values, budget)
+
+    def _lately(self, name: str, text: str, scope: Scope) -> Callable[[Budget], Any]:
+        """A variable that is worked out when first used; a failure is remembered, too."""
+        known: list[Any] = []
+
+        def value(budget: Budget) -> Any:
+            if not known:
+                try:
+                    known.append(self._run(text, scope, budget))
+                except EvaluationError as error:
+                    known.append(EvaluationError(f'composited variable "{name}" fails to evaluate: {error}'))
+            if isinstance(known[0], EvaluationError):
+                raise known[0]
+            return known[0]
+
+        return value

@@ -1,0 +1,82 @@
+"""A write as webhooks and expressions are shown it: `AdmissionReview`, `request`, and objects in the version they want."""
+
+import copy
+from typing import Any
+
+from paddock.apiserver.admission.matching import is_namespace
+from paddock.apiserver.objects.encoding import Encoder, encode
+from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.resources.resource import Resource
+
+Data = dict[str, Any]
+_KINDS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+
+
+def request(attempt: Attempt, resource: Resource) -> Data:
+    """What is asked, without the objects; `resource` is the version in which they are shown."""
+    options, own = attempt.options, attempt.resource
+    asked: Data = {
+        "kind": _kind(resource),
+        "resource": _resource(resource),
+        "requestKind": _kind(own),
+        "requestResource": _resource(own),
+        "name": attempt.name,
+        "namespace": attempt.name if is_namespace(own) else attempt.namespace,
+        "operation": attempt.operation,
+        "userInfo": _user(attempt),
+        "dryRun": options.dry_run,
+        "options": _options(attempt),
+    }
+    if options.subresource:
+        asked["subResource"] = asked["requestSubResource"] = options.subresource
+    return asked
+
+
+def _kind(resource: Resource) -> Data:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _resource(resource: Resource) -> Data:
+    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
+
+
+def _user(attempt: Attempt) -> Data:
+    options = attempt.options
+    user: Data = {"username": options.user, "groups": list(options.groups)}
+    if options.uid:
+        user["uid"] = options.uid
+    if options.extra:
+        user["extra"] = {key: list(values) for key, values in options.extra.items()}
+    return user
+
+
+def _options(attempt: Attempt) -> Data | None:
+    kind = _KINDS.get(attempt.operation)
+    if kind is None:
+        return attempt.details or None
+    made: Data = {"kind": kind, "apiVersion": "meta.k8s.io/v1", **attempt.details}
+    if attempt.operation != "DELETE":
+        pairs = (("fieldManager", attempt.options.manager), ("fieldValidation", attempt.options.field_validation))
+        made.update({key: value for key, value in pairs if value})
+    if attempt.options.dry_run:
+        made["dryRun"] = ["All"]
+    return made
+
+
+def in_version(data: Data | None, own: Resource, other: Resource) -> Data | None:
+    """An object of one version in another version of the same collection."""
+    if data is None or own == other:
+        return data
+    stored = Encoder(own).store(copy.deepcopy(data))
+    return Encoder(other).read(encode(stored))
+
+
+def review(attempt: Attempt, resource: Resource, uid: str, version: str) -> Data:
+    """The document that a webhook gets."""
+    own = attempt.resource
+    objects = {"object": in_version(attempt.new, own, resource), "oldObject": in_version(attempt.old, own, resource)}
+    return {
+        "kind": "AdmissionReview",
+        "apiVersion": f"admission.k8s.io/{version}",
+        "request": {"uid": uid, **request(attempt, resource), **objects},
+    }
