@@ -8,12 +8,10 @@ meanwhile, the whole computation is repeated on the new state. Everything else r
 """
 
 import copy
-from collections.abc import Callable, Iterable
-from typing import Protocol
-
-import msgspec
+from collections.abc import Iterable
 
 from paddock.apiserver.objects import deletion, metadata
+from paddock.apiserver.objects.asked import Admission, Attempt, Clock, Compute, Deleted, DeleteOptions, Options, Proposal, Written
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
 from paddock.apiserver.objects.index import Index
 from paddock.apiserver.resources.conversion import Form
@@ -27,116 +25,6 @@ from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailab
 # How often a write is computed again because the object moved while admission waited.
 _ATTEMPTS = 5
 GENERATED_NAME_ATTEMPTS = 8
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client wants a write to be done, and who it is."""
-
-    user: str = ""
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: dict[str, tuple[str, ...]] = {}
-    # what admission wants the audit log to hold
-    notes: dict[str, str] = {}
-    manager: str = ""
-    field_validation: str = ""
-    dry_run: bool = False
-    subresource: str = ""
-    # the object is made by an apply: its owner is an applier
-    applies: bool = False
-
-
-class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client wants a deletion to be done."""
-
-    user: str = ""
-    groups: tuple[str, ...] = ()
-    user_uid: str = ""
-    extra: dict[str, tuple[str, ...]] = {}
-    notes: dict[str, str] = {}
-    dry_run: bool = False
-    # "", Orphan, Background or Foreground
-    propagation: str = ""
-    uid: str | None = None
-    revision: str | None = None
-
-
-class Deleted(msgspec.Struct, frozen=True):
-    """The answer to a deletion: the object as it was, or as it waits for its finalizers."""
-
-    value: bytes
-    gone: bool
-    uid: str = ""
-    warnings: tuple[str, ...] = ()
-
-
-class Written(msgspec.Struct, frozen=True):
-    """The answer to a write: bytes in the version of the request."""
-
-    value: bytes
-    created: bool = False
-    warnings: tuple[str, ...] = ()
-    name: str = ""
-
-
-class Attempt:
-    """A write as admission sees it: what it would make of which object, and who asks. `new` is None for a deletion."""
-
-    __slots__ = ("details", "name", "namespace", "new", "old", "operation", "options", "resource", "warnings")
-
-    def __init__(self, resource: Resource, operation: str, new: Data | None, old: Data | None, options: Options) -> None:
-        meta = (new or old or {}).get("metadata") or {}
-        self.resource = resource
-        # CREATE, UPDATE, DELETE or CONNECT
-        self.operation = operation
-        self.new = new
-        self.old = old
-        self.options = options
-        self.name: str = meta.get("name", "")
-        self.namespace: str = meta.get("namespace", "")
-        self.warnings: list[str] = []
-        # the options of the operation that only this operation has
-        self.details: Data = {}
-
-
-class Admission(Protocol):
-    """What may change, judge or bound a write before it is decided: webhooks, policies, quotas."""
-
-    def concerns(self, resource: Resource, operation: str, subresource: str) -> bool:
-        """Whether anybody wants to change or judge such a write. Most are not anybody's concern."""
-
-    async def change(self, attempt: Attempt) -> Data | None:
-        """The new object as it shall be, None when it stays as it is; raises a `Failure` when it is refused."""
-
-    async def judge(self, attempt: Attempt) -> None:
-        """Raise a `Failure` when the write is refused."""
-
-    def bound(self, resource: Resource, new: Data, old: Data | None, options: Options) -> None:
-        """Raise a `Failure` when a namespace would hold more than it may. Does not wait: the write is decided right after."""
-
-
-class Clock(Protocol):
-    """Where time and identity come from."""
-
-    def now(self) -> str:
-        """RFC 3339, UTC, whole seconds."""
-
-    def uid(self) -> str:
-        """A new random UUID."""
-
-    def random(self, count: int) -> bytes:
-        """Random bytes."""
-
-
-class Proposal(msgspec.Struct, frozen=True):
-    """A new form of an object. `settled`: its managedFields are already those of the new form (server-side apply)."""
-
-    data: Data
-    settled: bool = False
-
-
-# Makes the new form of an object from its old one, in the version of the request. The old one must not be changed.
-Compute = Callable[[Data], Proposal]
 
 
 class _Draft:
@@ -527,3 +415,6 @@ class Writer:
 
 def _without(data: Data, keys: Iterable[str]) -> Data:
     return {key: value for key, value in data.items() if key not in keys}
+
+
+__all__ = ["Admission", "Attempt", "Clock", "Compute", "DeleteOptions", "Deleted", "Options", "Proposal", "Writer", "Written"]
