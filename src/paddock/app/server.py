@@ -8,7 +8,7 @@ from paddock.apiserver.builtin import namespaces, served, services
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge import connection
 from paddock.apiserver.edge.server import Server
-from paddock.apiserver.housekeeping import bootstrap, presence
+from paddock.apiserver.housekeeping import bootstrap, heartbeat, presence
 from paddock.apiserver.housekeeping.house import House
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.registry import Registry
@@ -71,7 +71,11 @@ class Running:
         self._edge = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(given))
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
         told = self._settings.advertise or self._settings.host
-        await presence.ensure(self.parts, presence.this_host(told), self.port, services.own_address(self._settings.network))
+        host = presence.this_host(told)
+        await presence.ensure(self.parts, host, self.port, services.own_address(self._settings.network))
+        alive = heartbeat.Heartbeat(self.parts, host)
+        await alive.beat()
+        self._house.every(heartbeat.SECONDS, alive.beat)
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._starting = ""
         # What has been made so far stays; the collector need not look at it again.

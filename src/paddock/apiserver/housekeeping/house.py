@@ -43,7 +43,11 @@ class House:
         self.quotas.start()
         self.flows.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
-            self._tasks.append(asyncio.create_task(_every(seconds, work)))
+            self.every(seconds, work)
+
+    def every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Do this regularly until the end; a failure is logged and the next time comes."""
+        self._tasks.append(asyncio.create_task(_every(seconds, work)))
 
     async def stop(self) -> None:
         """End."""

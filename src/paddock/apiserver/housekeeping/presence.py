@@ -89,7 +89,7 @@ def _image() -> str:
 async def ensure(parts: Parts, host: Host, port: int, inside: str = own_address()) -> None:
     """Make or renew the Node and the Service, whose address is `inside`; `port` is where this server answers."""
     address = host.addresses[0]
-    await _ensure_node(parts, host)
+    await ensure_node(parts, host)
     await _ensure(parts, "", "services", "default", service(port, inside))
     await _ensure(parts, "", "endpoints", "default", endpoints(address, port))
     await _ensure(parts, "discovery.k8s.io", "endpointslices", "default", endpoint_slice(address, port))
@@ -171,7 +171,8 @@ def endpoint_slice(address: str, port: int) -> Data:
     }
 
 
-async def _ensure_node(parts: Parts, host: Host) -> None:
+async def ensure_node(parts: Parts, host: Host) -> None:
+    """Make or renew the Node; its users' part stays."""
     resource = parts.registry.find("", "v1", "nodes")
     if resource is None:
         return

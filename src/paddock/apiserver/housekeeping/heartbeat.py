@@ -1,0 +1,71 @@
+"""The sign that this host is alive: a Lease in kube-node-lease renewed every 10 seconds, and every five minutes the Node's condition.
+
+Two signs, because the Lease is cheap and the Node is what people look at. A Lease or a Node that somebody deleted is made again.
+"""
+
+from paddock.apiserver.housekeeping import presence
+from paddock.apiserver.objects.encoding import Data
+from paddock.apiserver.objects.writing import Options, Proposal
+from paddock.apiserver.parts import Parts
+from paddock.meta import ages, failure
+from paddock.store.contract import Key
+
+SECONDS = 10.0
+_NAMESPACE = "kube-node-lease"
+_LEASE_SECONDS = 40
+_STATUS_SECONDS = 300.0
+_WHO = Options(user="system:apiserver", manager="paddock")
+
+
+class Heartbeat:
+    """Keeps the Node of this host alive."""
+
+    def __init__(self, parts: Parts, host: presence.Host) -> None:
+        self._parts = parts
+        self._host = host
+        self._told_at = parts.clock.seconds()
+
+    async def beat(self) -> None:
+        """Say once that the host is alive."""
+        nodes = self._parts.registry.find("", "v1", "nodes")
+        if nodes is None:
+            return
+        now = self._parts.clock.seconds()
+        node = self._parts.view.get(nodes.collection, "", self._host.name)
+        # A clock that was set back must not silence the host until it has caught up.
+        if node is None or abs(now - self._told_at) >= _STATUS_SECONDS:
+            await presence.ensure_node(self._parts, self._host)
+            self._told_at = now
+            node = self._parts.view.get(nodes.collection, "", self._host.name)
+        if node is not None:
+            await self._renew(_lease(self._host.name, node, ages.micro_timestamp(now)))
+
+    async def _renew(self, wanted: Data) -> None:
+        leases = self._parts.registry.find("coordination.k8s.io", "v1", "leases")
+        if leases is None:
+            return
+
+        def renewed(old: Data) -> Proposal:
+            metadata = {**old["metadata"], "ownerReferences": wanted["metadata"]["ownerReferences"]}
+            return Proposal({**old, "metadata": metadata, "spec": {**(old.get("spec") or {}), **wanted["spec"]}})
+
+        try:
+            if self._parts.store.decided(Key(leases.collection, _NAMESPACE, self._host.name)) is None:
+                await self._parts.writer.create(leases, _NAMESPACE, wanted, _WHO)
+            else:
+                await self._parts.writer.replace(leases, _NAMESPACE, self._host.name, renewed, _WHO)
+        except failure.Failure as said:
+            # It, or its namespace, is going or gone: a beat to come finds it in order.
+            if said.code not in (403, 404, 409):
+                raise
+
+
+def _lease(name: str, node: Data, now: str) -> Data:
+    """The Lease of a node, as kubelets write it."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": _NAMESPACE, "ownerReferences": [owner]},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now},
+    }
