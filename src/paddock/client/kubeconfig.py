@@ -211,9 +211,9 @@ def _credentials(user: User, folder: Path, cluster: Cluster, cluster_folder: Pat
             fix="use the provider's exec plugin, such as gke-gcloud-auth-plugin or kubelogin",
         )
     acting = _impersonation(user)
-    if user.token_file:
-        return TokenFile(folder / user.token_file, clock, acting)
     certificate = _certificate(user, folder)
+    if user.token_file:
+        return TokenFile(folder / user.token_file, clock, acting, certificate)
     if user.token:
         return Fixed(Credential((*bearer(user.token).headers, *acting), certificate))
     if user.username:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paddock.base.clock import Clock
-from paddock.client.access import Credential, bearer
+from paddock.client.access import ClientCertificate, Credential, bearer
 from paddock.client.errors import BadAccess
 from paddock.client.transport import Headers
 
@@ -14,10 +14,11 @@ _FRESH_SECONDS = 60.0
 class TokenFile:
     """Reads its file again every minute, and after a refusal."""
 
-    def __init__(self, path: Path, clock: Clock, extra: Headers = ()) -> None:
+    def __init__(self, path: Path, clock: Clock, extra: Headers = (), certificate: ClientCertificate | None = None) -> None:
         self._path = path
         self._clock = clock
         self._extra = extra
+        self._certificate = certificate
         self._read_at = float("-inf")
         self._credential = Credential()
 
@@ -33,7 +34,7 @@ class TokenFile:
             else:
                 if not token:
                     raise BadAccess(f"the token file {self._path} is empty")
-                self._credential = Credential((*bearer(token).headers, *self._extra))
+                self._credential = self._of(token)
             self._read_at = now
         return self._credential
 
@@ -44,4 +45,7 @@ class TokenFile:
             token = self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError):
             return False
-        return Credential((*bearer(token).headers, *self._extra)) != credential
+        return self._of(token) != credential
+
+    def _of(self, token: str) -> Credential:
+        return Credential((*bearer(token).headers, *self._extra), self._certificate)

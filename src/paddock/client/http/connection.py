@@ -51,16 +51,20 @@ class Connection(asyncio.Protocol):
             # An answer that nobody asked for: whatever comes next would be taken for another's.
             self._transport.abort()
             return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._spoil(str(error))
+        # A header that goes on for ever is told of only when it ends.
         if not self._head_done:
             self._head_size += len(data)
-        try:
-            if not self._head_done and self._head_size > _HEAD_BYTES:
-                raise BadAnswer("the head of the server's answer is too long")
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade, BadAnswer) as error:
-            self._why = BadAnswer("the server's answer is no HTTP", why=str(error))
-            self._transport.abort()
+        if self._head_size > _HEAD_BYTES:
+            self._spoil("its head is too long")
         self._wake()
+
+    def _spoil(self, why: str) -> None:
+        self._why = self._why or BadAnswer("the server's answer is no HTTP", why=why)
+        self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
@@ -73,6 +77,7 @@ class Connection(asyncio.Protocol):
     # --- what httptools calls ---------------------------------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_size += len(name) + len(value)
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
 
@@ -115,6 +120,8 @@ class Connection(asyncio.Protocol):
         while not self._head_done:
             self._check()
             await self._wait()
+        if isinstance(self._why, BadAnswer):
+            raise self._why
 
     async def read(self) -> bytes:
         """What has come of the body; empty at its end."""
