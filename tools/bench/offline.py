@@ -47,7 +47,7 @@ class BenchError(Exception):
 def cpu_seconds(command: Sequence[str], *, bytecode: Path) -> float:
     """CPU time of one run of the command, with its output thrown away; ``bytecode`` is where Python keeps what it compiled."""
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(command, env=_environment(bytecode), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+        process = subprocess.Popen(command, env=environment(bytecode), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
@@ -56,7 +56,7 @@ def cpu_seconds(command: Sequence[str], *, bytecode: Path) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _environment(bytecode: Path) -> dict[str, str]:
+def environment(bytecode: Path) -> dict[str, str]:
     """An installed program has its bytecode; a developer's settings must not make each run compile it anew."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPYCACHEPREFIX": str(bytecode)}

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from tests.reference.build import Binaries
 from tools.bench.client import LoadFailed, Target, call
+from tools.bench.offline import environment
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -29,7 +30,11 @@ class Program:
     def __init__(self, command: Sequence[str], log: Path) -> None:
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *command], stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                ["setpriv", "--pdeathsig", "KILL", "--", *command],
+                env=environment(log.parent / "bytecode"),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
             )
         self._log = log
 
