@@ -9,17 +9,10 @@ import orjson
 from paddock.apiserver import protobuf
 from paddock.apiserver.edge.http import Request
 from paddock.meta import failure
-from paddock.meta.manifests.build import DUPLICATE_KEY
-from paddock.meta.manifests.limits import Limits
-from paddock.meta.manifests.load import load
-from paddock.meta.manifests.unreadable import Unreadable
-from paddock.schema.check import settle
-from paddock.schema.finding import Severity
 
 _YAML = ("application/yaml", "text/yaml", "application/x-yaml", "application/apply-patch+yaml")
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 READ_TYPES = ("application/json", "application/yaml", _PROTOBUF)
-_LIMITS = Limits()
 # Deeper nesting is not read: every algorithm behind this point recurses.
 _DEEPEST = 200
 
@@ -103,18 +96,10 @@ def read_yaml(text: bytes) -> Body:
 
 
 def _read_yaml(text: bytes) -> Body:
-    try:
-        document = next(load(text, "the body", _LIMITS), None)
-    except Unreadable as error:
-        raise failure.bad_request(f"error decoding YAML: {error}") from None
-    if document is None:
-        raise failure.bad_request("error decoding YAML: the body is empty")
-    for problem in document.problems:
-        if problem.finding.rule != DUPLICATE_KEY and problem.finding.severity is Severity.ERROR:
-            raise failure.bad_request(f"error decoding YAML: {problem.finding.message}")
-    repeated = [problem for problem in document.problems if problem.finding.rule == DUPLICATE_KEY]
-    places = tuple((problem.position.line, str(problem.finding.path[-1])) for problem in repeated)
-    return Body(settle(document.data), tuple(problem.finding.field for problem in repeated), places)
+    # Deliberately late: clients send JSON, and reading YAML with all its places is a large piece of program.
+    from paddock.apiserver import yamlbodies  # noqa: PLC0415
+
+    return Body(*yamlbodies.read(text))
 
 
 def _repeated(text: bytes) -> Body:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Hashable, Iterable
 
 import msgspec
 import orjson
-import yaml
 
 from paddock.apiserver.edge.http import Request, Response
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, head, metadata_end
@@ -74,6 +73,8 @@ def answer(form: Form, body: bytes, status: int = 200, headers: tuple[tuple[str,
     """A JSON body in the media type that the client wants."""
     common = (("cache-control", "no-cache, private"), ("content-type", form.media), *headers)
     if form.media == YAML:
+        import yaml  # noqa: PLC0415 - few clients want it
+
         return Response(status, yaml.safe_dump(orjson.loads(body), sort_keys=False, allow_unicode=True).encode(), common)
     if form.pretty:
         body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2) + b"\n"

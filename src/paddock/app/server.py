@@ -41,6 +41,7 @@ class Running:
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
+        gc.disable()
         self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
         registry = Registry()
@@ -78,9 +79,9 @@ class Running:
         self._house.every(heartbeat.SECONDS, alive.beat)
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._starting = ""
-        # What has been made so far stays; the collector need not look at it again.
-        gc.collect()
+        # What has been made so far stays; the collector need not look at it, neither now nor later.
         gc.freeze()
+        gc.enable()
         gc.set_threshold(50_000, 20, 100)
 
     @property

@@ -6,33 +6,52 @@ import datetime
 import ipaddress
 import re
 from collections.abc import Callable
+from functools import cached_property
 
 from paddock.base import duration, names
 
 Accepts = Callable[[str], bool]
+
+
+class _Pattern:
+    """A pattern that is compiled when a text first meets it: compiling all of these takes longer than many a start."""
+
+    def __init__(self, text: str, flags: int = 0) -> None:
+        self._text = text
+        self._flags = flags
+
+    @cached_property
+    def match(self) -> "Callable[[str], re.Match[str] | None]":
+        return re.compile(self._text, self._flags).match
+
+    @cached_property
+    def search(self) -> "Callable[[str], re.Match[str] | None]":
+        return re.compile(self._text, self._flags).search
+
+
 _LETTER = r"[a-zA-Z0-9¡-￿]"
-_HOSTNAME = re.compile(rf"(?:{_LETTER}(?:-?{_LETTER}{{0,62}})?|(?:{_LETTER}(?:[a-zA-Z0-9¡-￿-]{{0,61}}{_LETTER})?\.)+[a-zA-Z¡-￿]{{2,63}})\Z")
-_MAC = re.compile(
+_HOSTNAME = _Pattern(rf"(?:{_LETTER}(?:-?{_LETTER}{{0,62}})?|(?:{_LETTER}(?:[a-zA-Z0-9¡-￿-]{{0,61}}{_LETTER})?\.)+[a-zA-Z¡-￿]{{2,63}})\Z")
+_MAC = _Pattern(
     r"(?:[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}|[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){7}|[0-9a-fA-F]{4}(?:\.[0-9a-fA-F]{4}){2,3}"
     r"|[0-9a-fA-F]{12}|[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){19})\Z"
 )
-_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?([0-9a-f])[0-9a-f]{3}-?([0-9a-f])[0-9a-f]{3}-?[0-9a-f]{12}\Z", re.IGNORECASE | re.ASCII)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
-_WORDY_DURATION = re.compile(
+_UUID = _Pattern(r"[0-9a-f]{8}-?[0-9a-f]{4}-?([0-9a-f])[0-9a-f]{3}-?([0-9a-f])[0-9a-f]{3}-?[0-9a-f]{12}\Z", re.IGNORECASE | re.ASCII)
+_DATE = _Pattern(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
+_TIME = _Pattern(r"(\d{4}-\d\d-\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
+_WORDY_DURATION = _Pattern(
     r"(\d+\s*(?:ns|nanoseconds?|us|µs|μs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?"
     r"|h|hours?|hrs?|d|days?|w|wks?|weeks?)\s*)+\Z",
     re.ASCII,
 )
-_EMAIL = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+\Z")
-_NAMED_EMAIL = re.compile(r"[^<>]*<([^<>]+)>\s*\Z")
-_RGB = re.compile(r"rgb\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)\Z", re.ASCII)
-_URI = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:[^\s]*|/[^\s]*)\Z")
-_BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+_EMAIL = _Pattern(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+\Z")
+_NAMED_EMAIL = _Pattern(r"[^<>]*<([^<>]+)>\s*\Z")
+_RGB = _Pattern(r"rgb\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)\Z", re.ASCII)
+_URI = _Pattern(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:[^\s]*|/[^\s]*)\Z")
+_BAD_ESCAPE = _Pattern(r"%(?![0-9a-fA-F]{2})")
 
 
 def _fits(pattern: str) -> Accepts:
-    found = re.compile(rf"(?:{pattern})\Z", re.ASCII)
+    found = _Pattern(rf"(?:{pattern})\Z", re.ASCII)
     return lambda text: found.match(text) is not None
 
 

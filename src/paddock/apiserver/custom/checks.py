@@ -6,8 +6,9 @@ from typing import Any
 
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.structural import expressions, rules
+from paddock.schema.structural import rules
 from paddock.schema.structural.embedded import LABEL_1035
+from paddock.schema.structural.node import has_rules
 
 RULE = "crd/definition"
 APPROVAL = "api-approved.kubernetes.io"
@@ -160,7 +161,10 @@ def _version(version: Data, place: str, schema_place: str) -> Iterator[Finding]:
     else:
         wrong = list(rules.check(schema, f"{schema_place}.openAPIV3Schema"))
         yield from wrong
-        yield from expressions.check(schema, f"{schema_place}.openAPIV3Schema") if not wrong else ()
+        if not wrong and has_rules(schema):
+            from paddock.schema.structural import expressions  # noqa: PLC0415 - CEL comes with the first rule
+
+            yield from expressions.check(schema, f"{schema_place}.openAPIV3Schema")
     yield from _subresources(version.get("subresources") or {}, f"{place}.subresources")
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
         yield from _column(column, f"{place}.additionalPrinterColumns[{index}]")

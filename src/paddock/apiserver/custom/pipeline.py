@@ -1,16 +1,19 @@
 """The pipelines of users' kinds and of the definition that makes them."""
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddock.apiserver.custom import definition
 from paddock.apiserver.resources.declared import DeclaredPipeline
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.schema.finding import Finding
 from paddock.schema.kind import Settings
-from paddock.schema.structural import expressions, reading, validating
-from paddock.schema.structural.node import ABSENT, Node, without_defaults
+from paddock.schema.structural import reading, validating
+from paddock.schema.structural.node import ABSENT, Node, has_rules, without_defaults
 from paddock.schema.structural.shaping import Noted, shape
+
+if TYPE_CHECKING:
+    from paddock.schema.structural import expressions
 
 Data = dict[str, Any]
 
@@ -23,7 +26,12 @@ class StructuralPipeline:
         self._root = Node(schema, root=True)
 
     @cached_property
-    def _rules(self) -> expressions.Rules:
+    def _rules(self) -> "expressions.Rules | None":
+        if not has_rules(self.schema):
+            return None
+        # Deliberately late: CEL is a large piece of program, and comes with the first rule.
+        from paddock.schema.structural import expressions  # noqa: PLC0415
+
         return expressions.rules_of(self._root)
 
     @cached_property
@@ -51,7 +59,8 @@ class StructuralPipeline:
         found: list[Finding] = []
         before = ABSENT if old is None else old
         validating.check(self._root, new, before, None, found)
-        found.extend(self._rules.check(new, before, blocked=any(each.rule in validating.BLOCKING for each in found)))
+        if self._rules is not None:
+            found.extend(self._rules.check(new, before, blocked=any(each.rule in validating.BLOCKING for each in found)))
         return tuple(found)
 
 

@@ -6,14 +6,16 @@ that a request head and body may take, the number of requests waiting in a pipel
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 import msgspec
 
-from paddock.apiserver.edge import websocket
 from paddock.apiserver.edge.http import Answer, Handler, Peer, Request, Response, Stream, Upgrade
 from paddock.apiserver.edge.writing import Writing, head_of
+
+if TYPE_CHECKING:
+    from paddock.apiserver.edge import websocket
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,6 +252,8 @@ class Connection(asyncio.Protocol):
             await self._upgrade(request, answer)
 
     async def _upgrade(self, request: Request, answer: Upgrade) -> None:
+        from paddock.apiserver.edge import websocket  # noqa: PLC0415 - loaded with the first WebSocket; most servers see none
+
         self._socket = websocket.Session(self._transport, self._writing)
         if self._socket.accept(request, answer.subprotocol):
             if self._after_head:

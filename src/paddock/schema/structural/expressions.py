@@ -19,7 +19,7 @@ from paddock.schema.cel.typing import DYN, STRING, Scope, Ty
 from paddock.schema.cel.values import NONE, Optional
 from paddock.schema.finding import Cause, Finding
 from paddock.schema.structural.adapting import adapter
-from paddock.schema.structural.node import ABSENT, Node, Trail, correlated, name_of, same
+from paddock.schema.structural.node import ABSENT, Node, Trail, correlated, has_rules, name_of, same
 
 RULE = "structural/cel"
 OBJECT_LIMIT = 10_000_000
@@ -77,7 +77,7 @@ class Rules:
     def __init__(self, root: Node) -> None:
         self._root = root
         self._places: dict[int, _Place] = {}
-        self._any = _has_rules(root.schema)
+        self._any = has_rules(root.schema)
 
     def check(self, new: Any, old: Any, *, blocked: bool) -> Iterator[Finding]:
         """Every rule that does not hold. A value whose structure is wrong is not asked: `blocked`."""
@@ -121,7 +121,7 @@ class _Place:
     """The rules of one place, and whether there are any there or below."""
 
     def __init__(self, node: Node) -> None:
-        self.matters = _has_rules(node.schema)
+        self.matters = has_rules(node.schema)
         self.rules = tuple(Rule(each) for each in node.schema.get(_WORD) or ())
         self._adapt = adapter(node) if self.rules else None
 
@@ -205,15 +205,6 @@ def rules_of(root: Node) -> Rules:
     return Rules(root)
 
 
-def _has_rules(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    if schema.get(_WORD):
-        return True
-    below = (*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties"))
-    return any(_has_rules(each) for each in below)
-
-
 def _path(text: str) -> list[str] | None:
     """The steps of `.spec.x['y z']`; None when it is no path."""
     steps, at = [], 0
@@ -235,7 +226,7 @@ def check(schema: Schema, place: str) -> Iterator[Finding]:
 
 
 def _check(schema: Schema, place: str, *, top: bool, correlatable: bool) -> Iterator[Finding]:
-    if not _has_rules(schema):
+    if not has_rules(schema):
         return
     said = schema.get(_WORD) or ()
     scope: Scope = {}

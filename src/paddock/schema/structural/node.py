@@ -190,3 +190,13 @@ def correlated(node: Node, old: Any) -> Callable[[Any], Any]:
         return ABSENT if keys is None else before.get(keys, ABSENT)
 
     return former
+
+
+def has_rules(schema: Any) -> bool:
+    """Whether any place of a schema has CEL rules."""
+    if not isinstance(schema, dict):
+        return False
+    if schema.get("x-kubernetes-validations"):
+        return True
+    below = (*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties"))
+    return any(has_rules(each) for each in below)
