@@ -215,7 +215,9 @@ class Asking:
             raise failure.internal(f'admission webhook "{hook.name}" leaves no object')
         if made == shown:
             return False
-        attempt.new = questions.in_version(resource.pipeline.decode(made).data, resource, own)
+        decoded = resource.pipeline.decode(made).data
+        resource.strategy.complete(decoded)
+        attempt.new = questions.in_version(decoded, resource, own)
         return True
 
     def _wants(self, hook: Hook, resource: Resource, attempt: Attempt) -> bool:

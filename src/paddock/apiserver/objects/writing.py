@@ -303,6 +303,7 @@ class Writer:
         if decoded.broken:
             raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         draft.new, draft.wrong = decoded.data, decoded.wrong
+        resource.strategy.complete(draft.new)
         metadata.keep(draft.new, before)
         if draft.old is None:
             self._prepare_create(draft)
