@@ -11,6 +11,7 @@ import yaml
 from tests.reference.scripted.script import Known, Scene, Step, Which
 
 FILE = Path(__file__).with_name("kinds.yaml")
+Words = dict[str, Any]
 NAMES = ("one", "two", "three")
 MANAGERS = ("ada", "bob", "kubectl")
 SELECTORS = (
@@ -40,15 +41,15 @@ class Kind:
         return f"{self.path}/namespaces/{namespace}/{self.plural}"
 
 
-def words() -> dict[str, Any]:
+def words() -> Words:
     """Everything scripts are made of; LONG stands for a text that is too long."""
-    found: dict[str, Any] = yaml.safe_load(FILE.read_text().replace("LONG", LONG))
+    found: Words = yaml.safe_load(FILE.read_text().replace("LONG", LONG))
     return found
 
 
-def definitions() -> list[Any]:
+def definitions() -> list[Words]:
     """The CRDs that scripts need."""
-    found: list[Any] = words()["definitions"]
+    found: list[Words] = words()["definitions"]
     return found
 
 
@@ -57,7 +58,7 @@ class Author:
     """Writes scenes; the same seed gives the same ones."""
 
     seed: int
-    words: dict[str, Any] = field(default_factory=words)
+    words: Words = field(default_factory=words)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)

@@ -27,6 +27,10 @@ def _is_default(data: Data) -> bool:
 class ClaimStrategy(Strategy):
     """A claim waits for a volume, and stays as long as it is used."""
 
+    def returns_deleted(self) -> bool:
+        """As it was."""
+        return True
+
     def complete(self, new: Data) -> None:
         """Volumes have filesystems."""
         new.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
@@ -64,6 +68,10 @@ class VolumeStrategy(Strategy):
         """A phase."""
         new["status"] = {"phase": "Pending"}
         return new
+
+    def returns_deleted(self) -> bool:
+        """As it was."""
+        return True
 
     def complete(self, new: Data) -> None:
         """Volumes have filesystems, and stay."""

@@ -42,6 +42,10 @@ class ServiceStrategy(Strategy):
             "and end with an alphanumeric character"
         )
 
+    def returns_deleted(self) -> bool:
+        """As it was."""
+        return True
+
     def complete(self, new: Data) -> None:
         """Types, protocols and policies."""
         _set_defaults(new)

@@ -151,7 +151,7 @@ def prepare_update(resource: Resource, new: Data, old: Data, namespace: str, nam
 def check(resource: Resource, new: Data, old: Data | None) -> Iterator[Finding]:
     """Everything wrong with the metadata of an object."""
     metadata = new["metadata"]
-    yield from _check_name(resource, metadata)
+    yield from _check_name(resource, metadata, old)
     for key, value in (metadata.get("labels") or {}).items():
         if not names.is_qualified(key):
             yield finding.invalid(("metadata", "labels"), key, "name part must consist of alphanumeric characters, '-', '_' or '.'", RULE)
@@ -171,12 +171,12 @@ def check(resource: Resource, new: Data, old: Data | None) -> Iterator[Finding]:
     yield from _check_finalizers(resource, metadata, old)
 
 
-def _check_name(resource: Resource, metadata: Data) -> Iterator[Finding]:
+def _check_name(resource: Resource, metadata: Data, old: Data | None) -> Iterator[Finding]:
     name = metadata.get("name", "")
     if not name:
         yield finding.required(("metadata", "name"), RULE, "name or generateName is required")
         return
-    prefix = metadata.get("generateName", "").rstrip("-")
+    prefix = metadata.get("generateName", "").rstrip("-") if old is None else ""
     if prefix and (wrong := resource.strategy.wrong_name(prefix)):
         yield finding.invalid(("metadata", "generateName"), metadata["generateName"], wrong, RULE)
     wrong = resource.strategy.wrong_name(name)
@@ -186,8 +186,9 @@ def _check_name(resource: Resource, metadata: Data) -> Iterator[Finding]:
 
 def _check_owners(metadata: Data) -> Iterator[Finding]:
     controllers = 0
-    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
-        path: Path = ("metadata", "ownerReferences", index)
+    # Which one it is goes without saying upstream, too.
+    path: Path = ("metadata", "ownerReferences")
+    for owner in metadata.get("ownerReferences") or ():
         for key in ("apiVersion", "kind", "name", "uid"):
             if not isinstance(owner.get(key), str) or not owner[key]:
                 yield finding.invalid((*path, key), owner.get(key, ""), f"{key} must not be empty", RULE)

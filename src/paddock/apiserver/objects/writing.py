@@ -302,6 +302,7 @@ class Writer:
         decoded = resource.pipeline.decode(changed)
         if decoded.broken:
             raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
+        resource.strategy.complete(decoded.data)
         draft.new, draft.wrong = decoded.data, decoded.wrong
         resource.strategy.complete(draft.new)
         metadata.keep(draft.new, before)

@@ -1,5 +1,6 @@
 """What a request asks for besides the object: list, write and delete options from the query and the body."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from paddock.apiserver import bodies
@@ -10,6 +11,7 @@ from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
 from paddock.meta.matching import BadSelector, FieldCondition, FieldQuery, LabelQuery, parse_fields, parse_labels
 from paddock.schema import finding
+from paddock.schema.finding import Finding
 
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _LONGEST_MANAGER = 128
@@ -69,17 +71,12 @@ def _stored(resource: Resource, condition: FieldCondition) -> FieldCondition:
 def write_options(call: Call, *, operation: str) -> Options:
     """The options of a create, an update or a patch; raises a `Failure`."""
     request = call.request
-    about = failure.About(group="meta.k8s.io", kind=f"{operation}Options")
-    validation = request.parameter("fieldValidation")
+    manager, validation, dry_run = request.parameter("fieldManager"), request.parameter("fieldValidation"), request.query.get("dryRun", [])
+    found = [*_wrong_dry_run(dry_run), *_wrong_manager(manager)]
     if validation not in _VALIDATIONS:
-        raise failure.invalid(about, [finding.unsupported(("fieldValidation",), validation, _VALIDATIONS, "options/validation")])
-    manager = request.parameter("fieldManager")
-    if len(manager.encode()) > _LONGEST_MANAGER:
-        raise failure.invalid(about, [finding.too_long(("fieldManager",), _LONGEST_MANAGER, "options/manager", "bytes")])
-    if not manager.isprintable():
-        at, strange = next((index, each) for index, each in enumerate(manager) if not each.isprintable())
-        why = f"invalid character U+{ord(strange):04X} (at position {at})"
-        raise failure.invalid(about, [finding.invalid(("fieldManager",), manager, why, "options/manager")])
+        found.append(finding.unsupported(("fieldValidation",), validation, _VALIDATIONS, "options/validation"))
+    if found:
+        raise failure.invalid(failure.About(group="meta.k8s.io", kind=f"{operation}Options"), found)
     return Options(
         user=call.user.name,
         groups=call.user.groups,
@@ -88,7 +85,7 @@ def write_options(call: Call, *, operation: str) -> Options:
         notes=call.notes,
         manager=manager or default_manager(request.headers.get("user-agent", "")),
         field_validation=validation or "Warn",
-        dry_run=_dry_run(request.query.get("dryRun", []), about),
+        dry_run=bool(dry_run),
         subresource=call.route.subresource,
     )
 
@@ -98,11 +95,18 @@ def default_manager(user_agent: str) -> str:
     return user_agent.partition("/")[0][:_LONGEST_MANAGER] or "unknown"
 
 
-def _dry_run(values: list[str], about: failure.About) -> bool:
-    for value in values:
-        if value != "All":
-            raise failure.invalid(about, [finding.unsupported(("dryRun",), [value], ("All",), "options/dry-run")])
-    return bool(values)
+def _wrong_manager(manager: str) -> Iterator[Finding]:
+    path = ("fieldManager",)
+    if len(manager.encode()) > _LONGEST_MANAGER:
+        yield finding.too_long(path, _LONGEST_MANAGER, "options/manager", "bytes")
+    elif not manager.isprintable():
+        at, strange = next((index, each) for index, each in enumerate(manager) if not each.isprintable())
+        yield finding.invalid(path, manager, f"invalid character U+{ord(strange):04X} (at position {at})", "options/manager")
+
+
+def _wrong_dry_run(values: list[str]) -> Iterator[Finding]:
+    if any(value != "All" for value in values):
+        yield finding.unsupported(("dryRun",), values, ("All",), "options/dry-run")
 
 
 def delete_options(call: Call) -> DeleteOptions:
@@ -128,13 +132,15 @@ def delete_options(call: Call) -> DeleteOptions:
     dry_run = said.get("dryRun") or request.query.get("dryRun", [])
     if not isinstance(preconditions, dict) or not isinstance(dry_run, list):
         raise failure.bad_request("the body must be a DeleteOptions object")
+    if wrong_run := list(_wrong_dry_run(dry_run)):
+        raise failure.invalid(about, wrong_run)
     return DeleteOptions(
         user=call.user.name,
         groups=call.user.groups,
         user_uid=call.user.uid,
         extra=call.user.extra,
         notes=call.notes,
-        dry_run=_dry_run(dry_run, about),
+        dry_run=bool(dry_run),
         propagation=str(propagation or ""),
         uid=preconditions.get("uid"),
         revision=preconditions.get("resourceVersion"),

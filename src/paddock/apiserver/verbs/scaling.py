@@ -56,7 +56,8 @@ def _scale(call: Call, data: Data) -> Data:
     if selector:
         status["selector"] = selector
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    spec = {"replicas": fieldpath.at(data, paths.replicas) or 0}
+    replicas = fieldpath.at(data, paths.replicas)
+    spec = {"replicas": replicas} if replicas else {}
     return {**_KIND, "metadata": {key: meta[key] for key in kept if key in meta}, "spec": spec, "status": status}
 
 

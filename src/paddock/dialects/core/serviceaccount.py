@@ -2,16 +2,22 @@
 
 from typing import Annotated
 
-from paddock.meta.objects import LocalReference, Resource
-from paddock.schema.field import Field, Freeform
+from paddock.meta.objects import Resource
+from paddock.schema.field import Field, Freeform, Object
 from paddock.schema.kind import AGE, Kind
+
+
+class PullSecret(Object):
+    """A Secret for fetching images; servers take any name here."""
+
+    name: Annotated[str | None, Field("Name of the Secret.")] = None
 
 
 class ServiceAccount(Resource):
     """An identity for what runs in the cluster."""
 
     secrets: Annotated[list[Freeform] | None, Field("Secrets that may be used.")] = None
-    imagePullSecrets: Annotated[list[LocalReference] | None, Field("Secrets for fetching images.")] = None
+    imagePullSecrets: Annotated[list[PullSecret] | None, Field("Secrets for fetching images.")] = None
     automountServiceAccountToken: Annotated[bool | None, Field("Whether the token is mounted by itself.")] = None
 
 

@@ -107,6 +107,10 @@ def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: st
         if not any(new["metadata"]["managedFields"]):
             new["metadata"].pop("managedFields")
         return
+    if live is not None and not live["metadata"].get("managedFields"):
+        # Who gave all ownership up is not followed until somebody applies.
+        new["metadata"].pop("managedFields", None)
+        return
     root = types.of_schema(schema)
     if live is None:
         made = owned(values.everything(root, _plain(new)), manager.subresource)
