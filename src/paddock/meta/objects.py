@@ -59,3 +59,9 @@ class Resource(Object):
     apiVersion: Annotated[str, Field("Group and version of this object.", required=True)] = ""
     kind: Annotated[str, Field("Kind of this object.", required=True)] = ""
     metadata: Annotated[ObjectMeta, Field("Name, labels, annotations.", required=True)] = ObjectMeta()
+
+
+class LocalReference(Object):
+    """The name of an object in the same namespace."""
+
+    name: Annotated[str, Field("Name of the object.", required=True, format="dns1123-subdomain", max_length=253)] = ""
