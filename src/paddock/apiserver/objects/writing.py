@@ -304,7 +304,6 @@ class Writer:
             raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         resource.strategy.complete(decoded.data)
         draft.new, draft.wrong = decoded.data, decoded.wrong
-        resource.strategy.complete(draft.new)
         metadata.keep(draft.new, before)
         if draft.old is None:
             self._prepare_create(draft)
