@@ -1,0 +1,49 @@
+"""A server that is asked to stop finishes what it has begun."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from paddock.apiserver.edge.http import Peer, Request, Response
+from paddock.apiserver.edge.server import Server as Edge
+from paddock.app.server import Running
+from paddock.app.settings import Settings
+from tests.scenario.chaos.chaos import Chaos
+
+
+def test_it_ends_watches_cleanly_and_answers_what_it_does(tmp_path: Path) -> None:
+    """No watch is cut off in the middle, and no write takes effect of which its writer is not told."""
+    chaos = Chaos(tmp_path / "server", 3)
+    try:
+        asyncio.run(chaos.stop_gently())
+    finally:
+        chaos.server.finish()
+    assert chaos.answers > 10
+
+
+def test_it_is_not_ready_before_it_stops_to_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[int, bool]] = []
+    close = Edge.close
+
+    async def script() -> None:
+        server = Running(Settings(root=tmp_path / "server", port=0))
+        await server.start()
+
+        def ready() -> int:
+            found = server.api.health.answer(Request("GET", "/readyz", {}, b"", Peer("127.0.0.1")))
+            assert isinstance(found, Response)
+            return found.status
+
+        async def noted(edge: Edge, seconds: float) -> None:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            said.append((ready(), writer.is_closing()))
+            writer.close()
+            await close(edge, seconds)
+
+        monkeypatch.setattr(Edge, "close", noted)
+        assert ready() == 200
+        await server.stop()
+
+    asyncio.run(script())
+    assert said == [(500, False)]
