@@ -125,6 +125,10 @@ class Api:
         self._journal.end(entry, answer, panic=panic)
         return answer
 
+    def refused(self, request: Request, answer: Response) -> None:
+        """Note a request that the edge has refused, before anybody asked whose it is."""
+        self._journal.end(self._journal.begin(request, route(request)), answer)
+
     async def _admitted(self, request: Request, place: Route, entry: Entry, extra: list[tuple[str, str]]) -> Answer:
         """Who is it, is it their turn, and may they: then the answer. What goes into its headers besides is added to `extra`."""
         user = self._guard.identify(request)

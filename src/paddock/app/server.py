@@ -70,6 +70,7 @@ class Running:
         self._house = House(self.parts, credentials.trusted.decode())
         self._house.start()
         self._edge = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(given))
+        self._edge.census.tell = self.api.refused
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
         told = self._settings.advertise or self._settings.host
         host = presence.this_host(told)

@@ -43,6 +43,8 @@ class Census:
         self.members: set[Connection] = set()
         self._addresses: dict[str, int] = {}
         self.refused = 0
+        # who wants to know of requests that are refused here, without their bodies
+        self.tell: Callable[[Request, Response], None] = lambda request, answer: None
 
     def join(self, connection: "Connection", address: str) -> bool:
         """Count a connection; False when there are too many without it. It is counted all the same, until it leaves."""
@@ -167,10 +169,12 @@ class Connection(asyncio.Protocol):
         self._received = 0
         self._count = 0
         self._in_head = True
+        self._is_arriving = False
         self._after_head = b""
 
     def on_message_begin(self) -> None:
         self._start_request()
+        self._is_arriving = True
         self._arm(self._limits.receive_seconds)
 
     def on_url(self, url: bytes) -> None:
@@ -205,6 +209,7 @@ class Connection(asyncio.Protocol):
         self._body.append(body)
 
     def on_message_complete(self) -> None:
+        self._is_arriving = False
         self._disarm()
         if len(self._waiting) >= self._limits.pipelined:
             raise _Refused(Response(429, b"too many requests in one pipeline\n"))
@@ -267,6 +272,10 @@ class Connection(asyncio.Protocol):
     def _refuse(self, refused: _Refused) -> None:
         self._refused = refused
         self._disarm()
+        target = self._target.decode("latin-1")
+        if not self._in_head and target.startswith("/"):
+            method = self._parser.get_method().decode()
+            self._census.tell(Request(method, target, self._headers, b"", self._peer), refused.response)
         if self._task is None:
             self._end_with(refused.response)
 
@@ -288,7 +297,7 @@ class Connection(asyncio.Protocol):
 
     def _expire(self) -> None:
         if self._task is None:
-            if self._received and not self._stopping:
+            if self._is_arriving and not self._stopping:
                 self._end_with(Response(408, b"the request took too long to arrive\n"))
             self._transport.close()
 

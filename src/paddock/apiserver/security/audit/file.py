@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -89,8 +89,9 @@ class AuditFile:
 
     def _rotate(self) -> None:
         """Begin a new file. When that fails, the old one grows on."""
-        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3]
-        old = self._path.with_name(f"{self._path.stem}-{stamp}{self._path.suffix}")
+        now = datetime.now(UTC)
+        while (old := self._at(now)).exists():
+            now += timedelta(microseconds=1)
         try:
             self._path.rename(old)
             os.close(self._file)
@@ -99,6 +100,9 @@ class AuditFile:
                 surplus.unlink(missing_ok=True)
         except OSError as error:
             _LOG.error("the audit log cannot be begun anew: %s", error.strerror, extra={"file": str(self._path)})
+
+    def _at(self, time: datetime) -> Path:
+        return self._path.with_name(f"{self._path.stem}-{time:%Y-%m-%dT%H-%M-%S.%f}{self._path.suffix}")
 
     def earlier(self) -> list[Path]:
         """The files of before, the newest first."""

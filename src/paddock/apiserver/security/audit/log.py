@@ -86,10 +86,6 @@ class AuditLog:
             self._note(entry, "ResponseStarted", answer)
         self._note(entry, "Panic" if panic else "ResponseComplete", answer)
 
-    def refused(self, request: Request, place: Route, answer: Response) -> None:
-        """Note a request that was refused before anybody asked whose it is."""
-        self.end(self.begin(request, place), answer)
-
     def _note(self, entry: Entry, stage: str, answer: Answer | None) -> None:
         code = 0 if stage == "RequestReceived" else GONE if answer is None else 101 if isinstance(answer, Upgrade) else answer.status
         config = self._policy.of(entry.user.by or entry.user if entry.user else None, entry.place, code)

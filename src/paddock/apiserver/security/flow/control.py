@@ -7,7 +7,8 @@ costs a look-up and a few additions.
 """
 
 import asyncio
-import time
+from collections.abc import Callable
+from time import perf_counter
 
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.parts import User
@@ -38,8 +39,11 @@ Flow = levels.Flow[Waiter]
 class FlowControl:
     """Follows the FlowSchemas and PriorityLevelConfigurations of a store."""
 
-    def __init__(self, store: Store, seats: int = DEFAULT_SEATS, longest_wait: float = _LONGEST_WAIT) -> None:
+    def __init__(
+        self, store: Store, seats: int = DEFAULT_SEATS, longest_wait: float = _LONGEST_WAIT, now: Callable[[], float] = perf_counter
+    ) -> None:
         self._store = store
+        self._now = now
         self._longest_wait = longest_wait
         self.levels: Levels[Waiter] = Levels(seats)
         self._schemas: list[Schema] = []
@@ -151,11 +155,11 @@ class FlowControl:
     # --- rounds -----------------------------------------------------------------------------------------------------------
 
     def _is_time(self) -> bool:
-        return not self._pressed or time.perf_counter() < self._deadline
+        return not self._pressed or self._now() < self._deadline
 
     def _press(self) -> None:
         self._pressed = True
-        self._deadline = time.perf_counter() + _ROUND_SECONDS
+        self._deadline = self._now() + _ROUND_SECONDS
         asyncio.get_running_loop().call_soon(self._round)
 
     def _round(self) -> None:

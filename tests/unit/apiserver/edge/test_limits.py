@@ -1,0 +1,203 @@
+"""What one client may take of the edge: sizes, time, connections. Over sockets of loopback, without TLS."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import pytest
+
+from paddock.apiserver.edge.connection import Limits
+from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
+from paddock.apiserver.edge.server import Server
+
+LONG = 3600.0
+# Short, and never reached in a test that does not want it.
+SHORT = 0.05
+
+
+class Edge:
+    """A server whose answers are what the test wants, and a client of it."""
+
+    def __init__(self, limits: Limits, answer: Callable[[Request], Answer]) -> None:
+        self.seen: list[Request] = []
+        self.told: list[tuple[str, str, int]] = []
+        self._answer = answer
+        self.server = Server(self._handle, tls=None, limits=limits)
+        self.server.census.tell = lambda request, said: self.told.append((request.method, request.path, said.status))
+
+    async def _handle(self, request: Request) -> Answer:
+        self.seen.append(request)
+        return self._answer(request)
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+    async def ask(self, raw: bytes) -> bytes:
+        """Send bytes, and read until the server closes or has answered."""
+        reader, writer = await self.connect()
+        writer.write(raw)
+        try:
+            async with asyncio.timeout(5):
+                return await reader.read()
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def __aenter__(self) -> "Edge":
+        self.port = await self.server.listen("127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.server.close(0.0)
+
+
+def play(
+    limits: Limits, script: Callable[[Edge], Awaitable[None]], answer: Callable[[Request], Answer] = lambda _: Response(200, b"ok")
+) -> None:
+    async def inside() -> None:
+        async with Edge(limits, answer) as edge:
+            await script(edge)
+
+    asyncio.run(inside())
+
+
+def status(raw: bytes) -> int:
+    return int(raw.split(b" ", 2)[1])
+
+
+def post(body: bytes, *headers: str) -> bytes:
+    lines = ["POST /x HTTP/1.1", "host: a", f"content-length: {len(body)}", "connection: close", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+LIMITS = Limits(head_bytes=2000, headers=20, body_bytes=100, receive_seconds=LONG, idle_seconds=LONG)
+REFUSED: list[tuple[bytes, int]] = [
+    (post(b"x" * 100), 200),
+    (post(b"x" * 101), 413),
+    (b"POST /x HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n65\r\n" + b"x" * 101 + b"\r\n", 413),
+    (post(b"", "long: " + "x" * 2000), 431),
+    (post(b"", *(f"h{number}: x" for number in range(20))), 431),
+    (b"GET /" + b"x" * 3000, 431),
+    (post(b"", "content-length: 5"), 400),
+    (post(b"", "transfer-encoding: chunked"), 400),
+    (post(b"", "authorization: Bearer a", "authorization: Bearer b"), 400),
+    (b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: +5\r\n\r\nhello", 400),
+    (b"\x16\x03\x01\x02\x00", 400),
+    (b"GET http://other/ HTTP/1.1\r\nhost: a\r\n\r\n", 400),
+]
+
+
+@pytest.mark.parametrize(("raw", "expected"), REFUSED)
+def test_what_is_too_large_or_no_request_is_refused(raw: bytes, expected: int) -> None:
+    async def script(edge: Edge) -> None:
+        assert status(await edge.ask(raw)) == expected
+        assert len(edge.seen) == (expected == 200)
+
+    play(LIMITS, script)
+
+
+def test_a_body_that_is_too_large_is_told_of_in_the_words_of_kubernetes() -> None:
+    async def script(edge: Edge) -> None:
+        raw = await edge.ask(post(b"x" * 101))
+        said = orjson.loads(raw.partition(b"\r\n\r\n")[2])
+        assert (said["code"], said["reason"]) == (413, "RequestEntityTooLarge")
+        assert said["message"].endswith("limit is 100")
+        assert edge.told == [("POST", "/x", 413)]
+
+    play(LIMITS, script)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"G", b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-le", b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhal"]
+)
+def test_who_sends_too_slowly_is_cut_off(sent: bytes) -> None:
+    async def script(edge: Edge) -> None:
+        assert status(await edge.ask(sent)) == 408
+        assert not edge.server.census.members
+
+    play(Limits(receive_seconds=SHORT, idle_seconds=LONG), script)
+
+
+def test_who_sends_nothing_is_cut_off() -> None:
+    async def script(edge: Edge) -> None:
+        assert await edge.ask(b"") == b""
+
+    play(Limits(receive_seconds=SHORT, idle_seconds=LONG), script)
+
+
+def test_an_idle_connection_is_not_kept() -> None:
+    async def script(edge: Edge) -> None:
+        raw = await edge.ask(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert status(raw) == 200
+        assert raw.count(b"HTTP/1.1") == 1
+
+    play(Limits(receive_seconds=LONG, idle_seconds=SHORT), script)
+
+
+@pytest.mark.parametrize("limits", [Limits(connections=2), Limits(connections_per_address=2)])
+def test_who_comes_when_there_are_too_many_is_told_to_come_again(limits: Limits) -> None:
+    async def script(edge: Edge) -> None:
+        asked = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
+        kept = [await edge.connect() for _ in range(2)]
+        for reader, writer in kept:
+            writer.write(asked)
+            await reader.readuntil(b"ok")
+        raw = await edge.ask(asked)
+        head, _, body = raw.partition(b"\r\n\r\n")
+        assert status(raw) == 429
+        assert b"retry-after: 1" in head
+        assert orjson.loads(body)["reason"] == "TooManyRequests"
+        assert (len(edge.seen), edge.server.census.refused) == (2, 1)
+        for _, writer in kept:
+            writer.close()
+            await writer.wait_closed()
+        while edge.server.census.members:
+            await asyncio.sleep(0)
+        assert status(await edge.ask(asked.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))) == 200
+
+    play(limits, script)
+
+
+def test_who_does_not_take_its_answer_is_cut_off() -> None:
+    async def script(edge: Edge) -> None:
+        reader, writer = await edge.connect()
+        # The window is kept small, so that what is not read stays with the server.
+        writer.write(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
+        while not edge.seen:
+            await asyncio.sleep(0)
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        async with asyncio.timeout(5):
+            while edge.server.census.members:
+                await asyncio.sleep(0.01)
+        writer.transport.abort()
+
+    play(Limits(send_seconds=SHORT), script, lambda _: Response(200, b"x" * 64 * 1024 * 1024))
+
+
+def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
+    done = asyncio.Event()
+
+    async def quiet(sink: Sink) -> None:
+        await asyncio.sleep(4 * SHORT)
+        sink.write(b"still here")
+        done.set()
+
+    async def script(edge: Edge) -> None:
+        raw = await edge.ask(b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        assert b"still here" in raw
+        assert done.is_set()
+
+    play(Limits(receive_seconds=SHORT, idle_seconds=SHORT, send_seconds=SHORT), script, lambda _: Stream(200, quiet))
+
+
+def test_more_requests_in_a_pipeline_than_are_taken() -> None:
+    async def script(edge: Edge) -> None:
+        one: Any = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
+        raw = await edge.ask(one * 40)
+        assert raw.count(b"HTTP/1.1 200") <= 17
+        assert raw.count(b"HTTP/1.1 429") == 1
+
+    play(Limits(pipelined=16), script)
