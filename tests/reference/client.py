@@ -146,6 +146,8 @@ class Kubectl:
     program: Path
     access: Access
     home: Path
+    # what an editor, say, has to be found by
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, *arguments: str, stdin: str = "") -> Ran:
         """Runs one command to its end."""
@@ -154,6 +156,14 @@ class Kubectl:
             "HOME": str(self.home),
             "KUBECONFIG": str(self.access.kubeconfig),
             "KUBECACHEDIR": str(self.home / "cache"),
+            **self.environment,
         }
         done = subprocess.run([str(self.program), *arguments], input=stdin, capture_output=True, text=True, env=environment, timeout=120)
         return Ran(done.returncode, done.stdout, done.stderr)
+
+    def ok(self, *arguments: str, stdin: str = "") -> str:
+        """Runs a command that has to succeed; what it printed."""
+        ran = self.run(*arguments, stdin=stdin)
+        if ran.code:
+            raise AssertionError(f"{self.program.name} {' '.join(arguments)}: exit {ran.code}\n{ran.errors}{ran.output}")
+        return ran.output
