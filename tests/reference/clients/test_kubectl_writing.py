@@ -49,6 +49,7 @@ TYPED = [
     (("create", "rolebinding", "b", "--role=r", "--user=carol"), "rolebinding.rbac.authorization.k8s.io/b created"),
     (("create", "quota", "q", "--hard=configmaps=5"), "resourcequota/q created"),
     (("create", "service", "clusterip", "s", "--tcp=80:80"), "service/s created"),
+    (("create", "ingress", "i", "--rule=a.example/b=s:80,tls=t"), "ingress.networking.k8s.io/i created"),
     (("create", "poddisruptionbudget", "p", "--min-available=1", "--selector=a=b"), "poddisruptionbudget.policy/p created"),
     (("auth", "can-i", "create", "configmaps"), "yes"),
     (("auth", "whoami"), "system:masters"),
@@ -155,8 +156,10 @@ def test_a_conflict_of_two_appliers(kubectl: Kubectl, api: Api, there: tuple[str
 def test_from_client_side_apply_to_the_server(kubectl: Kubectl, there: tuple[str, str]) -> None:
     kubectl.ok("apply", "-f", "-", *there, stdin=crate(lid="x"))
     assert managers(stored(kubectl, there)) == [("kubectl-client-side-apply", "Update")]
-    moved = kubectl.run("apply", "--server-side", "-f", "-", *there, stdin=crate(lid="y"))
+    moved = kubectl.run("apply", "--server-side", "-f", "-", *there, stdin=crate(lid="moved"))
     assert (moved.code, "conflict" in moved.errors) == (0, False)
+    changed = kubectl.run("apply", "--server-side", "-f", "-", *there, stdin=crate(lid="y"))
+    assert (changed.code, "conflict" in changed.errors) == (0, False)
     after = stored(kubectl, there)
     assert after["spec"]["lid"] == "y"
     # The annotation of client-side apply has an owner of its own, so that going back works.
@@ -169,8 +172,8 @@ def test_diff(kubectl: Kubectl, there: tuple[str, str]) -> None:
     kubectl.ok("apply", "-f", "-", *there, stdin=crate(lid="x"))
     same = kubectl.run("diff", "-f", "-", *there, stdin=crate(lid="x"))
     assert (same.code, same.output) == (0, "")
-    other = kubectl.run("diff", "-f", "-", *there, stdin=crate(lid="y"))
-    assert (other.code, "-  lid: x" in other.output, "+  lid: y" in other.output) == (1, True, True)
+    other = kubectl.run("diff", "-f", "-", *there, stdin=crate(lid="other"))
+    assert (other.code, "-  lid: x" in other.output, "+  lid: other" in other.output) == (1, True, True)
     on_server = kubectl.run("diff", "--server-side", "--force-conflicts", "-f", "-", *there, stdin=crate(lid="z"))
     assert (on_server.code, "+  lid: z" in on_server.output) == (1, True)
     assert stored(kubectl, there)["spec"]["lid"] == "x"

@@ -14,6 +14,7 @@ from paddock.apiserver.builtin import (
     events,
     flowcontrol,
     flowtables,
+    ingresses,
     leases,
     namespaces,
     nodes,
@@ -38,8 +39,9 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
-_CLUSTER_KINDS = (*flowcontrol.KINDS, *quotas.KINDS, *workloads.KINDS, *podkinds.KINDS, *storagekinds.KINDS, *admissionkinds.KINDS)
-_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES}
+_WORKLOADS = (*workloads.KINDS, *podkinds.KINDS, *ingresses.KINDS)
+_CLUSTER_KINDS = (*flowcontrol.KINDS, *quotas.KINDS, *_WORKLOADS, *storagekinds.KINDS, *admissionkinds.KINDS)
+_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **ingresses.TABLES}
 # Kinds that no manifest of Paddock's commands holds.
 KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
@@ -58,6 +60,7 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "ResourceQuota"): quotas.QuotaStrategy(),
     ("", "LimitRange"): quotas.LimitStrategy(),
     **podkinds.STRATEGIES,
+    **ingresses.STRATEGIES,
     **flowcontrol.STRATEGIES,
     **workloads.STRATEGIES,
     **storagekinds.STRATEGIES,

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from paddock.meta import failure
-from paddock.meta.apply import ownership, types, values
+from paddock.meta.apply import lastapplied, ownership, types, values
 from paddock.meta.apply.differences import Difference, difference
 from paddock.meta.apply.ownership import APPLY, UPDATE, Entry, Manager
 from paddock.meta.apply.places import Places, common, every, minus, show, union
@@ -28,6 +28,8 @@ class Applying(NamedTuple):
     about: About
     now: str
     force: bool = False
+    # where this applier gives other values without a conflict, whoever owns them
+    free: Places = {}
 
 
 def apply(live: Data, config: Data, schema: Data, asked: Applying) -> Data:
@@ -46,6 +48,7 @@ def apply(live: Data, config: Data, schema: Data, asked: Applying) -> Data:
         merged = values.merge(root, live, config)
     except values.Unmergeable as error:
         raise failure.bad_request(f"failed to create typed patch object: {error.what}") from None
+    asked = asked._replace(free=lastapplied.yielding(live, root, manager))
     merged, entries = settle(root, (live, merged), wanted, _entries(live, root, asked.now), asked)
     ownership.write(merged, entries)
     return merged
@@ -110,7 +113,9 @@ def _resolve(others: list[Entry], changed: Difference, asked: Applying) -> list[
     touched = union(changed.added, changed.modified)
     conflicts = [(entry, both) for entry in others if (both := common(entry.places, touched))]
     if conflicts and not asked.force:
-        raise _conflict(conflicts, asked.about)
+        conflicts = [(entry, left) for entry, both in conflicts if (left := minus(both, asked.free))]
+        if conflicts:
+            raise _conflict(conflicts, asked.about)
     kept = []
     for entry in others:
         places = minus(minus(entry.places, touched), changed.removed)

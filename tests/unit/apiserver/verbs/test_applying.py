@@ -1,5 +1,6 @@
 """Server-side apply over the API (docs/spec/kube-api.md section 4)."""
 
+import json
 from typing import Any
 
 import pytest
@@ -115,5 +116,38 @@ def test_all_that_is_wrong_is_told_at_once(play: Play) -> None:
         assert all(cause["reason"] and cause["message"] for cause in causes)
         assert all(field in said.data["message"] for field in fields)
         assert ": [" in said.data["message"]
+
+    play(script)
+
+
+LAST = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@pytest.mark.parametrize(
+    ("manager", "said", "now", "status"),
+    [
+        ("kubectl", {"data": {"a": "1", "b": "1"}}, {"a": "2"}, 200),
+        ("other", {"data": {"a": "1", "b": "1"}}, {"a": "2"}, 409),
+        # changed since by somebody else, or never applied
+        ("kubectl", {"data": {"a": "0", "b": "1"}}, {"a": "2"}, 409),
+        ("kubectl", {"data": {"b": "1"}}, {"a": "2"}, 409),
+        ("kubectl", {"data": {"b": "1"}}, {"b": "2"}, 200),
+        # an annotation that says nothing
+        ("kubectl", {"data": ["a"]}, {"a": "2"}, 409),
+        ("kubectl", None, {"a": "2"}, 409),
+    ],
+)
+def test_kubectl_takes_over_what_it_applied_by_itself(play: Play, manager: str, said: Any, now: dict[str, str], status: int) -> None:
+    async def script(api: Harness) -> None:
+        applied = "{" if said is None else json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, **said})
+        first = config_map(a="1", b="1")
+        first["metadata"]["annotations"] = {LAST: applied}
+        assert (await api.post(f"{MAPS}?fieldManager=kubectl-client-side-apply", first)).status == 201
+        reply = await api.apply(f"{MAPS}/a", config_map(**now), manager)
+        assert reply.status == status, reply.data
+        if status == 409:
+            assert [cause["field"] for cause in reply.data["details"]["causes"]] == [f".data.{name}" for name in now]
+        else:
+            assert owned(reply)[manager, "Apply", ""]["f:data"] == {f"f:{name}": {} for name in now}
 
     play(script)
