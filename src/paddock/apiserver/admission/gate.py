@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from paddock.apiserver.admission import bounds, measuring
+from paddock.apiserver.admission import bounds, measuring, policies
 from paddock.apiserver.admission.bounds import Limits
 from paddock.apiserver.admission.ledger import Ledger
 from paddock.apiserver.admission.matching import Asked
 from paddock.apiserver.admission.measuring import Data
+from paddock.apiserver.admission.policies import Policies
 from paddock.apiserver.admission.webhooks import MUTATING, VALIDATING, Asking, Webhooks
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.calling import Caller
@@ -28,6 +29,8 @@ class Gate:
         self._limited = "LimitRanger" not in left_out
         self._changing = Webhooks(world, MUTATING if "MutatingAdmissionWebhook" not in left_out else "")
         self._judging = Webhooks(world, VALIDATING if "ValidatingAdmissionWebhook" not in left_out else "")
+        self._policies = Policies(world, off="ValidatingAdmissionPolicy" in left_out)
+        self._world = world
         self._caller = Caller()
         self._asking = Asking(world, self._caller)
 
@@ -37,10 +40,10 @@ class Gate:
 
     def concerns(self, resource: Resource, operation: str, subresource: str) -> bool:
         """Whether a webhook or a policy wants to see such a write."""
-        if not (self._changing.any or self._judging.any) or resource.group == _GROUP:
+        if not (self._changing.any or self._judging.any or self._policies.any) or resource.group == _GROUP:
             return False
         asked = Asked(resource, operation, subresource)
-        return bool(self._changing.find(asked) or self._judging.find(asked))
+        return bool(self._changing.find(asked) or self._policies.find(asked) or self._judging.find(asked))
 
     async def change(self, attempt: Attempt) -> Data | None:
         """The object as the mutating webhooks leave it; None when it stays as it is."""
@@ -49,7 +52,11 @@ class Gate:
 
     async def judge(self, attempt: Attempt) -> None:
         """Policies first, then the validating webhooks."""
-        found = self._judging.find(_asked(attempt))
+        asked = _asked(attempt)
+        bound = self._policies.find(asked)
+        if bound:
+            policies.judge(bound, attempt, self._world)
+        found = self._judging.find(asked)
         if found:
             await self._asking.judge(found, attempt)
 

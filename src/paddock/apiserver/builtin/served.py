@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.apiserver.admission.policyrules import BindingStrategy, PolicyStrategy
 from paddock.apiserver.admission.registrations import WebhookStrategy
 from paddock.apiserver.builtin import (
     admissionkinds,
@@ -66,6 +67,8 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     **storagekinds.STRATEGIES,
     (admissionkinds.GROUP, "MutatingWebhookConfiguration"): WebhookStrategy(),
     (admissionkinds.GROUP, "ValidatingWebhookConfiguration"): WebhookStrategy(),
+    (admissionkinds.GROUP, "ValidatingAdmissionPolicy"): PolicyStrategy(),
+    (admissionkinds.GROUP, "ValidatingAdmissionPolicyBinding"): BindingStrategy(),
 }
 _EVENTS = {"selectable": events.SELECTABLE, "stored_fields": events.STORED_FIELDS, "create_on_update": True}
 _POD_PLACES = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")

@@ -12,6 +12,7 @@ from paddock.apiserver.housekeeping.claims import Claims
 from paddock.apiserver.housekeeping.collector import Collector
 from paddock.apiserver.housekeeping.flows import Flows
 from paddock.apiserver.housekeeping.namespaces import Namespaces
+from paddock.apiserver.housekeeping.policies import Policies
 from paddock.apiserver.housekeeping.quotas import Quotas
 from paddock.apiserver.parts import Parts
 
@@ -31,6 +32,7 @@ class House:
         self.aggregation = Aggregation(parts)
         self.claims = Claims(parts)
         self.quotas = Quotas(parts)
+        self.policies = Policies(parts)
         self.flows = Flows(parts)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -41,6 +43,7 @@ class House:
         self.aggregation.start()
         self.claims.start()
         self.quotas.start()
+        self.policies.start()
         self.flows.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
             self.every(seconds, work)
@@ -64,7 +67,7 @@ class House:
                 await chores.settled()
 
     def _chores(self) -> tuple[Chores[Any], ...]:
-        house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.flows)
+        house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.policies, self.flows)
         return tuple(each.chores for each in house)
 
     async def _tell_time(self) -> None:

@@ -1,0 +1,270 @@
+"""ValidatingAdmissionPolicies: expressions that must hold, where a binding says so."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.apiserver.admission.matching import Asked, Matcher, is_namespace, read_matcher, selector_of
+from paddock.apiserver.admission.world import World
+from paddock.apiserver.objects.encoding import decode
+from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.resources.resource import Resource
+from paddock.meta import failure, selectors
+from paddock.meta.failure import Cause, Failure
+from paddock.store.contract import Change
+
+_LOG = logging.getLogger(__name__)
+Data = dict[str, Any]
+_GROUP = "admissionregistration.k8s.io"
+POLICIES, BINDINGS = f"validatingadmissionpolicies.{_GROUP}", f"validatingadmissionpolicybindings.{_GROUP}"
+_CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
+_LONGEST_NOTE = 10 * 1024
+
+
+class Binding(msgspec.Struct, frozen=True, eq=False):
+    """A binding, read. `matcher` is None when it takes all that its policy takes."""
+
+    name: str
+    policy: str
+    matcher: Matcher | None
+    reference: Data | None
+    actions: tuple[str, ...]
+
+
+class Policy(msgspec.Struct, frozen=True, eq=False):
+    """A policy, read."""
+
+    name: str
+    matcher: Matcher
+    param_kind: Data | None
+    ignores: bool
+    conditions: tuple[tuple[str, str], ...]
+    variables: tuple[tuple[str, str], ...]
+    validations: tuple[Data, ...]
+    annotations: tuple[tuple[str, str], ...]
+    bindings: tuple[Binding, ...]
+
+
+class Denial(msgspec.Struct, frozen=True):
+    """Why a policy refuses a write."""
+
+    policy: str
+    binding: str
+    message: str
+    reason: str = ""
+
+    def failure(self, attempt: Attempt) -> Failure:
+        """What the client gets."""
+        by = f"ValidatingAdmissionPolicy '{self.policy}'" + (f" with binding '{self.binding}'" if self.binding else "")
+        text, reason = f"{by} denied request: {self.message}", self.reason or "Invalid"
+        said = failure.forbidden(attempt.resource.about(attempt.name), text, [Cause("", text)])
+        return Failure(_CODES.get(reason, 422), reason, said.message, about=said.about, causes=said.causes)
+
+
+class NotConfigured(Exception):
+    """A policy cannot be asked as it is bound."""
+
+
+Found = tuple[tuple[Policy, tuple[tuple[Any, Resource], ...]], ...]
+
+
+class Policies:
+    """The policies and bindings, by following the store."""
+
+    def __init__(self, world: World, *, off: bool = False) -> None:
+        self._world = world
+        self._off = off
+        self._policies: tuple[Policy, ...] = ()
+        self._found: dict[tuple[str, str, str, str, str], Found] = {}
+        self._edition = -1
+        self._load()
+        world.store.follow(self._changed)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any policy in effect."""
+        return bool(self._policies)
+
+    def find(self, asked: Asked) -> Found:
+        """The bound policies whose rules cover a request, with these rules."""
+        if self._edition != self._world.registry.edition:
+            self._found.clear()
+            self._edition = self._world.registry.edition
+        resource = asked.resource
+        place = (resource.group, resource.version, resource.plural, asked.operation, asked.subresource)
+        found = self._found.get(place)
+        if found is None:
+            each = ((policy, policy.matcher.candidates(asked, self._world)) for policy in self._policies)
+            found = self._found[place] = tuple((policy, rules) for policy, rules in each if rules)
+        return found
+
+    def _changed(self, changes: tuple[Change, ...]) -> None:
+        if any(change.key.collection in (POLICIES, BINDINGS) for change in changes):
+            self._load()
+
+    def _load(self) -> None:
+        self._found.clear()
+        if self._off:
+            return
+        store = self._world.store
+        bindings = [_binding(decode(record.value)) for record in sorted(store.scan(BINDINGS), key=lambda record: record.key.name)]
+        found = (
+            _policy(decode(record.value), tuple(each for each in bindings if each.policy == record.key.name))
+            for record in sorted(store.scan(POLICIES), key=lambda record: record.key.name)
+        )
+        # A policy that nobody has bound has no effect.
+        self._policies = tuple(each for each in found if each.bindings)
+
+
+def _pairs(entries: Any, value: str, name: str = "name") -> tuple[tuple[str, str], ...]:
+    return tuple((each.get(name) or "", each.get(value) or "") for each in entries or ())
+
+
+def _policy(data: Data, bindings: tuple[Binding, ...]) -> Policy:
+    spec = data.get("spec") or {}
+    return Policy(
+        data["metadata"]["name"],
+        read_matcher(spec.get("matchConstraints") or {}, "resourceRules"),
+        spec.get("paramKind"),
+        spec.get("failurePolicy") == "Ignore",
+        _pairs(spec.get("matchConditions"), "expression"),
+        _pairs(spec.get("variables"), "expression"),
+        tuple(spec.get("validations") or ()),
+        _pairs(spec.get("auditAnnotations"), "valueExpression", "key"),
+        bindings,
+    )
+
+
+def _binding(data: Data) -> Binding:
+    spec = data.get("spec") or {}
+    where = spec.get("matchResources")
+    matcher = None if where is None else read_matcher(where, "resourceRules")
+    return Binding(
+        data["metadata"]["name"], spec.get("policyName") or "", matcher, spec.get("paramRef"), tuple(spec.get("validationActions") or ())
+    )
+
+
+def judge(found: Found, attempt: Attempt, world: World) -> None:
+    """Ask all policies; the first denial counts."""
+    denials: list[Denial] = []
+    for policy, rules in found:
+        resource = next((version for rule, version in rules if rule.names_it(attempt.name)), None)
+        if resource is None or not policy.matcher.selects(attempt, world) or policy.matcher.leaves_out(attempt, world):
+            continue
+        denials.extend(_Judging(policy, attempt, resource, world).denials())
+    if denials:
+        raise denials[0].failure(attempt)
+
+
+class _Judging:
+    """One policy and one write."""
+
+    def __init__(self, policy: Policy, attempt: Attempt, resource: Resource, world: World) -> None:
+        self._policy = policy
+        self._attempt = attempt
+        self._resource = resource
+        self._world = world
+        self._notes: dict[str, list[str]] = {}
+
+    def denials(self) -> Iterator[Denial]:
+        """Every denial that a binding wants."""
+        kind = self._policy.param_kind
+        if kind is not None and _param_resource(kind, self._world) is None:
+            if not self._policy.ignores:
+                group, _, version = (kind.get("apiVersion") or "").rpartition("/")
+                named = f"{group}/{version}, Kind={kind.get('kind')}"
+                why = f"failed to find resource referenced by paramKind: '{named}'"
+                yield Denial(self._policy.name, "", f"failed to configure policy: {why}")
+            return
+        for binding in self._policy.bindings:
+            if not _matches(binding, self._attempt, self._world):
+                continue
+            try:
+                params = self._params(binding)
+            except NotConfigured as error:
+                if not self._policy.ignores:
+                    yield Denial(self._policy.name, binding.name, f"failed to configure binding: {error}")
+                continue
+            for each in params:
+                yield from self._asked(binding, each)
+        for key, values in self._notes.items():
+            self._attempt.options.notes[f"{self._policy.name}/{key}"] = ", ".join(dict.fromkeys(values))
+
+    def _asked(self, binding: Binding, params: Data | None) -> Iterator[Denial]:
+        from paddock.apiserver.admission import evaluating  # noqa: PLC0415 - most servers never see an expression
+
+        result = evaluating.evaluate(self._policy, self._attempt, self._resource, self._world, params)
+        for decision in result.wrong:
+            if "Deny" in binding.actions:
+                yield Denial(self._policy.name, binding.name, decision.message, decision.reason)
+            if "Warn" in binding.actions:
+                by = f"ValidatingAdmissionPolicy '{self._policy.name}' with binding '{binding.name}'"
+                self._attempt.warnings.append(f"Validation failed for {by}: {decision.message}")
+            if "Audit" in binding.actions:
+                self._audit(binding, decision.index, decision.message)
+        for key, value in result.notes:
+            self._notes.setdefault(key, []).append(value[:_LONGEST_NOTE])
+        for message in result.broken:
+            yield Denial(self._policy.name, binding.name, message)
+
+    def _audit(self, binding: Binding, index: int, message: str) -> None:
+        said = {
+            "message": message,
+            "policy": self._policy.name,
+            "binding": binding.name,
+            "expressionIndex": index,
+            "validationActions": list(binding.actions),
+        }
+        self._attempt.options.notes["validation.policy.admission.k8s.io/validation_failure"] = orjson.dumps([said]).decode()
+
+    def _params(self, binding: Binding) -> list[Data | None]:
+        """The parameters that a binding names: one run of the policy for each."""
+        kind, reference = self._policy.param_kind, binding.reference
+        if kind is None:
+            return [None]
+        resource = _param_resource(kind, self._world)
+        if reference is None or resource is None:
+            # Whoever names a kind and no object gets nothing.
+            return [None]
+        found = self._referenced(resource, reference)
+        if not found and reference.get("parameterNotFoundAction") == "Deny":
+            raise NotConfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
+        return [*found]
+
+    def _referenced(self, resource: Resource, reference: Data) -> list[Data]:
+        namespace = reference.get("namespace") or ""
+        if resource.namespaced and not namespace:
+            if is_namespace(self._attempt.resource) or not self._attempt.namespace:
+                raise NotConfigured("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+            namespace = self._attempt.namespace
+        elif not resource.namespaced and namespace:
+            raise NotConfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        view = self._world.view
+        if reference.get("name"):
+            one = view.get(resource.collection, namespace, reference["name"])
+            objects = [] if one is None else [one]
+        else:
+            selector = selector_of(reference.get("selector"))
+            listed = view.list(resource.collection, namespace)
+            objects = [each for each in listed if selectors.matches(selector, each["metadata"].get("labels") or {})]
+        return [{**each, "apiVersion": resource.api_version, "kind": resource.kind} for each in objects]
+
+
+def _param_resource(kind: Data, world: World) -> Resource | None:
+    group, _, version = (kind.get("apiVersion") or "").rpartition("/")
+    return world.registry.find_kind(group, kind.get("kind") or "", version)
+
+
+def _matches(binding: Binding, attempt: Attempt, world: World) -> bool:
+    """Whether a write is among those that a binding is for."""
+    if binding.matcher is None:
+        return True
+    if not binding.matcher.selects(attempt, world) or binding.matcher.leaves_out(attempt, world):
+        return False
+    if not binding.matcher.rules:
+        return True
+    asked = Asked(attempt.resource, attempt.operation, attempt.options.subresource)
+    return any(rule.names_it(attempt.name) for rule, _ in binding.matcher.candidates(asked, world))
