@@ -1,18 +1,16 @@
 """Running the expressions of one policy on one write."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from paddock.apiserver.admission import conditions
 from paddock.apiserver.admission.conditions import Undecided
 from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, POLICY_LIMIT, Activation, Failed, Scope
+from paddock.apiserver.admission.stored import Policy
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource
-
-if TYPE_CHECKING:
-    from paddock.apiserver.admission.policies import Policy
 
 Data = dict[str, Any]
 _LONGEST_MESSAGE = 5 * 1024
@@ -34,7 +32,7 @@ class Result(msgspec.Struct, frozen=True):
     broken: list[str] = []
 
 
-def evaluate(policy: "Policy", attempt: Attempt, resource: Resource, world: World, params: Data | None) -> Result:
+def evaluate(policy: Policy, attempt: Attempt, resource: Resource, world: World, params: Data | None) -> Result:
     """Run everything. A failure counts as wrong unless the policy ignores failures."""
     values = {**conditions.values(attempt, resource, world), "params": params}
     scope = Scope(policy.param_kind is not None, known=tuple(name for name, _ in policy.variables))
@@ -71,7 +69,7 @@ def _message(validation: Data, activation: Activation) -> str:
     return text if text and "\n" not in text and len(text) <= _LONGEST_MESSAGE else plain
 
 
-def _notes(policy: "Policy", activation: Activation) -> tuple[list[tuple[str, str]], list[str]]:
+def _notes(policy: Policy, activation: Activation) -> tuple[list[tuple[str, str]], list[str]]:
     notes, broken = [], []
     for key, text in policy.annotations:
         try:

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.apiserver.admission.matching import Asked, Matcher, is_namespace, read_matcher, selector_of
+from paddock.apiserver.admission.matching import Asked, is_namespace, selector_of
+from paddock.apiserver.admission.stored import Binding, Policy, read_binding, read_policy
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.objects.writing import Attempt
@@ -22,30 +23,6 @@ _GROUP = "admissionregistration.k8s.io"
 POLICIES, BINDINGS = f"validatingadmissionpolicies.{_GROUP}", f"validatingadmissionpolicybindings.{_GROUP}"
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 _LONGEST_NOTE = 10 * 1024
-
-
-class Binding(msgspec.Struct, frozen=True, eq=False):
-    """A binding, read. `matcher` is None when it takes all that its policy takes."""
-
-    name: str
-    policy: str
-    matcher: Matcher | None
-    reference: Data | None
-    actions: tuple[str, ...]
-
-
-class Policy(msgspec.Struct, frozen=True, eq=False):
-    """A policy, read."""
-
-    name: str
-    matcher: Matcher
-    param_kind: Data | None
-    ignores: bool
-    conditions: tuple[tuple[str, str], ...]
-    variables: tuple[tuple[str, str], ...]
-    validations: tuple[Data, ...]
-    annotations: tuple[tuple[str, str], ...]
-    bindings: tuple[Binding, ...]
 
 
 class Denial(msgspec.Struct, frozen=True):
@@ -110,41 +87,13 @@ class Policies:
         if self._off:
             return
         store = self._world.store
-        bindings = [_binding(decode(record.value)) for record in sorted(store.scan(BINDINGS), key=lambda record: record.key.name)]
+        bindings = [read_binding(decode(record.value)) for record in sorted(store.scan(BINDINGS), key=lambda record: record.key.name)]
         found = (
-            _policy(decode(record.value), tuple(each for each in bindings if each.policy == record.key.name))
+            read_policy(decode(record.value), tuple(each for each in bindings if each.policy == record.key.name))
             for record in sorted(store.scan(POLICIES), key=lambda record: record.key.name)
         )
         # A policy that nobody has bound has no effect.
         self._policies = tuple(each for each in found if each.bindings)
-
-
-def _pairs(entries: Any, value: str, name: str = "name") -> tuple[tuple[str, str], ...]:
-    return tuple((each.get(name) or "", each.get(value) or "") for each in entries or ())
-
-
-def _policy(data: Data, bindings: tuple[Binding, ...]) -> Policy:
-    spec = data.get("spec") or {}
-    return Policy(
-        data["metadata"]["name"],
-        read_matcher(spec.get("matchConstraints") or {}, "resourceRules"),
-        spec.get("paramKind"),
-        spec.get("failurePolicy") == "Ignore",
-        _pairs(spec.get("matchConditions"), "expression"),
-        _pairs(spec.get("variables"), "expression"),
-        tuple(spec.get("validations") or ()),
-        _pairs(spec.get("auditAnnotations"), "valueExpression", "key"),
-        bindings,
-    )
-
-
-def _binding(data: Data) -> Binding:
-    spec = data.get("spec") or {}
-    where = spec.get("matchResources")
-    matcher = None if where is None else read_matcher(where, "resourceRules")
-    return Binding(
-        data["metadata"]["name"], spec.get("policyName") or "", matcher, spec.get("paramRef"), tuple(spec.get("validationActions") or ())
-    )
 
 
 def judge(found: Found, attempt: Attempt, world: World) -> None:

@@ -1,0 +1,63 @@
+"""Policies and bindings as they are asked: read once from what is stored."""
+
+from typing import Any
+
+import msgspec
+
+from paddock.apiserver.admission.matching import Matcher, read_matcher
+
+Data = dict[str, Any]
+
+
+class Binding(msgspec.Struct, frozen=True, eq=False):
+    """A binding, read. `matcher` is None when it takes all that its policy takes."""
+
+    name: str
+    policy: str
+    matcher: Matcher | None
+    reference: Data | None
+    actions: tuple[str, ...]
+
+
+class Policy(msgspec.Struct, frozen=True, eq=False):
+    """A policy, read."""
+
+    name: str
+    matcher: Matcher
+    param_kind: Data | None
+    ignores: bool
+    conditions: tuple[tuple[str, str], ...]
+    variables: tuple[tuple[str, str], ...]
+    validations: tuple[Data, ...]
+    annotations: tuple[tuple[str, str], ...]
+    bindings: tuple[Binding, ...]
+
+
+def _pairs(entries: Any, value: str, name: str = "name") -> tuple[tuple[str, str], ...]:
+    return tuple((each.get(name) or "", each.get(value) or "") for each in entries or ())
+
+
+def read_policy(data: Data, bindings: tuple[Binding, ...]) -> Policy:
+    """A stored policy with its bindings."""
+    spec = data.get("spec") or {}
+    return Policy(
+        data["metadata"]["name"],
+        read_matcher(spec.get("matchConstraints") or {}, "resourceRules"),
+        spec.get("paramKind"),
+        spec.get("failurePolicy") == "Ignore",
+        _pairs(spec.get("matchConditions"), "expression"),
+        _pairs(spec.get("variables"), "expression"),
+        tuple(spec.get("validations") or ()),
+        _pairs(spec.get("auditAnnotations"), "valueExpression", "key"),
+        bindings,
+    )
+
+
+def read_binding(data: Data) -> Binding:
+    """A stored binding."""
+    spec = data.get("spec") or {}
+    where = spec.get("matchResources")
+    matcher = None if where is None else read_matcher(where, "resourceRules")
+    return Binding(
+        data["metadata"]["name"], spec.get("policyName") or "", matcher, spec.get("paramRef"), tuple(spec.get("validationActions") or ())
+    )
