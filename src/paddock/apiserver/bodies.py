@@ -44,6 +44,8 @@ def read_object(request: Request) -> Body:
         raise failure.unsupported_media_type(READ_TYPES)
     if not isinstance(body.data, dict):
         raise failure.bad_request("couldn't get version/kind; json parse error: the body must be an object")
+    if not isinstance(body.data.get("metadata") or {}, dict):
+        raise failure.bad_request("json: cannot unmarshal into Go struct field .metadata: must be an object")
     return body
 
 

@@ -88,10 +88,13 @@ class Writer:
         for _ in range(_ATTEMPTS):
             # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
             draft = self._draft(resource, copy.deepcopy(raw) if concerned else raw, options, None)
+            # A client that sends no owners at all wants none to be noted.
+            gives_up = draft.new["metadata"].get("managedFields") == []
             suffix = metadata.generated_suffix(self._clock.random(5))
             metadata.prepare_create(resource, draft.new, namespace, uid=self._clock.uid(), now=self._clock.now(), suffix=suffix)
             self._check_namespace(resource, namespace, draft.new["metadata"].get("name", ""))
             draft.sent = raw
+            draft.owned = gives_up
             self._prepare_create(draft)
             if concerned:
                 await self._change(draft, "CREATE")

@@ -61,7 +61,7 @@ async def delete_collection(parts: Parts, call: Call) -> Response:
                 raise
         else:
             call.warnings.extend(deleted.warnings)
-            gone.append(record.value if deleted.gone else deleted.value)
+            gone.append(deleted.value)
     resource = call.resource
     begin = head(resource.api_version, resource.list_kind) + b',"metadata":' + orjson.dumps(list_meta(page)) + b',"items":['
     return answer(form, begin + b",".join(await parts.writer.encoder(resource).prepare(gone)) + b"]}")

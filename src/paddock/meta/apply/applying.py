@@ -92,7 +92,8 @@ def _compared(data: Data) -> Data:
 
 def _without_unwanted(root: Type, merged: Data, last: Places, owned: list[Places]) -> Data:
     """What this applier owned and no longer sends goes, unless somebody owns it; what nobody ever owned stays where it is held."""
-    kept: Places = {}
+    # Every applier says the name, and nobody owns it.
+    kept: Places = {"f:metadata": {"f:name": {}}}
     for places in owned:
         kept = union(kept, places)
     if not minus(last, kept):

@@ -524,3 +524,31 @@ def test_tables_and_metadata_only(play: Play) -> None:
         assert wrong.status == 400
 
     play(script)
+
+
+def test_an_applier_that_gives_up_its_last_label_leaves_the_object_whole(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+        said = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": []}
+        await api.apply(f"{slices}/s", {**said, "metadata": {"name": "s", "labels": {"a": "b"}}})
+        left = await api.apply(f"{slices}/s", {**said, "metadata": {"name": "s"}})
+        assert left.status == 200, left.data
+        assert left.data["metadata"]["name"] == "s"
+        assert "labels" not in left.data["metadata"]
+
+    play(script)
+
+
+@pytest.mark.parametrize("metadata", [7, [1], "x", True])
+def test_metadata_that_is_none_is_a_bad_request(play: Play, metadata: Any) -> None:
+    async def script(api: Harness) -> None:
+        for place in ("/apis/coordination.k8s.io/v1/namespaces/default/leases/a", f"{NCS}/n"):
+            assert (await api.put(place, {"metadata": metadata})).status == 400
+            assert (await api.apply(place, {"metadata": metadata})).status == 400
+            collection = place.rpartition("/")[0]
+            assert (await api.post(collection, {"metadata": metadata})).status == 400
+        owner = {"metadata": {"name": "x", "ownerReferences": [{"uid": metadata}]}}
+        refused = 422 if isinstance(metadata, str) else 400
+        assert (await api.post("/api/v1/namespaces/default/configmaps", owner)).status == refused
+
+    play(script)
