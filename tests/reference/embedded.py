@@ -7,6 +7,7 @@ Further users come with their lines for the token file.
 """
 
 import secrets
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -30,6 +31,7 @@ class Embedded:
     _token: str = field(default_factory=lambda: secrets.token_hex(16))
     _listen: str = FREE_PORT
     _program: ExitStack | None = None
+    _process: "subprocess.Popen[bytes] | None" = None
     _starts: int = 0
 
     @property
@@ -57,6 +59,7 @@ class Embedded:
         with ExitStack() as program:
             process = program.enter_context(launched([*command, "--token-file", str(tokens), *self.arguments], self.log))
             wait_ready("paddock", process, self.log, self._is_ready)
+            self._process = process
             self._program = program.pop_all()
 
     def stop(self) -> None:
@@ -64,6 +67,13 @@ class Embedded:
         if self._program is not None:
             self._program.close()
             self._program = None
+
+    def kill(self) -> None:
+        """End it as a crash does, with nothing finished."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self.stop()
 
     def restart(self) -> None:
         """End it and start it again on the same address."""

@@ -1,4 +1,4 @@
-"""The programs beside the real server that the embedded one is tried with: old kubectls, helm 3 and helm 4."""
+"""The programs beside the real server that the embedded one is tried with: old kubectls, helm 3 and helm 4, operators, e2e.test."""
 
 from pathlib import Path
 
@@ -29,3 +29,27 @@ HELMS = {
     )
     for major in ("3", "4")
 }
+
+# Programs of our own that use the API as operators do: client-go, controller-runtime, and a suite for envtest.
+OPERATORS = Recipe(
+    name="operators",
+    module=Path(__file__).parent / "go",
+    programs=tuple(Program(name, f"./cmd/{name}") for name in ("informer", "election", "manager", "upgrade")),
+    release="k8s.io/client-go",
+)
+SUITE = Recipe(
+    name="envtest-suite",
+    module=Path(__file__).parent / "go",
+    programs=(Program("suite", "./operator/suite"),),
+    release="k8s.io/client-go",
+    command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
+)
+
+# Kubernetes' own conformance tests, of the minor version that the server says it is.
+CONFORMANCE = Recipe(
+    name="conformance",
+    module=Path(__file__).parent / "conformance",
+    programs=(Program("e2e.test", "k8s.io/kubernetes/test/e2e"),),
+    release="k8s.io/kubernetes",
+    command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
+)

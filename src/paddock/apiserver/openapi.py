@@ -116,10 +116,17 @@ def _swagger(documents: list[Data]) -> Data:
     paths: Data = {}
     for document in documents:
         for name, schema in document["components"]["schemas"].items():
-            definitions[name] = _old_words(schema)
+            definitions[name] = _old_words(_open(schema))
         for path, item in document["paths"].items():
             paths[path] = {verb: _old_operation(operation) for verb, operation in item.items() if isinstance(operation, dict)}
     return {"swagger": "2.0", "info": {"title": "Paddock", "version": "v1"}, "paths": paths, "definitions": definitions}
+
+
+def _open(schema: Data) -> Data:
+    """Clients that read version 2 refuse members that are not listed, so a kind that takes any has to list none."""
+    if not schema.get("x-kubernetes-preserve-unknown-fields"):
+        return schema
+    return {key: schema[key] for key in ("description", "type", "x-kubernetes-group-version-kind") if key in schema}
 
 
 _NOT_IN_TWO = ("x-kubernetes-validations", "nullable", "oneOf", "anyOf", "not")
