@@ -335,10 +335,24 @@ _MAP_VALUES = {
 }
 
 
+def _plain(place: shape.Shape) -> type | None:
+    """The class whose values need no look at all: booleans, and texts that may be anything."""
+    if type(place) is shape.BooleanShape:
+        return bool
+    if type(place) is shape.StringShape and _may_be_anything(place.field):
+        return str
+    return None
+
+
+def _may_be_anything(field: Field) -> bool:
+    bounded = field.min_length is not None or field.max_length is not None
+    return not (bounded or field.enum or field.empty_is_unset or field.pattern or field.format)
+
+
 class _Member:
     """A declared member of an object. Its check is made when a document first has it: most of a large kind is never visited."""
 
-    __slots__ = ("checker", "field", "noted", "nullable", "shape")
+    __slots__ = ("checker", "field", "noted", "nullable", "plain", "shape")
 
     def __init__(self, prop: shape.Property) -> None:
         self.shape = prop.shape
@@ -347,6 +361,8 @@ class _Member:
         # whether there is something to say of it wherever it stands
         self.noted = bool(prop.field.not_honoured or prop.field.deprecated)
         self.checker: Check = self._first
+        # a value of exactly this class is right as it is
+        self.plain = None if self.noted else _plain(prop.shape)
 
     def _first(self, raw: Any, trail: Any, out: Findings) -> Any:
         self.checker = _checker(self.shape)
@@ -378,7 +394,9 @@ class _ObjectCheck:
         index = self.index
         for name, entry in raw.items():
             member = index.get(name)
-            if member is None:
+            if member is not None and type(entry) is member.plain:
+                made[name] = entry
+            elif member is None:
                 self._stranger(name, raw, made, trail, out)
             elif entry is None or member.noted:
                 if entry is not None or member.nullable:

@@ -7,7 +7,6 @@ Only admission waits between reading the old object and deciding the new one; if
 meanwhile, the whole computation is repeated on the new state. Everything else runs through without giving way, so there is no lock.
 """
 
-import copy
 from collections.abc import Iterable
 
 from paddock.apiserver.objects import deletion, metadata
@@ -17,6 +16,7 @@ from paddock.apiserver.objects.index import Index
 from paddock.apiserver.resources.conversion import Form
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.resources.strategy import Context, View
+from paddock.base.jsondata import copied
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema.finding import Finding, Severity
@@ -87,7 +87,7 @@ class Writer:
         concerned = self._admission.concerns(resource, "CREATE", options.subresource)
         for _ in range(_ATTEMPTS):
             # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
-            draft = self._draft(resource, copy.deepcopy(raw) if concerned else raw, options, None)
+            draft = self._draft(resource, copied(raw) if concerned else raw, options, None)
             # A client that sends no owners at all wants none to be noted.
             gives_up = draft.new["metadata"].get("managedFields") == []
             suffix = metadata.generated_suffix(self._clock.random(5))

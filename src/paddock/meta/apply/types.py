@@ -15,7 +15,8 @@ class Type:
     """How one place is merged."""
 
     # `present`: a struct that objects of its kind always have, so that nobody owns the fact that it is there
-    __slots__ = ("defaults", "fields", "item", "keys", "kind", "present")
+    # `steps`: the name of each field's step, and its type
+    __slots__ = ("defaults", "fields", "item", "keys", "kind", "present", "steps")
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class Type:
         self.keys = keys
         self.defaults = defaults or {}
         self.present = False
+        self.steps = {name: (f"f:{name}", below) for name, below in self.fields.items()}
 
     def member(self, name: str) -> "Type":
         """The type of a member of a map."""

@@ -84,19 +84,24 @@ def _places_of_entries(kind: Type, value: list[Any], live: bool) -> Places:
 
 def everything(kind: Type, value: dict[str, Any]) -> Places:
     """All places of a value, containers included: the difference from nothing, in one walk."""
-    made: Places = {}
-    fields, item = kind.fields, kind.item or DEDUCED
+    return _members(kind, value, {})
+
+
+def _members(kind: Type, value: dict[str, Any], made: Places) -> Places:
+    steps, item = kind.steps, kind.item or DEDUCED
     for name, member in value.items():
+        step, below = steps.get(name) or (f"f:{name}", item)
         # Most members are scalars, and every create walks over all of them.
-        made[f"f:{name}"] = _everything(fields.get(name) or item, member) if isinstance(member, dict | list) and member else {}
+        made[step] = _everything(below, member) if member and isinstance(member, dict | list) else {}
     return made
 
 
 def _everything(kind: Type, value: Any) -> Places:
     """The places below a container, itself among them; {} for the container alone."""
-    kind = resolve(kind, value)
+    if kind is DEDUCED:
+        kind = resolve(kind, value)
     if kind.kind == MAP and isinstance(value, dict):
-        return everything(kind, value) if kind.present else {SELF: {}, **everything(kind, value)}
+        return _members(kind, value, {} if kind.present else {SELF: {}})
     made: Places = {}
     if kind.kind in (SET, KEYED) and isinstance(value, list):
         item = kind.item or kind

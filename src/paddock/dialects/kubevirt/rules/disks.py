@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from paddock.dialects.kubevirt.devices import CDRomTarget, Disk, DiskTarget, LunTarget
-from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import Cel
@@ -15,6 +15,7 @@ PCI_ADDRESS = r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
 _SMALLEST, _LARGEST = 512, 2 * 1024 * 1024
 
 
+@once
 def disks(place: Place) -> Iterator[tuple[Disk, Path]]:
     """The disks with their places."""
     for index, disk in enumerate(place.spec.domain.devices.disks or ()):

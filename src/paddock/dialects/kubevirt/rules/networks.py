@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paddock.dialects.kubevirt.networks import DHCPOptions, Interface, Network
-from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
 from paddock.schema import finding
 from paddock.schema.finding import Cause, Finding, Path
 from paddock.schema.kind import Cel
@@ -16,6 +16,7 @@ _GATEWAY = "020000000000"
 _MOST_RANGES = 10
 
 
+@once
 def interfaces(place: Place) -> Iterator[tuple[Interface, Path]]:
     """The cards with their places."""
     for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from paddock.dialects.kubevirt.virtualmachine import VirtualMachineSpec
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +102,20 @@ class MachinePlace(msgspec.Struct, frozen=True, kw_only=True):
             sized=self.spec.instancetype is not None,
             preferred=self.spec.preference is not None,
         )
+
+
+def once(look: Callable[[P], Iterator[T]]) -> Callable[[P], tuple[T, ...]]:
+    """What stands at a place, with the last answer remembered: twenty checks of one place ask for its disks."""
+    of: P | None = None
+    found: tuple[T, ...] = ()
+
+    def remembered(place: P) -> tuple[T, ...]:
+        nonlocal of, found
+        if of is not place:
+            of, found = place, tuple(look(place))
+        return found
+
+    return remembered
 
 
 class Check(msgspec.Struct, Generic[P], frozen=True):

@@ -3,13 +3,13 @@
 KubeVirt calls the list `dataVolumeTemplate` and its members otherwise than the document does; findings carry both places.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from paddock.dialects.kubevirt import rules_datavolume
 from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
-from paddock.dialects.kubevirt.rules.place import Check, MachinePlace, check, standing
+from paddock.dialects.kubevirt.rules.place import Check, MachinePlace, check, once, standing
 from paddock.meta.world import DEFAULT_NAMESPACE
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
@@ -35,6 +35,7 @@ def templates_are_named(place: MachinePlace) -> Iterator[Finding]:
         seen.add(name)
 
 
+@once
 def _specs(place: MachinePlace) -> Iterator[tuple[Path, DataVolumeSpec]]:
     for index, template in enumerate(place.spec.dataVolumeTemplates or ()):
         yield place.at("dataVolumeTemplates", index, "spec"), template.spec
@@ -65,11 +66,14 @@ def _known_as(found: Finding, place: MachinePlace) -> tuple[str, Path]:
     return "V12" if rules_datavolume.is_populated_from_outside(spec) else "V11", (*field, "source")
 
 
-def _of_templates(rule: Rule, number: str = "") -> Callable[[MachinePlace], Iterator[Finding]]:
+Look = Callable[[MachinePlace], Iterable[Finding]]
+
+
+def _of_templates(findings: Look, number: str = "") -> Callable[[MachinePlace], Iterator[Finding]]:
     """The findings of a rule about DataVolumes that have this number, or that have none."""
 
     def look(place: MachinePlace) -> Iterator[Finding]:
-        for found in rule.check(place, place.settings):
+        for found in findings(place):
             known, field = _known_as(found, place)
             if known == number:
                 yield msgspec.structs.replace(found, path=field, rule=f"kubevirt/{number}", at=found.path) if number else found
@@ -77,10 +81,15 @@ def _of_templates(rule: Rule, number: str = "") -> Callable[[MachinePlace], Iter
     return look
 
 
-_BY_ID = {rule.id: rule for rule in _OF_DATA_VOLUMES}
+def _asked(rule: Rule) -> Look:
+    """The findings of a rule; several checks take their share of them."""
+    return once(lambda place: iter(rule.check(place, place.settings)))
+
+
+_BY_ID = {rule.id: _asked(rule) for rule in _OF_DATA_VOLUMES}
 _CHECKED: tuple[Check[MachinePlace], ...] = (
     *(Check(f"kubevirt/{number}", text, _of_templates(_BY_ID[rule], number)) for number, rule, text in _OF_MACHINES),
-    *(Check(rule.id, rule.text, _of_templates(rule)) for rule in _OF_DATA_VOLUMES),
+    *(Check(rule.id, rule.text, _of_templates(_BY_ID[rule.id])) for rule in _OF_DATA_VOLUMES),
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from paddock.dialects.kubevirt.access import AccessCredential, SSHPublicKey, UserPassword
 from paddock.dialects.kubevirt.rules.firmware import file_in_image
-from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
 from paddock.dialects.kubevirt.volumes import SOURCES, CloudInit, HostDisk, Volume
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
@@ -19,6 +19,7 @@ _NAMED = {"configMap": "name", "secret": "secretName", "serviceAccount": "servic
 _SINGLE = ("serviceAccount", "downwardMetrics", "memoryDump")
 
 
+@once
 def volumes(place: Place) -> Iterator[tuple[Volume, Path]]:
     """The volumes with their places."""
     for index, volume in enumerate(place.spec.volumes or ()):
@@ -60,6 +61,7 @@ def data_volumes_are_named(place: Place) -> Iterator[Finding]:
             yield standing(found, (*path, "dataVolume"))
 
 
+@once
 def cloud_init(place: Place) -> Iterator[tuple[CloudInit, Path]]:
     """The cloud-init disks with their places."""
     for volume, path in volumes(place):
