@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from paddock.apiserver.resources.strategy import Context, Data, Strategy
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.rbac import MASTERS, Rbac, Rule, covers, rules_of
+from paddock.base import names
 from paddock.meta import failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding
@@ -94,6 +95,11 @@ class BindingStrategy(RbacStrategy):
             kinds = ("ServiceAccount", "User", "Group")
             if subject.get("kind") not in kinds:
                 yield finding.unsupported(("subjects", index, "kind"), subject.get("kind", ""), kinds, "rbac/binding")
+            elif not subject.get("name"):
+                yield finding.required(("subjects", index, "name"), "rbac/binding")
+            elif subject["kind"] == "ServiceAccount" and not names.is_subdomain(subject["name"]):
+                why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+                yield finding.invalid(("subjects", index, "name"), subject["name"], why, "rbac/binding")
             elif subject["kind"] == "ServiceAccount" and not subject.get("namespace") and not new["metadata"].get("namespace"):
                 yield finding.required(("subjects", index, "namespace"), "rbac/binding")
         changed = old is None or (new.get("subjects") != old.get("subjects"))

@@ -22,13 +22,17 @@ _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePe
 _KEPT_ON_UPDATE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink", "creationTimestamp", "deletionTimestamp")
 _OWNER = {"apiVersion": str, "kind": str, "name": str, "uid": str, "controller": bool, "blockOwnerDeletion": bool}
+_NUMBERS = ("generation", "deletionGracePeriodSeconds")
 _TIMES = ("creationTimestamp", "deletionTimestamp")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
 _KNOWN = frozenset((*_TEXTS, *_MAPS, "ownerReferences", "finalizers", "managedFields", "generation", "deletionGracePeriodSeconds"))
 
 
-def coerce(data: Data) -> list[Finding]:
-    """Make `metadata` what every object's is, in place; returns the findings of unknown members. Wrong types are a bad request."""
+def coerce(data: Data, *, keeps_empty: bool = True) -> list[Finding]:
+    """Make `metadata` what every object's is, in place; returns the findings of unknown members. Wrong types are a bad request.
+
+    An empty list of managedFields gives all ownership up, except where a typed body cannot tell it from none.
+    """
     metadata = data.setdefault("metadata", {})
     if metadata is None:
         metadata = data["metadata"] = {}
@@ -55,7 +59,9 @@ def coerce(data: Data) -> list[Finding]:
             raise _mismatch(f"metadata.{key}", "a list of objects")
         elif key == "ownerReferences" and value:
             _coerce_owners(value)
-        elif value in ({}, [], "") and key != "managedFields":
+        elif key in _NUMBERS and (not isinstance(value, int) or isinstance(value, bool)):
+            raise _mismatch(f"metadata.{key}", "a whole number")
+        elif value in ({}, [], "") and not (keeps_empty and key == "managedFields"):
             del metadata[key]
     return unknown
 
@@ -205,15 +211,15 @@ def _check_owners(metadata: Data) -> Iterator[Finding]:
 
 def _check_finalizers(resource: Resource, metadata: Data, old: Data | None) -> Iterator[Finding]:
     finalizers = metadata.get("finalizers") or []
+    path: Path = ("metadata", "finalizers")
     for index, each in enumerate(finalizers):
-        path: Path = ("metadata", "finalizers", index)
         if not names.is_qualified(each):
             yield finding.invalid(path, each, "name part must consist of alphanumeric characters, '-', '_' or '.'", RULE)
         elif "/" not in each and each not in _UNDOTTED_FINALIZERS:
             if resource.strategic:
                 yield finding.invalid(path, each, "name is neither a standard finalizer name nor is it fully qualified", RULE)
             else:
-                text = f'{finding.format_path(path)}: "{each}": prefer a domain-qualified finalizer name including a path (/)'
+                text = f'{finding.format_path((*path, index))}: "{each}": prefer a domain-qualified finalizer name including a path (/)'
                 yield finding.warning(path, f"{text} to avoid accidental conflicts with other finalizer writers", RULE)
     if old is not None and old["metadata"].get("deletionTimestamp"):
         added = [each for each in finalizers if each not in (old["metadata"].get("finalizers") or [])]

@@ -239,7 +239,7 @@ class Writer:
     def _draft(self, resource: Resource, raw: Data, options: Options, old: Data | None) -> _Draft:
         """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes."""
         self._check_type(resource, raw)
-        unknown = metadata.coerce(raw)
+        unknown = metadata.coerce(raw, keeps_empty=not resource.strategic)
         decoded = resource.pipeline.decode(raw)
         if decoded.broken:
             raise failure.bad_request("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
