@@ -17,6 +17,7 @@ from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.routing import Route, route
 from paddock.apiserver.security.deadlines import Deadlines
 from paddock.apiserver.security.flow.control import FlowControl
+from paddock.apiserver.security.identity import NotYet
 from paddock.apiserver.verbs import deleting, reading, scaling, writing
 from paddock.meta import failure
 from paddock.meta.failure import Failure
@@ -131,7 +132,11 @@ class Api:
 
     async def _admitted(self, request: Request, place: Route, entry: Entry, extra: list[tuple[str, str]]) -> Answer:
         """Who is it, is it their turn, and may they: then the answer. What goes into its headers besides is added to `extra`."""
-        user = self._guard.identify(request)
+        try:
+            user = self._guard.identify(request)
+        except NotYet as pending:
+            await pending.settle()
+            user = self._identified_at_last(request)
         self._journal.identified(entry, user)
         flow = self.flows.flow(user, place)
         extra.extend(flow.headers)
@@ -146,6 +151,12 @@ class Api:
             self.flows.leave(flow, perf_counter() - began if began else 0.0)
             if warnings:
                 extra.extend(_warning_headers(warnings))
+
+    def _identified_at_last(self, request: Request) -> User:
+        try:
+            return self._guard.identify(request)
+        except NotYet:
+            raise failure.unauthorized() from None
 
     async def _serve(self, request: Request, place: Route, who: tuple[User, Entry], warnings: list[str]) -> Answer:
         user, entry = who

@@ -1,9 +1,15 @@
 """Everything about who may come in that a start has to make or read: authority, certificates, keys, users."""
 
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from paddock.apiserver.parts import Parts
-from paddock.apiserver.security import kubeconfig, pki
+from paddock.apiserver.security import kubeconfig, oidc, pki
+from paddock.apiserver.security.bootstraptokens import BootstrapTokens
 from paddock.apiserver.security.identity import Identities, TokenFile, TokenSource
 from paddock.apiserver.security.rbac import MASTERS
 from paddock.apiserver.security.tls import Pair, Serving
@@ -11,17 +17,23 @@ from paddock.apiserver.security.tokens import AccountTokens, Keyring, Terms, key
 from paddock.app.places import Places
 from paddock.app.settings import Settings
 
+_LOG = logging.getLogger(__name__)
+# How often certificates are looked at.
+RENEW_SECONDS = 3600.0
+
 
 class Credentials:
     """The server's own, and those that it takes."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._settings = settings
         self._places = Places(settings.root)
         tls = settings.tls
+        # address and certificate of the kubeconfig that was written
+        self._way_in: tuple[str, bytes] | None = None
         # Made only when somebody needs it: a test brings its own.
         own = tls.certificate is None or tls.clients is None
-        self._authority = pki.Authority(self._places.pki) if own else None
+        self._authority = pki.Authority(self._places.pki, now) if own else None
         self.serving = Serving(self._pair, tls.clients or self._own.certificate_file, tls.least)
 
     @property
@@ -55,12 +67,24 @@ class Credentials:
         self._places.pki.mkdir(mode=0o700, parents=True, exist_ok=True)
         return own_keyring(self._places.pki, given.believed_keys)
 
-    def identities(self, tokens: AccountTokens) -> Identities:
+    def identities(self, tokens: AccountTokens, parts: Parts) -> Identities:
         """All ways to say who one is."""
         known: list[TokenSource] = []
         if self._settings.token_file is not None:
             known.append(TokenFile(self._settings.token_file))
-        return Identities((*known, tokens), anonymous=self._settings.anonymous)
+        known += [BootstrapTokens(parts.view, parts.clock), tokens]
+        if self._settings.oidc is not None:
+            terms = oidc.Terms(**msgspec.structs.asdict(self._settings.oidc))
+            known.append(oidc.Oidc(terms, oidc.fetcher(terms.authority), parts.clock))
+        return Identities(tuple(known), anonymous=self._settings.anonymous)
+
+    async def renew(self) -> None:
+        """Make what is about to expire anew, and take what others have renewed: the next connections are made with it."""
+        if self.serving.refresh():
+            _LOG.info("the serving certificate is another one from now on")
+        if self._way_in is not None and self._own.is_old(self._way_in[1]):
+            self.write_kubeconfig(self._way_in[0])
+            _LOG.info("the administrator's certificate is renewed; kubeconfigs that were copied end with the old one")
 
     def write_kubeconfig(self, address: str) -> bool:
         """The administrator's way in, if the server can make one: with an authority of clients that is not its own it cannot."""
@@ -69,4 +93,5 @@ class Credentials:
         certificate, key = self._own.client("admin", (MASTERS,))
         document = kubeconfig.document(address, self.trusted, certificate, key)
         pki.write_private(self._places.kubeconfig, document.encode())
+        self._way_in = (address, certificate)
         return True

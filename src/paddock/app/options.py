@@ -10,11 +10,13 @@ import msgspec
 
 from paddock.app import kubeflags
 from paddock.app.places import default_root
-from paddock.app.settings import Accounts, Audit, Limits, Settings, Tls, parse_listen
+from paddock.app.settings import Accounts, Audit, Limits, Oidc, Settings, Tls, parse_listen
 from paddock.base import duration
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
+
+_ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
 
 
 def parser(command: str, text: str) -> Parser:
@@ -24,6 +26,7 @@ def parser(command: str, text: str) -> Parser:
     _add_places(options)
     _add_tls(options)
     _add_users(options)
+    _add_oidc(options)
     _add_limits(options)
     _add_more(options)
     return options
@@ -68,6 +71,19 @@ def _add_users(options: Parser) -> None:
     add("--service-account-jwks-uri", default="", help="where others find the keys, when not here")
     add("--service-account-max-token-expiration", type=_seconds, default=0.0, metavar="DURATION", help="longest life of a token")
     add("--api-audiences", action="append", default=[], help="whom tokens must be meant for (default: the issuers)")
+
+
+def _add_oidc(options: Parser) -> None:
+    add = options.add_argument
+    add("--oidc-issuer-url", default="", metavar="URL", help="an OpenID Connect provider whose users may come in")
+    add("--oidc-client-id", default="", metavar="ID", help="whom its tokens must be meant for")
+    add("--oidc-ca-file", type=Path, help="its authority, when the system does not know it")
+    add("--oidc-username-claim", default="sub", metavar="CLAIM", help="claim that names the user (default: sub)")
+    add("--oidc-username-prefix", default="", metavar="TEXT", help='what stands before the name (default: the issuer; "-": nothing)')
+    add("--oidc-groups-claim", default="", metavar="CLAIM", help="claim that names the groups")
+    add("--oidc-groups-prefix", default="", metavar="TEXT", help="what stands before each group")
+    add("--oidc-required-claim", action="append", default=[], metavar="CLAIM=VALUE", help="a claim that tokens must have")
+    add("--oidc-signing-algs", action="append", default=[], metavar="ALGS", help="algorithms that are taken (default: RS256)")
 
 
 def _add_limits(options: Parser) -> None:
@@ -122,6 +138,7 @@ def settings(command: str, parsed: argparse.Namespace) -> Settings:
         tls=_tls(parsed),
         limits=_limits(parsed),
         accounts=_accounts(parsed),
+        oidc=_oidc(parsed),
         token_file=parsed.token_file,
         anonymous=parsed.anonymous_auth,
         open_to_all=_is_open(_split(parsed.authorization_mode)),
@@ -206,6 +223,31 @@ def _accounts(parsed: argparse.Namespace) -> Accounts:
     )
     issuers = tuple(parsed.service_account_issuer)
     return msgspec.structs.replace(given, issuers=issuers) if issuers else given
+
+
+def _oidc(parsed: argparse.Namespace) -> Oidc | None:
+    if not parsed.oidc_issuer_url and not parsed.oidc_client_id:
+        return None
+    if not parsed.oidc_issuer_url.startswith("https://") or not parsed.oidc_client_id:
+        raise Terminal("an OIDC provider needs an address and a client", fix="give --oidc-issuer-url=https://... and --oidc-client-id")
+    algorithms = _split(parsed.oidc_signing_algs) or ("RS256",)
+    unknown = [each for each in algorithms if each not in _ALGORITHMS]
+    if unknown:
+        raise Terminal(f"tokens are not signed with {', '.join(unknown)}", fix=f"use {', '.join(_ALGORITHMS)}")
+    required = [each.partition("=") for each in _split(parsed.oidc_required_claim)]
+    if any(not equals for _, equals, _ in required):
+        raise Terminal("a required claim needs a value", fix="write --oidc-required-claim=CLAIM=VALUE")
+    return Oidc(
+        issuer=parsed.oidc_issuer_url,
+        client=parsed.oidc_client_id,
+        authority=parsed.oidc_ca_file,
+        name_claim=parsed.oidc_username_claim,
+        name_prefix=parsed.oidc_username_prefix,
+        groups_claim=parsed.oidc_groups_claim,
+        groups_prefix=parsed.oidc_groups_prefix,
+        required={name: value for name, _, value in required},
+        algorithms=algorithms,
+    )
 
 
 def _split(values: Sequence[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from paddock.apiserver.housekeeping import bootstrap, heartbeat, presence
 from paddock.apiserver.housekeeping.house import House
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.security import issuer as issuing
 from paddock.apiserver.security.audit import policy as audit_policy
 from paddock.apiserver.security.audit.file import AuditFile, Nowhere, Rotation
 from paddock.apiserver.security.audit.log import AuditLog
@@ -19,9 +20,10 @@ from paddock.apiserver.security.deadlines import Deadlines
 from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.security.flow.metrics import Metrics
 from paddock.apiserver.security.guard import Guard
+from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
-from paddock.app.credentials import Credentials
+from paddock.app.credentials import RENEW_SECONDS, Credentials
 from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
 from paddock.schema.kind import Settings as AdmissionSettings
@@ -52,7 +54,7 @@ class Running:
         journal = AuditLog(self._lines, policy, self.parts.clock)
         credentials = Credentials(self._settings)
         tokens = credentials.tokens(self.parts)
-        identities = credentials.identities(tokens)
+        identities = credentials.identities(tokens, self.parts)
         given = self._settings.limits
         flows = FlowControl(self.store, given.requests, given.request_seconds / 4)
         self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
@@ -67,11 +69,13 @@ class Running:
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
         await bootstrap.ensure(self.parts)
-        self._house = House(self.parts, credentials.trusted.decode())
+        self._house = House(self.parts, credentials.trusted.decode(), tokens)
         self._house.start()
         self._edge = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(given))
         self._edge.census.tell = self.api.refused
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
+        issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
+        self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
         told = self._settings.advertise or self._settings.host
         host = presence.this_host(told)
         await presence.ensure(self.parts, host, self.port, services.own_address(self._settings.network))
@@ -79,6 +83,7 @@ class Running:
         await alive.beat()
         self._house.every(heartbeat.SECONDS, alive.beat)
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
+        self._house.every(RENEW_SECONDS, credentials.renew)
         self._starting = ""
         # What has been made so far stays; the collector need not look at it, neither now nor later.
         gc.freeze()

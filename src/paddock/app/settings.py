@@ -18,6 +18,20 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
     least: str = "VersionTLS12"
 
 
+class Oidc(msgspec.Struct, frozen=True, kw_only=True):
+    """Users of an OpenID Connect provider, under kube-apiserver's names."""
+
+    issuer: str
+    client: str
+    authority: Path | None = None
+    name_claim: str = "sub"
+    name_prefix: str = ""
+    groups_claim: str = ""
+    groups_prefix: str = ""
+    required: dict[str, str] = {}
+    algorithms: tuple[str, ...] = ("RS256",)
+
+
 class Accounts(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of ServiceAccounts."""
 
@@ -78,6 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     tls: Tls = Tls()
     accounts: Accounts = Accounts()
+    oidc: Oidc | None = None
     limits: Limits = Limits()
     token_file: Path | None = None
     # requests without a credential are somebody, namely system:anonymous

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from paddock.apiserver.housekeeping import eventlife
+from paddock.apiserver.housekeeping.accounttokens import TokenSecrets
 from paddock.apiserver.housekeeping.aggregation import Aggregation
 from paddock.apiserver.housekeeping.chores import Chores
 from paddock.apiserver.housekeeping.claims import Claims
@@ -15,6 +16,7 @@ from paddock.apiserver.housekeeping.namespaces import Namespaces
 from paddock.apiserver.housekeeping.policies import Policies
 from paddock.apiserver.housekeeping.quotas import Quotas
 from paddock.apiserver.parts import Parts
+from paddock.apiserver.security.tokens import AccountTokens
 
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS, _EVENTS_SECONDS, _COMPACT_SECONDS = 5.0, 60.0, 300.0
@@ -25,7 +27,7 @@ _KEEP_REVISIONS = 10_000
 class House:
     """Everything the server does by itself."""
 
-    def __init__(self, parts: Parts, authority: str) -> None:
+    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None) -> None:
         self._parts = parts
         self.collector = Collector(parts)
         self.namespaces = Namespaces(parts, authority)
@@ -34,6 +36,8 @@ class House:
         self.quotas = Quotas(parts)
         self.policies = Policies(parts)
         self.flows = Flows(parts)
+        # Where nobody issues tokens, there are none to keep.
+        self.secrets = TokenSecrets(parts, tokens, authority) if tokens is not None else None
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -45,6 +49,8 @@ class House:
         self.quotas.start()
         self.policies.start()
         self.flows.start()
+        if self.secrets is not None:
+            self.secrets.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
             self.every(seconds, work)
 
@@ -68,7 +74,8 @@ class House:
 
     def _chores(self) -> tuple[Chores[Any], ...]:
         house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.policies, self.flows)
-        return tuple(each.chores for each in house)
+        more = () if self.secrets is None else (self.secrets.chores,)
+        return (*(each.chores for each in house), *more)
 
     async def _tell_time(self) -> None:
         self._parts.following.tell_time()

@@ -4,6 +4,7 @@ import base64
 import binascii
 import csv
 import hmac
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -19,11 +20,19 @@ AUTHENTICATED = "system:authenticated"
 _SOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 
 
+class NotYet(Exception):
+    """Whether a token is good is known after a while: wait for `settle`, and ask once more."""
+
+    def __init__(self, settle: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self.settle = settle
+
+
 class TokenSource(Protocol):
     """Knows the users behind some tokens."""
 
     def user(self, token: str) -> User | None:
-        """The user, or None when the token is none of this source's."""
+        """The user, or None when the token is none of this source's; raises `NotYet`, or 401 for a token that is, and is no good."""
 
 
 class Known(msgspec.Struct, frozen=True):

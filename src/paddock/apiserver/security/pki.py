@@ -6,7 +6,7 @@ made anew, so that a start repairs a deleted or an old serving certificate and n
 
 import ipaddress
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,9 +32,11 @@ class Unusable(Terminal):
 class Authority:
     """A certificate authority in a directory."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._folder = folder
+        self._now = now
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
         self.certificate_file = folder / "ca.crt"
         self._key_file = folder / "ca.key"
         if not self._key_file.exists() or not self.certificate_file.exists():
@@ -50,7 +52,7 @@ class Authority:
     def _create(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name("paddock-ca")
-        now = datetime.now(UTC)
+        now = self._now()
         made = (
             x509.CertificateBuilder()
             .subject_name(name)
@@ -80,6 +82,11 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         return self._sign(key, _name(user, groups), names=()), _key_pem(key)
 
+    def is_old(self, certificate: x509.Certificate | bytes) -> bool:
+        """Whether a certificate is about to expire, and better made anew."""
+        found = certificate if isinstance(certificate, x509.Certificate) else x509.load_pem_x509_certificate(certificate)
+        return found.not_valid_after_utc <= self._now() + timedelta(days=_RENEW_DAYS)
+
     def _is_good(self, certificate: Path, key: Path, wanted: list[str]) -> bool:
         try:
             found = _read_certificate(certificate)
@@ -88,7 +95,7 @@ class Authority:
         except (Unusable, x509.ExtensionNotFound):
             return False
         said = sorted(str(each.value) for each in alternatives)
-        fresh = found.not_valid_after_utc > datetime.now(UTC) + timedelta(days=_RENEW_DAYS)
+        fresh = not self.is_old(found)
         return fresh and said == wanted and self._has_signed(found)
 
     def _has_signed(self, certificate: x509.Certificate) -> bool:
@@ -104,7 +111,7 @@ class Authority:
         certificate.write_bytes(self._sign(key, subject, names=names))
 
     def _sign(self, key: Key, subject: x509.Name, *, names: Iterable[str]) -> bytes:
-        now = datetime.now(UTC)
+        now = self._now()
         alternatives = [_general_name(name) for name in names]
         usage = ExtendedKeyUsageOID.SERVER_AUTH if alternatives else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = (

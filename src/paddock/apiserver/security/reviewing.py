@@ -128,10 +128,13 @@ class Reviews:
         said = bodies.read_object(call.request).data
         spec = said.get("spec") or {}
         seconds = spec.get("expirationSeconds") or _HOUR
+        longest = self._tokens.terms.longest_seconds
         if type(seconds) is not int or not _LEAST_SECONDS <= seconds <= 1 << 32:
             why = "may not specify a duration less than 10 minutes" if type(seconds) is int else "must be an integer"
             wrong = finding.invalid(("spec", "expirationSeconds"), seconds, why, "token")
             raise failure.invalid(failure.About(name=call.route.name, group=AUTHENTICATION, kind="TokenRequest"), [wrong])
+        if longest:
+            seconds = min(seconds, longest)
         options = write_options(call, operation="Create")
         token, end = self._tokens.issue(decode(record.value), list(spec.get("audiences") or ()), seconds, spec.get("boundObjectRef"))
         made = {

@@ -1,5 +1,7 @@
 """Tokens of ServiceAccounts: signed, bound, short-lived (docs/spec/kube-api.md section 8)."""
 
+import base64
+import hmac
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
@@ -12,12 +14,15 @@ from paddock.apiserver.resources.strategy import View
 from paddock.apiserver.security import jose
 from paddock.apiserver.security.jose import Claims, Key, SigningKey
 from paddock.apiserver.security.pki import new_key, write_private
-from paddock.meta import failure
+from paddock.meta import ages, failure
 
 ISSUER = "https://kubernetes.default.svc"
 _ACCOUNT = "system:serviceaccount:"
 _BOUND_KINDS = {"Secret": "secrets", "Node": "nodes", "Pod": "pods"}
 _MOST_CHECKED = 2048
+_GRACE_SECONDS = 60.0
+# Tokens in Secrets have an issuer and claims of their own.
+_KEPT_ISSUER, _KEPT = "kubernetes/serviceaccount", "kubernetes.io/serviceaccount"
 
 
 class Clock(Protocol):
@@ -114,6 +119,23 @@ class AccountTokens:
         }
         return self._keys.sign(claims), int(now) + seconds
 
+    def issue_for_secret(self, account: dict[str, Any], secret: str) -> str:
+        """A token that is kept in a Secret, and holds as long as it is there."""
+        meta = account["metadata"]
+        claims = {
+            "iss": _KEPT_ISSUER,
+            f"{_KEPT}/namespace": meta["namespace"],
+            f"{_KEPT}/secret.name": secret,
+            f"{_KEPT}/service-account.name": meta["name"],
+            f"{_KEPT}/service-account.uid": meta["uid"],
+            "sub": f"{_ACCOUNT}{meta['namespace']}:{meta['name']}",
+        }
+        return self._keys.sign(claims)
+
+    def published(self) -> dict[str, Any]:
+        """The public keys, as OIDC clients fetch them."""
+        return self._keys.published()
+
     def _bind(self, bound: dict[str, Any], namespace: str) -> dict[str, str]:
         plural = _BOUND_KINDS.get(bound.get("kind", ""))
         name = bound.get("name", "")
@@ -135,6 +157,9 @@ class AccountTokens:
         claims = self._keys.claims(token) if token.count(".") == 2 else None
         if claims is None:
             return None, ()
+        if claims.get("iss") == _KEPT_ISSUER:
+            own = tuple(each for each in audiences if each in self.terms.own_audiences)
+            return (self._kept(token, claims), own) if own else (None, ())
         meant = tuple(each for each in audiences if each in claims.get("aud", ()))
         now = self._clock.seconds()
         if not meant or claims.get("iss") not in self.terms.issuers or not claims.get("nbf", 0) <= now + 60 or now >= claims.get("exp", 0):
@@ -147,10 +172,32 @@ class AccountTokens:
             if kind.lower() in private
         ):
             return None, ()
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         extra: dict[str, tuple[str, ...]] = {"authentication.kubernetes.io/credential-id": (f"JTI={claims.get('jti', '')}",)}
-        return User(f"{_ACCOUNT}{namespace}:{account['name']}", groups, account["uid"], extra), meant
+        return _user(namespace, account["name"], account["uid"], extra), meant
+
+    def _kept(self, token: str, claims: Claims) -> User | None:
+        """The account of a token that is kept in a Secret, while it is the one that is kept there."""
+        namespace, secret = claims.get(f"{_KEPT}/namespace", ""), claims.get(f"{_KEPT}/secret.name", "")
+        account = {"name": claims.get(f"{_KEPT}/service-account.name", ""), "uid": claims.get(f"{_KEPT}/service-account.uid", "")}
+        found = self._view.get("secrets", namespace, secret)
+        if found is None or found["metadata"].get("deletionTimestamp") or not self._lives("serviceaccounts", namespace, account):
+            return None
+        try:
+            kept = base64.b64decode((found.get("data") or {}).get("token") or "")
+        except ValueError:
+            return None
+        return _user(namespace, account["name"], account["uid"], {}) if hmac.compare_digest(kept, token.encode()) else None
 
     def _lives(self, plural: str, namespace: str, reference: dict[str, Any]) -> bool:
         found = self._view.get(plural, namespace, reference.get("name", ""))
-        return found is not None and found["metadata"].get("uid") == reference.get("uid")
+        return found is not None and found["metadata"].get("uid") == reference.get("uid") and not _is_leaving(found, self._clock.seconds())
+
+
+def _user(namespace: str, name: str, uid: str, extra: dict[str, tuple[str, ...]]) -> User:
+    return User(f"{_ACCOUNT}{namespace}:{name}", ("system:serviceaccounts", f"system:serviceaccounts:{namespace}"), uid, extra)
+
+
+def _is_leaving(found: dict[str, Any], now: float) -> bool:
+    """Whether an object is being deleted for so long that tokens need not hold any more: whoever ends a Pod may need its token for it."""
+    since = found["metadata"].get("deletionTimestamp")
+    return bool(since) and now - (ages.seconds_of(since) or now) > _GRACE_SECONDS
