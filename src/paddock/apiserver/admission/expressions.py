@@ -28,14 +28,14 @@ class Scope(msgspec.Struct, frozen=True):
 
     params: bool
     authorizer: bool = True
-    # names below `variables`
-    known: tuple[str, ...] = ()
+    # names below `variables`; None where there is nothing of that name
+    known: tuple[str, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names, as the compiler sees them."""
         params, authorizer = ("params",) if self.params else (), _AUTHORIZER if self.authorizer else ()
-        return (*_PLAIN, *params, *authorizer, *(f"{_BELOW}{name}" for name in self.known))
+        return (*_PLAIN, *params, *authorizer, *(f"{_BELOW}{name}" for name in self.known or ()))
 
 
 # Types by name, for what can be said before an expression runs.
@@ -45,7 +45,7 @@ Types = dict[str, Ty]
 def _folded(tree: Any, scope: Scope) -> Any:
     """The tree with `variables.x` and `authorizer.requestResource` as single names."""
     if isinstance(tree, syntax.Select) and isinstance(tree.operand, syntax.Ident) and not tree.optional:
-        if tree.operand.name == "variables":
+        if tree.operand.name == "variables" and scope.known is not None:
             if tree.field not in scope.known:
                 raise BadExpression(f"undefined field '{tree.field}'", tree.at)
             return syntax.Ident(f"{_BELOW}{tree.field}", tree.at)
@@ -75,7 +75,7 @@ def _with_children(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 @lru_cache(maxsize=4096)
 def _program(text: str, scope: Scope) -> Program:
-    late = frozenset(f"{_BELOW}{name}" for name in scope.known)
+    late = frozenset(f"{_BELOW}{name}" for name in scope.known or ())
     return Program(_folded(syntax.parse(text), scope), scope.names, late)
 
 
@@ -92,7 +92,7 @@ def _checked(text: str, scope: Scope, types: Types, kinds: tuple[str, ...]) -> t
         return DYN, f"compilation failed: {pointed(bad, text)}"
     if kinds and found.kind not in (*kinds, "dyn", *(("null",) if "null_type" in kinds else ())):
         wanted = kinds[0] if len(kinds) == 1 else f"one of [{' '.join(kinds)}]"
-        return found, f"must evaluate to {wanted}"
+        return found, f"must evaluate to {wanted} but got {found.kind}"
     return found, ""
 
 
@@ -123,7 +123,7 @@ class Activation:
         self._left = limit
         self._late: dict[str, Callable[[Budget], Any]] = {}
         for index, (name, text) in enumerate(variables):
-            self._late[f"{_BELOW}{name}"] = self._lately(name, text, msgspec.structs.replace(scope, known=scope.known[:index]))
+            self._late[f"{_BELOW}{name}"] = self._lately(name, text, msgspec.structs.replace(scope, known=(scope.known or ())[:index]))
 
     def value(self, text: str, *, authorizer: bool = True) -> Any:
         """The value of an expression; raises `Failed`."""

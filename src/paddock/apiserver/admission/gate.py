@@ -62,11 +62,12 @@ class Gate:
 
     def bound(self, resource: Resource, new: Data, old: Data | None, options: Options) -> None:
         """Limits and quotas of the namespace."""
-        if not resource.namespaced or options.subresource:
+        counts, limited = self.ledger.namespaces, self._limited and resource.collection == measuring.CLAIMS
+        if not (counts or limited) or options.subresource or not resource.namespaced:
             return
-        if self._limited and resource.collection == measuring.CLAIMS:
+        if limited:
             self._limits.check(resource, new, old)
-        if self._counts and self.ledger.bounds(new["metadata"].get("namespace", "")):
+        if self._counts and new["metadata"].get("namespace") in counts:
             bounds.check_quotas(self.ledger, resource, new, old)
 
 

@@ -76,22 +76,19 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._quotas: dict[str, dict[str, Quota]] = {}
+        # the quotas by namespace and name; a namespace without any does not stand here
+        self.namespaces: dict[str, dict[str, Quota]] = {}
         self._used: dict[str, dict[str, int]] = {}
         # called with a namespace whose quotas or usage changed
         self.on_change: list[Callable[[str], None]] = []
         for record in store.scan(QUOTAS):
-            self._quotas.setdefault(record.key.namespace, {})[record.key.name] = read(decode(record.value))
-        self._count(self._quotas)
+            self.namespaces.setdefault(record.key.namespace, {})[record.key.name] = read(decode(record.value))
+        self._count(self.namespaces)
         store.follow(self._changed)
-
-    def bounds(self, namespace: str) -> bool:
-        """Whether a namespace has a quota."""
-        return namespace in self._quotas
 
     def quotas(self, namespace: str) -> list[Quota]:
         """The quotas of a namespace, by name."""
-        return sorted(self._quotas.get(namespace, {}).values(), key=lambda each: each.name)
+        return sorted(self.namespaces.get(namespace, {}).values(), key=lambda each: each.name)
 
     def used(self, quota: Quota, namespace: str) -> Amounts:
         """What is used of a quota, as far as committed."""
@@ -149,7 +146,7 @@ class Ledger:
             if change.key.collection == QUOTAS:
                 touched[namespace] = None
                 self._note(change)
-                if namespace in self._quotas and namespace not in self._used:
+                if namespace in self.namespaces and namespace not in self._used:
                     self._count([namespace])
                     fresh.add(namespace)
             counts = namespace in self._used and namespace not in fresh and change.key.collection not in measuring.IGNORED
@@ -163,12 +160,12 @@ class Ledger:
         """Know of a quota, or forget it."""
         namespace, name = change.key.namespace, change.key.name
         if not change.deleted:
-            self._quotas.setdefault(namespace, {})[name] = read(decode(change.value))
+            self.namespaces.setdefault(namespace, {})[name] = read(decode(change.value))
             return
-        known = self._quotas.get(namespace, {})
+        known = self.namespaces.get(namespace, {})
         known.pop(name, None)
         if not known:
-            self._quotas.pop(namespace, None)
+            self.namespaces.pop(namespace, None)
             self._used.pop(namespace, None)
 
     def _moved(self, change: Change) -> bool:

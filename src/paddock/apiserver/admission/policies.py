@@ -54,16 +54,13 @@ class Policies:
     def __init__(self, world: World, *, off: bool = False) -> None:
         self._world = world
         self._off = off
+        # whether any policy is in effect: asked on every write
+        self.any = False
         self._policies: tuple[Policy, ...] = ()
         self._found: dict[tuple[str, str, str, str, str], Found] = {}
         self._edition = -1
         self._load()
         world.store.follow(self._changed)
-
-    @property
-    def any(self) -> bool:
-        """Whether there is any policy in effect."""
-        return bool(self._policies)
 
     def find(self, asked: Asked) -> Found:
         """The bound policies whose rules cover a request, with these rules."""
@@ -94,6 +91,7 @@ class Policies:
         )
         # A policy that nobody has bound has no effect.
         self._policies = tuple(each for each in found if each.bindings)
+        self.any = bool(self._policies)
 
 
 def judge(found: Found, attempt: Attempt, world: World) -> None:

@@ -27,6 +27,11 @@ _SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanum
 class PolicyStrategy(Strategy):
     """Policies. What a look at their expressions shows is written by housekeeping."""
 
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """No status yet."""
+        new["status"] = {}
+        return new
+
     def counts_generation(self) -> bool:
         return True
 
@@ -50,7 +55,7 @@ class PolicyStrategy(Strategy):
         yield from self._rules(path, new, spec, params=params)
 
     def _rules(self, path: Path, new: Data, spec: Data, *, params: bool) -> Iterator[Finding]:
-        known = tuple(each.get("name") or "" for each in spec.get("variables") or ())
+        known = tuple(each.get("name") or "" for each in spec.get("variables") or ()) or None
         validations, annotations = spec.get("validations") or [], spec.get("auditAnnotations") or []
         if not validations and not annotations:
             why = "validations or auditAnnotations must contain at least one item"
@@ -121,7 +126,7 @@ def _variables(path: Path, spec: Data, *, params: bool) -> Iterator[Finding]:
         known.append(name)
 
 
-def _validation(path: Path, said: Data, known: tuple[str, ...], *, params: bool) -> Iterator[Finding]:
+def _validation(path: Path, said: Data, known: tuple[str, ...] | None, *, params: bool) -> Iterator[Finding]:
     text, message, saying = said.get("expression") or "", said.get("message"), said.get("messageExpression")
     if text.strip():
         yield from check_expression((*path, "expression"), text, "bool", params=params, known=known)
@@ -139,13 +144,12 @@ def _validation(path: Path, said: Data, known: tuple[str, ...], *, params: bool)
         yield finding.invalid((*path, "message"), message, "must not contain line breaks", RULE)
 
 
-def _annotation(path: Path, policy: str, said: Data, known: tuple[str, ...], *, params: bool) -> Iterator[Finding]:
+def _annotation(path: Path, policy: str, said: Data, known: tuple[str, ...] | None, *, params: bool) -> Iterator[Finding]:
     key, text = said.get("key") or "", said.get("valueExpression") or ""
     if not policy:
         yield finding.invalid((*path, "key"), key, "requires metadata.name be non-empty", RULE)
     elif not names.is_qualified(f"{policy}/{key}"):
-        why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-        yield finding.invalid((*path, "key"), f"{policy}/{key}", why, RULE)
+        yield finding.invalid((*path, "key"), f"{policy}/{key}", names.WHY_QUALIFIED, RULE)
     place = (*path, "valueExpression")
     if not text.strip():
         yield finding.required(place, RULE, "valueExpression is not specified")

@@ -192,17 +192,14 @@ def conditions(path: Path, said: list[Data], *, params: bool) -> Iterator[Findin
         if not name:
             yield finding.required((*place, "name"), RULE)
         elif not names.is_qualified(name):
-            why = (
-                "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-            )
-            yield finding.invalid((*place, "name"), name, why, RULE)
+            yield finding.invalid((*place, "name"), name, names.WHY_QUALIFIED, RULE)
         if name and name in seen:
             yield finding.duplicate((*place, "name"), name, RULE)
         seen.add(name)
 
 
 def check_expression(
-    path: Path, text: str, *kinds: str, params: bool, authorizer: bool = True, known: tuple[str, ...] = ()
+    path: Path, text: str, *kinds: str, params: bool, authorizer: bool = True, known: tuple[str, ...] | None = None
 ) -> Iterator[Finding]:
     """What is wrong with an expression; `kinds` are the types it may have, `known` the names below `variables`."""
     from paddock.apiserver.admission import expressions  # noqa: PLC0415 - most servers never see an expression

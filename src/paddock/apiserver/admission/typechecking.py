@@ -63,6 +63,6 @@ def _wrong(spec: Data, resource: Resource, registry: Registry) -> Iterator[tuple
     for index, each in enumerate(spec.get("validations") or ()):
         for member in ("expression", "messageExpression"):
             if each.get(member):
-                _, wrong = expressions.type_of(each[member], Scope(bool(kind), known=tuple(known)), types)
+                _, wrong = expressions.type_of(each[member], Scope(bool(kind), known=tuple(known) or None), types)
                 if wrong:
                     yield f"spec.validations[{index}].{member}", wrong.removeprefix("compilation failed: ")

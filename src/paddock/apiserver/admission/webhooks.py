@@ -28,7 +28,8 @@ Data = dict[str, Any]
 _GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"mutatingwebhookconfigurations.{_GROUP}", f"validatingwebhookconfigurations.{_GROUP}"
 _HARMLESS = ("None", "NoneOnDryRun")
-_PATCHED, _MUTATED = "patch.webhook.admission.k8s.io", "mutation.webhook.admission.k8s.io"
+# What a patch holds is not noted: it may be anybody's secret.
+_MUTATED = "mutation.webhook.admission.k8s.io"
 
 
 class Hook(msgspec.Struct, frozen=True, eq=False):
@@ -74,16 +75,13 @@ class Webhooks:
     def __init__(self, world: World, collection: str) -> None:
         self._world = world
         self._collection = collection
+        # whether there is any webhook at all: asked on every write
+        self.any = False
         self._hooks: tuple[Hook, ...] = ()
         self._found: dict[tuple[str, str, str, str, str], Found] = {}
         self._edition = -1
         self._load()
         world.store.follow(self._changed)
-
-    @property
-    def any(self) -> bool:
-        """Whether there is any webhook at all."""
-        return bool(self._hooks)
 
     def find(self, asked: Asked) -> Found:
         """The webhooks whose rules cover a request, by the name of their configuration and their place in it."""
@@ -107,6 +105,7 @@ class Webhooks:
         records = sorted(self._world.store.scan(self._collection), key=lambda record: record.key.name)
         configurations = ((record.key.name, decode(record.value).get("webhooks") or ()) for record in records)
         self._hooks = tuple(_read(name, index, hook) for name, hooks in configurations for index, hook in enumerate(hooks))
+        self.any = bool(self._hooks)
 
 
 class Asking:
@@ -156,7 +155,6 @@ class Asking:
             self._forgive(hook, error, attempt, f"failed-open.{_MUTATED}/{place}")
             return False
         notes[f"{_MUTATED}/{place}"] = _json({**label, "mutated": changed})
-        notes[f"{_PATCHED}/{place}"] = _json({**label, "patch": list(verdict.patch), "patchType": "JSONPatch"})
         return changed
 
     async def _judge(self, hook: Hook, resource: Resource, attempt: Attempt, index: int) -> None:

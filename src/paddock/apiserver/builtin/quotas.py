@@ -106,20 +106,15 @@ class LimitRange(Resource):
 class QuotaStrategy(Strategy):
     """The status is the server's; housekeeping writes it."""
 
+    def complete(self, new: Data) -> None:
+        """Amounts in one spelling."""
+        _settle(new.setdefault("spec", {}), "hard")
+        _settle(new.get("status") or {}, "hard", "used")
+
     def prepare_create(self, new: Data, context: Context) -> Data:
-        """Amounts in one spelling; no status yet."""
-        spec = new.setdefault("spec", {})
-        _settle(spec, "hard")
+        """No status yet."""
+        new["status"] = {}
         return new
-
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """Amounts in one spelling."""
-        return self.prepare_create(new, context)
-
-    def prepare_status(self, kept: Data, new: Data, old: Data) -> Data:
-        """Amounts in one spelling."""
-        _settle(kept.get("status") or {}, "hard", "used")
-        return super().prepare_status(kept, new, old)
 
     def returns_deleted(self) -> bool:
         return True
@@ -142,7 +137,7 @@ def _amounts(path: Path, amounts: Data | None) -> Iterator[Finding]:
         wrong = _wrong_resource(name)
         if wrong:
             yield finding.invalid(place, name, wrong, _QUOTA)
-        elif "/" not in name and name not in _QUOTA_NAMES and not name.startswith(("hugepages-", "requests.hugepages-")):
+        if "/" not in name and name not in _QUOTA_NAMES and not name.startswith(("hugepages-", "requests.hugepages-")):
             yield finding.invalid(place, name, "must be a standard resource for quota", _QUOTA)
         if not quantity.is_quantity(amount):
             continue
@@ -156,7 +151,7 @@ def _amounts(path: Path, amounts: Data | None) -> Iterator[Finding]:
 def _wrong_resource(name: str) -> str:
     """What is wrong with the name of a resource; empty when nothing is."""
     if not names.is_qualified(name):
-        return "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+        return names.WHY_QUALIFIED
     if "/" not in name and name not in _NAMES and not name.startswith(("hugepages-", "requests.hugepages-")):
         return "must be a standard resource type or fully qualified"
     return ""
@@ -225,17 +220,12 @@ def _spelled(amount: int | str) -> int | str:
 class LimitStrategy(Strategy):
     """Bounds that fit together."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
-        """Defaults of containers follow from their bounds."""
+    def complete(self, new: Data) -> None:
+        """Amounts in one spelling; defaults of containers follow from their bounds."""
         for item in (new.get("spec") or {}).get("limits") or ():
             _settle(item, *_BOUNDS)
             if item.get("type") == "Container":
                 _fill(item)
-        return new
-
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        """Defaults, again."""
-        return self.prepare_create(new, context)
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """Each type once, each least no more than its most."""

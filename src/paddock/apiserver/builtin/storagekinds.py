@@ -142,18 +142,11 @@ def _unchanged(new: Data, old: Data | None, *path: str) -> Iterator[Finding]:
 class DriverStrategy(Strategy):
     """Volumes persist unless the driver says otherwise."""
 
-    def counts_generation(self) -> bool:
-        return True
-
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def complete(self, new: Data) -> None:
         """Defaults that are lists."""
         spec = new.get("spec") or {}
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
-        return new
-
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        return self.prepare_create(new, context)
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """What volumes were made by stays."""
@@ -174,9 +167,6 @@ class NodeDriversStrategy(Strategy):
 
 class AttachmentStrategy(Strategy):
     """Nothing is attached yet, and what shall be attached does not change."""
-
-    def counts_generation(self) -> bool:
-        return True
 
     def prepare_create(self, new: Data, context: Context) -> Data:
         new["status"] = {"attached": False}

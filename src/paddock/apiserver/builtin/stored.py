@@ -69,7 +69,7 @@ class PriorityStrategy(CustomStrategy):
     """A priority pushes others away unless it says otherwise."""
 
     def complete(self, new: Data) -> None:
-        """It pushes."""
+        """Defaults."""
         new.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:

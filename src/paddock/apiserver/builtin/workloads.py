@@ -17,6 +17,12 @@ from paddock.schema.finding import Finding
 from paddock.schema.kind import AGE, Kind, Scale
 
 _RULE = "core/workload"
+_POD_DEFAULTS: tuple[tuple[str, Any], ...] = (
+    ("dnsPolicy", "ClusterFirst"),
+    ("restartPolicy", "Always"),
+    ("schedulerName", "default-scheduler"),
+    ("terminationGracePeriodSeconds", 30),
+)
 
 
 class ControllerSpec(Object):
@@ -120,6 +126,40 @@ class IngressClass(Resource):
     spec: Annotated[IngressClassSpec | None, Field("Who makes it.")] = None
 
 
+def complete_template(template: Data | None) -> None:
+    """Give the template of a pod the defaults that every pod has, in place."""
+    spec = (template or {}).get("spec")
+    if not isinstance(spec, dict):
+        return
+    for name, value in _POD_DEFAULTS:
+        spec.setdefault(name, value)
+    spec.setdefault("securityContext", {})
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        if isinstance(container, dict):
+            _complete_container(container)
+
+
+def _complete_container(container: Data) -> None:
+    _, _, tag = str(container.get("image") or "").rpartition("/")[2].partition(":")
+    container.setdefault("imagePullPolicy", "Always" if tag in ("", "latest") else "IfNotPresent")
+    container.setdefault("resources", {})
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    for port in container.get("ports") or ():
+        if isinstance(port, dict):
+            port.setdefault("protocol", "TCP")
+
+
+class TemplateStrategy(Strategy):
+    """A template has what its pods would have."""
+
+    def counts_generation(self) -> bool:
+        return True
+
+    def complete(self, new: Data) -> None:
+        complete_template(new.get("template"))
+
+
 class ControllerStrategy(Strategy):
     """No pod is ever made."""
 
@@ -127,17 +167,14 @@ class ControllerStrategy(Strategy):
         return True
 
     def prepare_create(self, new: Data, context: Context) -> Data:
-        """Labels from the template; nothing runs."""
-        self._default(new)
+        """Nothing runs."""
         new["status"] = {"replicas": 0}
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
-        self._default(new)
-        return new
-
-    def _default(self, new: Data) -> None:
+    def complete(self, new: Data) -> None:
+        """Labels from the template."""
         spec = new.setdefault("spec", {"replicas": 1})
+        complete_template(spec.get("template"))
         labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
         if labels:
             if not spec.get("selector"):
@@ -253,6 +290,7 @@ KINDS = (
 )
 STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "ReplicationController"): ControllerStrategy(),
+    ("", "PodTemplate"): TemplateStrategy(),
     ("policy", "PodDisruptionBudget"): BudgetStrategy(),
     ("node.k8s.io", "RuntimeClass"): RuntimeStrategy(),
     ("networking.k8s.io", "IngressClass"): IngressStrategy(),

@@ -253,7 +253,12 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"matchConstraints": {}}, "spec.matchConstraints.resourceRules", "Required value"),
     ({"validations": [{"expression": "1 + 1"}]}, "spec.validations[0].expression", "must evaluate to bool"),
     ({"validations": [{"expression": "params.x"}]}, "spec.validations[0].expression", "undeclared reference to 'params'"),
-    ({"validations": [{"expression": "variables.x"}]}, "spec.validations[0].expression", "undefined field 'x'"),
+    ({"validations": [{"expression": "variables.x"}]}, "spec.validations[0].expression", "undeclared reference to 'variables'"),
+    (
+        {"validations": [{"expression": "variables.x"}], "variables": [{"name": "a", "expression": "1"}]},
+        "spec.validations[0].expression",
+        "undefined field 'x'",
+    ),
     ({"validations": [{"expression": "true", "reason": "Odd"}]}, "spec.validations[0].reason", "Unsupported value"),
     ({"validations": [{"expression": "true", "message": "a\nb"}]}, "spec.validations[0].message", "must not contain line breaks"),
     (
@@ -270,7 +275,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"variables": [{"name": "a", "expression": "variables.b"}]}, "spec.variables[0].expression", "undefined field 'b'"),
     ({"paramKind": {"kind": "X"}}, "spec.paramKind.apiVersion", "Required value"),
     ({"auditAnnotations": [{"key": "a b", "valueExpression": "'x'"}]}, "spec.auditAnnotations[0].key", "name part must consist of"),
-    ({"auditAnnotations": [{"key": "k", "valueExpression": "1"}]}, "spec.auditAnnotations[0].valueExpression", "must evaluate to one of"),
+    (
+        {"auditAnnotations": [{"key": "k", "valueExpression": "1"}]},
+        "spec.auditAnnotations[0].valueExpression",
+        "must evaluate to one of [string null_type] but got int",
+    ),
     ({"failurePolicy": "Maybe"}, "spec.failurePolicy", "Unsupported value"),
 ]
 

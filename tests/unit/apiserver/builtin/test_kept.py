@@ -47,7 +47,7 @@ def test_it_is_stored_and_shown(play: Play, path: str, body: dict[str, Any], cel
 
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
-    (f"{CORE}/resourcequotas", {"spec": {"hard": {"bogus": 1}}}, "spec.hard[bogus]", "must be a standard resource type or fully qualified"),
+    (f"{CORE}/resourcequotas", {"spec": {"hard": {"bogus": 1}}}, "spec.hard[bogus]", "must be a standard resource for quota"),
     (f"{CORE}/resourcequotas", {"spec": {"hard": {"storage": 1}}}, "spec.hard[storage]", "must be a standard resource for quota"),
     (f"{CORE}/resourcequotas", {"spec": {"hard": {"pods": "1.5"}}}, "spec.hard[pods]", "must be an integer"),
     (f"{CORE}/resourcequotas", {"spec": {"hard": {"pods": -1}}}, "spec.hard[pods]", "must be greater than or equal to 0"),
