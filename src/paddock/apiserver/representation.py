@@ -11,6 +11,7 @@ from paddock.apiserver.objects.following import BOOKMARK, line
 from paddock.apiserver.objects.rows import Rows
 from paddock.apiserver.resources.conversion import Conversion
 from paddock.meta import failure
+from paddock.meta.tables import Ages
 from paddock.store.contract import Record
 
 JSON, YAML = "application/json", "application/yaml"
@@ -98,7 +99,7 @@ class Renderer:
     def one(self, value: bytes) -> bytes:
         """One object, from bytes of the served version."""
         if self.form.transform == "Table":
-            return self._table_of([self._row(value)], {"resourceVersion": decode(value)["metadata"].get("resourceVersion", "")})
+            return self._table_of(self._rows([(value, None)]), {"resourceVersion": decode(value)["metadata"].get("resourceVersion", "")})
         if self.form.transform.startswith("Partial"):
             return self._partial(value)
         return value
@@ -106,7 +107,7 @@ class Renderer:
     def many(self, records: Iterable[Record], meta: Data) -> bytes:
         """A list, from stored records."""
         if self.form.transform == "Table":
-            return self._table_of([self._row(self._encoder.serve(record.value), record) for record in records], meta)
+            return self._table_of(self._rows((self._encoder.serve(record.value), record) for record in records), meta)
         values = [self._encoder.serve(record.value) for record in records]
         if self.form.transform.startswith("Partial"):
             kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{self.form.version}"
@@ -122,15 +123,22 @@ class Renderer:
         begin = head(f"meta.k8s.io/{self.form.version}", "Table") + b"," + orjson.dumps(said)[1:-1] + b',"rows":['
         return _joined(begin, rows)
 
-    def _row(self, served: bytes, record: Record | None = None) -> bytes:
-        """One row, from bytes of the served version."""
+    def _rows(self, objects: Iterable[tuple[bytes, Record | None]]) -> list[bytes]:
+        """The rows of objects, each given as bytes of the served version and the record they come from."""
         assert self._shown is not None
-        cells, end = self._shown.cells(served, record, self._now())
-        if self.form.include == "Object":
-            return b'{"cells":%b,"object":%b}' % (cells, served)
-        if self.form.include == "Metadata":
-            return b'{"cells":%b,"object":%b%b}}' % (cells, self._partial_head, served[self._encoder.metadata_start : end])
-        return b'{"cells":%b}' % cells
+        now, include, start = self._now(), self.form.include, self._encoder.metadata_start
+        row_of, fill = self._shown.row, Ages(now).fill
+        begin, partial = b'{"cells":', b',"object":' + self._partial_head
+        made = []
+        for served, record in objects:
+            _, row, end = row_of(served, now, record)
+            if include == "Metadata":
+                made.append(b"".join((begin, fill(row), partial, served[start:end], b"}}")))
+            elif include == "Object":
+                made.append(b"".join((begin, fill(row), b',"object":', served, b"}")))
+            else:
+                made.append(b"".join((begin, fill(row), b"}")))
+        return made
 
     # --- lines of a watch -------------------------------------------------------------------------------------------------
 
@@ -150,7 +158,7 @@ class Renderer:
         """One line of a watch, from stored bytes."""
         served = self._encoder.serve(value)
         if self.form.transform == "Table":
-            return line(event, self._table_event([self._row(served)], decode(served)["metadata"].get("resourceVersion", "")))
+            return line(event, self._table_event(self._rows([(served, None)]), decode(served)["metadata"].get("resourceVersion", "")))
         return line(event, self.one(served))
 
     def bookmark(self, revision: int, *, initial: bool) -> bytes:

@@ -50,11 +50,26 @@ class TableForm:
         return (*made, text + b"]")
 
 
-def filled(row: Row, now: float) -> bytes:
-    """The cells of a row as JSON, at a time."""
-    if len(row) == 1:
-        return row[0]  # type: ignore[return-value]  # the first and the last part are texts
-    return b"".join(part if isinstance(part, bytes) else b'"%b"' % ages.since(part, now).encode() for part in row)
+class Ages:
+    """Ages at one time as JSON. Most objects of a table are as old as some others."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._made: dict[int, bytes] = {}
+
+    def fill(self, row: Row) -> bytes:
+        """The cells of a row."""
+        if len(row) == 3:
+            return row[0] + self.since(row[1]) + row[2]  # type: ignore[arg-type,operator,return-value]  # text, time, text
+        return b"".join(part if isinstance(part, bytes) else self.since(part) for part in row)
+
+    def since(self, start: float) -> bytes:
+        """How long ago a time was."""
+        seconds = int(self._now - start)
+        made = self._made.get(seconds)
+        if made is None:
+            made = self._made[seconds] = b'"%b"' % ages.since(start, self._now).encode()
+        return made
 
 
 def _definition(column: Column, index: int) -> Data:

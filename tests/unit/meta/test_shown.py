@@ -7,7 +7,7 @@ import pytest
 
 from paddock.meta import ages
 from paddock.meta.jsonpath import BadPath, compile_path
-from paddock.meta.tables import TableForm, filled
+from paddock.meta.tables import Ages, TableForm
 from paddock.schema.kind import AGE, Column
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -102,7 +102,7 @@ def test_cells() -> None:
     form = TableForm(columns)
     now = ages.seconds_of("2020-01-01T00:02:05Z")
     assert now is not None
-    assert json.loads(filled(form.row(DATA, now), now)) == ["o", 3, "true", '["x","y"]', "[1,2]", None, None, "2m5s"]
+    assert json.loads(Ages(now).fill(form.row(DATA, now))) == ["o", 3, "true", '["x","y"]', "[1,2]", None, None, "2m5s"]
     assert [(each["name"], each["priority"]) for each in form.definitions][:5] == [
         ("Name", 0),
         ("Replicas", 0),

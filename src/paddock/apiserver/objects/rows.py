@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from paddock.apiserver.objects.encoding import decode, metadata_end
 from paddock.apiserver.resources.resource import Resource
-from paddock.meta.tables import Row, TableForm, filled
+from paddock.meta.tables import Row, TableForm
 from paddock.store.contract import Change, Key, Record, Store
 
 
@@ -26,15 +26,14 @@ class Shown:
         self.form = TableForm(resource.columns, resource.cells)
         self._kept: dict[Key, _Kept] = {}
 
-    def cells(self, served: bytes, record: Record | None, now: float) -> tuple[bytes, int]:
-        """The cells of an object, and where its metadata ends in the bytes that are served. `record`: where it comes from."""
+    def row(self, served: bytes, now: float, record: Record | None = None) -> tuple[int, Row, int]:
+        """Of an object: its revision, its cells, and where its metadata ends in the bytes. `record`: where it comes from."""
         kept = None if record is None else self._kept.get(record.key)
         if kept is None or record is None or kept.revision != record.revision:
-            row = self.form.row(decode(served), now)
-            kept = _Kept(0 if record is None else record.revision, row, metadata_end(served))
+            kept = _Kept(0 if record is None else record.revision, self.form.row(decode(served), now), metadata_end(served))
             if record is not None and self.form.lasts:
                 self._kept[record.key] = kept
-        return filled(kept.row, now), kept.end
+        return kept
 
     def forget(self, key: Key) -> None:
         """The object has changed."""
