@@ -73,7 +73,7 @@ class Program:
 
 
 @contextmanager
-def telling(command: Sequence[str | Path], log: Path) -> Iterator[Program]:
+def telling(command: Sequence[object], log: Path) -> Iterator[Program]:
     """A program for the length of a `with` block; what it says on its other output is in the log."""
     with log.open("w") as errors:
         process = subprocess.Popen(

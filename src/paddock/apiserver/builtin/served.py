@@ -10,6 +10,7 @@ from paddock.apiserver.admission.policyrules import BindingStrategy, PolicyStrat
 from paddock.apiserver.admission.registrations import WebhookStrategy
 from paddock.apiserver.builtin import (
     admissionkinds,
+    apiservices,
     claims,
     endpoints,
     events,
@@ -41,12 +42,13 @@ from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
 _WORKLOADS = (*workloads.KINDS, *podkinds.KINDS, *ingresses.KINDS)
-_CLUSTER_KINDS = (*flowcontrol.KINDS, *quotas.KINDS, *_WORKLOADS, *storagekinds.KINDS, *admissionkinds.KINDS)
+_CLUSTER_KINDS = (*apiservices.KINDS, *flowcontrol.KINDS, *quotas.KINDS, *_WORKLOADS, *storagekinds.KINDS, *admissionkinds.KINDS)
 _TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **ingresses.TABLES}
 # Kinds that no manifest of Paddock's commands holds.
 KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "Namespace"): namespaces.NamespaceStrategy(),
+    (apiservices.GROUP, "APIService"): apiservices.ApiServiceStrategy(),
     ("", "Secret"): secrets.SecretStrategy(),
     ("", "Event"): events.EventStrategy(new_shape=False),
     (events.GROUP, "Event"): events.EventStrategy(new_shape=True),

@@ -8,6 +8,7 @@ from typing import Any
 from paddock.apiserver.housekeeping import eventlife
 from paddock.apiserver.housekeeping.accounttokens import TokenSecrets
 from paddock.apiserver.housekeeping.aggregation import Aggregation
+from paddock.apiserver.housekeeping.apiservices import ApiServices
 from paddock.apiserver.housekeeping.chores import Chores
 from paddock.apiserver.housekeeping.claims import Claims
 from paddock.apiserver.housekeeping.collector import Collector
@@ -36,6 +37,7 @@ class House:
         self.quotas = Quotas(parts)
         self.policies = Policies(parts)
         self.flows = Flows(parts)
+        self.apiservices = ApiServices(parts)
         # Where nobody issues tokens, there are none to keep.
         self.secrets = TokenSecrets(parts, tokens, authority) if tokens is not None else None
         self._tasks: list[asyncio.Task[None]] = []
@@ -49,6 +51,7 @@ class House:
         self.quotas.start()
         self.policies.start()
         self.flows.start()
+        self.apiservices.start()
         if self.secrets is not None:
             self.secrets.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
@@ -73,7 +76,7 @@ class House:
                 await chores.settled()
 
     def _chores(self) -> tuple[Chores[Any], ...]:
-        house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.policies, self.flows)
+        house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.policies, self.flows, self.apiservices)
         more = () if self.secrets is None else (self.secrets.chores,)
         return (*(each.chores for each in house), *more)
 

@@ -18,8 +18,8 @@ import (
 )
 
 func main() {
-	kubeconfig := clientcmd.RecommendedConfigPathFlag
-	path := flag.Lookup(kubeconfig)
+	// controller-runtime has this flag already
+	path := flag.Lookup("kubeconfig")
 	namespace := flag.String("namespace", "default", "where the Lease is")
 	flag.Parse()
 
@@ -27,7 +27,7 @@ func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", path.Value.String())
 	report.Must(err)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return requests{next} })
-	lease, deadline, retry := 3*time.Second, 2*time.Second, 300*time.Millisecond
+	lease, deadline, retry := 15*time.Second, 10*time.Second, 500*time.Millisecond
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        operator.Scheme(),
 		Metrics:                       server.Options{BindAddress: "0"},

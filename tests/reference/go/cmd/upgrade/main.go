@@ -23,10 +23,11 @@ import (
 const manager = "post-office"
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "the server to ask")
+	// controller-runtime has this flag already
+	path := flag.Lookup("kubeconfig")
 	namespace := flag.String("namespace", "default", "where the object is")
 	flag.Parse()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", path.Value.String())
 	report.Must(err)
 	server, err := client.New(config, client.Options{Scheme: operator.Scheme()})
 	report.Must(err)

@@ -1,0 +1,49 @@
+"""Kubernetes' own tests, as far as they can be asked of this server: all that have to pass do."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.reference import kubernetes
+from tests.reference.build import Binaries, built
+from tests.reference.embedded import serving
+from tests.reference.recipes import CONFORMANCE
+
+pytestmark = pytest.mark.reference
+
+
+@pytest.fixture(scope="module")
+def program(pytestconfig: pytest.Config) -> Path:
+    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    return built(CONFORMANCE, say=terminal.write_line if terminal else print) / "e2e.test"
+
+
+def check(program: Path, binaries: Binaries, directory: Path, tests: list[str], content_type: str) -> None:
+    with serving(directory / "server") as server:
+        went = kubernetes.Runner(program, binaries.kubectl, server.kubeconfig, directory, content_type).run(tests)
+    failed = {test: went[test].message if test in went else "did not run" for test in tests}
+    failed = {test: why for test, why in failed.items() if test not in went or went[test].state != "passed"}
+    assert not failed, "\n".join(f"{test}\n    {why}" for test, why in failed.items())
+
+
+@pytest.mark.spec("kube-api", 136)
+@pytest.mark.parametrize("content_type", [kubernetes.JSON, kubernetes.PROTOBUF])
+def test_what_has_to_pass_passes(program: Path, binaries: Binaries, tmp_path: Path, content_type: str) -> None:
+    wanted = kubernetes.expected()
+    assert len(wanted.run) >= 60
+    check(program, binaries, tmp_path, list(wanted.run), content_type)
+
+
+@pytest.mark.soak
+def test_what_takes_long_passes_too(program: Path, binaries: Binaries, tmp_path: Path) -> None:
+    check(program, binaries, tmp_path, list(kubernetes.expected().slow), kubernetes.JSON)
+
+
+def test_something_is_said_of_every_test(program: Path) -> None:
+    wanted = kubernetes.expected()
+    tests = kubernetes.every_test(program)
+    ours = {*wanted.run, *wanted.slow}
+    assert ours <= set(tests), "these tests are not there any more"
+    assert len(ours) == len(wanted.run) + len(wanted.slow)
+    unsaid = [test for test in tests if test not in ours and not wanted.why_not(test)]
+    assert not unsaid, "say in conformance/tests.toml whether these are run, or why not"
