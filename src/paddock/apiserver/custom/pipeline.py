@@ -59,9 +59,15 @@ class StructuralPipeline:
         found: list[Finding] = []
         before = ABSENT if old is None else old
         validating.check(self._root, new, before, None, found)
+        if old is not None and any(each.rule == validating.DUPLICATE for each in found) and self._repeats(old):
+            # Who has repeated entries already may keep them, in any list.
+            found = [each for each in found if each.rule != validating.DUPLICATE]
         if self._rules is not None:
             found.extend(self._rules.check(new, before, blocked=any(each.rule in validating.BLOCKING for each in found)))
         return tuple(found)
+
+    def _repeats(self, data: Data) -> bool:
+        return any(each.rule == validating.DUPLICATE for each in validating.fits(self._root, data))
 
 
 class DefinitionPipeline(DeclaredPipeline):

@@ -22,7 +22,6 @@ from paddock.apiserver.resources.strategy import Context, CustomStrategy
 from paddock.meta import failure
 from paddock.meta.jsonpath import BadPath, compile_path
 from paddock.schema.kind import AGE, Column, Scale
-from paddock.schema.structural import rules
 from paddock.store.contract import Change
 
 Data = dict[str, Any]
@@ -137,7 +136,8 @@ class Made:
     def _reader(self, pipeline: StructuralPipeline, *, uniform: bool) -> Callable[[Data], Data] | None:
         """How a stored object is read: defaults are those of the version it is stored in, members those of the version asked for."""
         if uniform:
-            return pipeline.settle if rules.defaulted(pipeline.schema) else None
+            # A definition that has never changed has no objects of another schema.
+            return pipeline.settle if self.crd["metadata"].get("generation") != 1 else None
         storage = self._pipelines[self.storage]
 
         def read(data: Data) -> Data:

@@ -10,6 +10,7 @@ from paddock.base import names
 from paddock.meta import failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
+from paddock.schema.structural import embedded
 
 RULE = "object/metadata"
 _ANNOTATION_BYTES = 256 * 1024
@@ -28,7 +29,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\
 _KNOWN = frozenset((*_TEXTS, *_MAPS, "ownerReferences", "finalizers", "managedFields", "generation", "deletionGracePeriodSeconds"))
 
 
-def coerce(data: Data, *, keeps_empty: bool = True) -> list[Finding]:
+def coerce(data: Data, resource: Resource) -> list[Finding]:
     """Make `metadata` what every object's is, in place; returns the findings of unknown members. Wrong types are a bad request.
 
     An empty list of managedFields gives all ownership up, except where a typed body cannot tell it from none.
@@ -37,7 +38,7 @@ def coerce(data: Data, *, keeps_empty: bool = True) -> list[Finding]:
     if metadata is None:
         metadata = data["metadata"] = {}
     if not isinstance(metadata, dict):
-        raise _mismatch("metadata", "an object")
+        raise unreadable(resource, f"json: cannot unmarshal {_word(metadata)} into Go struct field .metadata of type v1.ObjectMeta")
     unknown = [
         Finding(path=("metadata", key), message=f'unknown field "metadata.{key}"', rule=RULE) for key in metadata if key not in _KNOWN
     ]
@@ -45,42 +46,40 @@ def coerce(data: Data, *, keeps_empty: bool = True) -> list[Finding]:
         value = metadata[key]
         if key not in _KNOWN or value is None:
             del metadata[key]
-        elif key in _TEXTS and not isinstance(value, str):
-            raise _mismatch(f"metadata.{key}", "a string")
-        elif key in _TIMES and value and not _TIME.match(value):
-            raise failure.bad_request(f'metadata.{key}: parsing time "{value}": must be a time in RFC 3339')
-        elif key in _MAPS and not _is_text_map(value):
-            raise _mismatch(f"metadata.{key}", "a map of strings")
-        elif key in ("finalizers",) and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
-            raise _mismatch(f"metadata.{key}", "a list of strings")
-        elif key in ("ownerReferences", "managedFields") and not (
-            isinstance(value, list) and all(isinstance(each, dict) for each in value)
-        ):
-            raise _mismatch(f"metadata.{key}", "a list of objects")
-        elif key == "ownerReferences" and value:
-            _coerce_owners(value)
-        elif key in _NUMBERS and (not isinstance(value, int) or isinstance(value, bool)):
-            raise _mismatch(f"metadata.{key}", "a whole number")
-        elif value in ({}, [], "") and not (keeps_empty and key == "managedFields"):
+            continue
+        wrong = embedded.unfit(key, value)
+        if wrong:
+            # Kinds that are compiled in name the whole way to the member.
+            raise unreadable(resource, wrong.replace("ObjectMeta.", "ObjectMeta.metadata.") if resource.strategic else wrong)
+        if key in _TIMES and value and not _TIME.match(value):
+            raise unreadable(resource, f'metadata.{key}: parsing time "{value}": must be a time in RFC 3339')
+        if key == "ownerReferences" and value:
+            _coerce_owners(value, resource)
+        elif value in ({}, [], "") and (resource.strategic or key != "managedFields"):
             del metadata[key]
+        elif key in _MAPS or key == "finalizers":
+            metadata[key] = embedded.without_nulls(key, value)
     return unknown
 
 
-def _coerce_owners(owners: list[Data]) -> None:
+def unreadable(resource: Resource, why: str) -> failure.Failure:
+    """A body that is no object of its kind."""
+    return failure.bad_request(f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}')
+
+
+def _coerce_owners(owners: list[Data], resource: Resource) -> None:
     for owner in owners:
         for name, wanted in _OWNER.items():
             if owner.get(name) is None:
                 owner.pop(name, None)
             elif not isinstance(owner[name], wanted):
-                raise _mismatch(f"metadata.ownerReferences.{name}", "a string" if wanted is str else "a boolean")
+                place = f"OwnerReference.{'metadata.' if resource.strategic else ''}ownerReferences.{name}"
+                word = "string" if wanted is str else "bool"
+                raise unreadable(resource, f"json: cannot unmarshal {_word(owner[name])} into Go struct field {place} of type {word}")
 
 
-def _is_text_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-
-
-def _mismatch(field: str, wanted: str) -> failure.Failure:
-    return failure.bad_request(f"json: cannot unmarshal into Go struct field ObjectMeta.{field}: must be {wanted}")
+def _word(value: Any) -> str:
+    return {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}.get(type(value), "null")
 
 
 def prepare_create(resource: Resource, data: Data, namespace: str, *, uid: str, now: str, suffix: str) -> None:
@@ -159,18 +158,15 @@ def check(resource: Resource, new: Data, old: Data | None) -> Iterator[Finding]:
     metadata = new["metadata"]
     yield from _check_name(resource, metadata, old)
     for key, value in (metadata.get("labels") or {}).items():
-        if not names.is_qualified(key):
-            yield finding.invalid(("metadata", "labels"), key, "name part must consist of alphanumeric characters, '-', '_' or '.'", RULE)
-        if not names.is_label_value(value):
-            yield finding.invalid(
-                ("metadata", "labels"), value, "a valid label must be an empty string or consist of alphanumeric characters", RULE
-            )
+        for why in () if names.is_qualified(key) else names.wrong_qualified(key):
+            yield finding.invalid(("metadata", "labels"), key, why, RULE)
+        for why in () if names.is_label_value(value) else names.wrong_label_value(value):
+            yield finding.invalid(("metadata", "labels"), value, why, RULE)
     annotations = metadata.get("annotations") or {}
     for key in annotations:
-        if not names.is_qualified(key.lower()):
-            yield finding.invalid(
-                ("metadata", "annotations"), key, "name part must consist of alphanumeric characters, '-', '_' or '.'", RULE
-            )
+        # Capitals are no mistake here.
+        for why in () if names.is_qualified(key.lower()) else names.wrong_qualified(key.lower()):
+            yield finding.invalid(("metadata", "annotations"), key, why, RULE)
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATION_BYTES:
         yield finding.too_long(("metadata", "annotations"), _ANNOTATION_BYTES, RULE, "bytes")
     yield from _check_owners(metadata)
@@ -214,7 +210,7 @@ def _check_finalizers(resource: Resource, metadata: Data, old: Data | None) -> I
     path: Path = ("metadata", "finalizers")
     for index, each in enumerate(finalizers):
         if not names.is_qualified(each):
-            yield finding.invalid(path, each, "name part must consist of alphanumeric characters, '-', '_' or '.'", RULE)
+            yield from (finding.invalid(path, each, why, RULE) for why in names.wrong_qualified(each))
         elif "/" not in each and each not in _UNDOTTED_FINALIZERS:
             if resource.strategic:
                 yield finding.invalid(path, each, "name is neither a standard finalizer name nor is it fully qualified", RULE)

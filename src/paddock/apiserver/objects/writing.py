@@ -9,6 +9,8 @@ meanwhile, the whole computation is repeated on the new state. Everything else r
 
 from collections.abc import Iterable
 
+import msgspec
+
 from paddock.apiserver.objects import deletion, metadata
 from paddock.apiserver.objects.asked import Admission, Attempt, Clock, Compute, Deleted, DeleteOptions, Options, Proposal, Written
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
@@ -19,6 +21,7 @@ from paddock.apiserver.resources.strategy import Context, View
 from paddock.base.jsondata import copied
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
+from paddock.schema import finding
 from paddock.schema.finding import Finding, Severity
 from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailable
 
@@ -230,7 +233,7 @@ class Writer:
     def _former(self, resource: Resource, revision: int, value: bytes) -> Data:
         """A stored object as this version has it: written under an older schema, it may lack defaults."""
         data = self.encoder(resource).read(value)
-        if resource.declared and revision > self._begun:
+        if not resource.declared or revision > self._begun:
             return data
         return resource.pipeline.decode(data).data
 
@@ -239,10 +242,10 @@ class Writer:
     def _draft(self, resource: Resource, raw: Data, options: Options, old: Data | None) -> _Draft:
         """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes."""
         self._check_type(resource, raw)
-        unknown = metadata.coerce(raw, keeps_empty=not resource.strategic)
+        unknown = metadata.coerce(raw, resource)
         decoded = resource.pipeline.decode(raw)
         if decoded.broken:
-            raise failure.bad_request("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
+            raise metadata.unreadable(resource, "; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         found = [each for each in (*unknown, *decoded.unknown) if old is None or fieldpath.value_at(old, each.path) is None]
         said = [f'unknown field "{each.field}"' for each in found]
         if said and options.field_validation == "Strict":
@@ -258,6 +261,9 @@ class Writer:
             given = raw.get(key)
             if given in (None, "") and resource.strategic:
                 raw[key] = wanted
+            elif key == "kind" and given and given != wanted and not resource.strategic:
+                about = failure.About(name=(raw.get("metadata") or {}).get("name", ""), group=resource.group, kind=given)
+                raise failure.invalid(about, [finding.invalid(("kind",), given, f"must be {wanted}", metadata.RULE)])
             elif given != wanted:
                 raise failure.bad_request(f"the {what} in the data ({given or ''}) does not match the expected {what} ({wanted})")
 
@@ -301,7 +307,7 @@ class Writer:
         if changed is None:
             return
         self._check_type(resource, changed)
-        metadata.coerce(changed)
+        metadata.coerce(changed, resource)
         decoded = resource.pipeline.decode(changed)
         if decoded.broken:
             raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
@@ -343,7 +349,8 @@ class Writer:
             each for each in draft.wrong if old is None or fieldpath.value_at(old, each.path) != fieldpath.value_at(new, each.path)
         ]
         found.extend(metadata.check(resource, new, old))
-        found.extend(resource.pipeline.validate(new, old))
+        judged = resource.pipeline.validate(new, old)
+        found.extend(map(_of_status, judged) if draft.options.subresource == "status" else judged)
         found.extend(resource.strategy.validate(new, old, draft.context))
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
@@ -415,6 +422,11 @@ class Writer:
             raise failure.modified(draft.resource.about(key.name)) from None
         except Unavailable as error:
             raise failure.unavailable(str(error)) from error
+
+
+def _of_status(found: Finding) -> Finding:
+    """The status is judged by its own schema, so what is said of a place in it begins there."""
+    return msgspec.structs.replace(found, message=found.message.replace(": status.", ": ", 1)) if " in body " in found.message else found
 
 
 def _without(data: Data, keys: Iterable[str]) -> Data:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from paddock.base import names
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 from paddock.schema.structural.node import Trail, name_of
@@ -26,7 +27,7 @@ class Notes(Protocol):
 
     @property
     def broken(self) -> list[Finding]: ...
-    def stranger(self, trail: Trail) -> None: ...
+    def misplaced(self, trail: Trail) -> None: ...
 
 
 def coerce(key: str, value: Any, trail: Trail, noted: Notes) -> Any:
@@ -44,22 +45,37 @@ def coerce(key: str, value: Any, trail: Trail, noted: Notes) -> Any:
     made: dict[str, Any] = {}
     for member, said in value.items():
         if member in _TEXTS or member in _MAPS or member in _LISTS or member in _NUMBERS or member == "finalizers":
-            wrong = _wrong(member, said)
+            wrong = unfit(member, said)
             if wrong:
                 noted.broken.append(_broken(trail, value, wrong))
             elif said is not None:
-                made[member] = said
+                made[member] = without_nulls(member, said)
         else:
-            noted.stranger((trail, member))
+            noted.misplaced((trail, member))
     return made
+
+
+def filled(metadata: Any, defaults: dict[str, Any]) -> Any:
+    """The metadata of an embedded object with defaults, as far as these are members that metadata has."""
+    if not isinstance(metadata, dict):
+        return metadata
+    known = (*_TEXTS, *_MAPS, *_LISTS, *_NUMBERS, "finalizers")
+    return {**{key: value for key, value in defaults.items() if key in known}, **metadata}
 
 
 def _broken(trail: Trail, value: Any, why: str) -> Finding:
     return finding.invalid((name_of(trail),), value, why, RULE)
 
 
-def _wrong(member: str, said: Any) -> str:
-    """Why the member cannot be read; empty when it can."""
+def without_nulls(member: str, said: Any) -> Any:
+    """A member of the metadata; a null among texts is an empty text."""
+    if member in _MAPS:
+        return {key: "" if value is None else value for key, value in said.items()}
+    return ["" if each is None else each for each in said] if member == "finalizers" else said
+
+
+def unfit(member: str, said: Any) -> str:
+    """Why a member of the metadata cannot be read; empty when it can."""
     if said is None:
         return ""
     wanted, bad = "", None
@@ -82,7 +98,7 @@ def _unfit(said: Any, wanted: type[list[Any]] | type[dict[str, Any]], name: str)
     if not isinstance(said, wanted):
         return name, said
     entries: Any = said.values() if isinstance(said, dict) else said
-    return next((("string", each) for each in entries if not isinstance(each, str)), ("", None))
+    return next((("string", each) for each in entries if each is not None and not isinstance(each, str)), ("", None))
 
 
 def check(value: dict[str, Any], trail: Trail) -> Iterator[Finding]:
@@ -96,3 +112,19 @@ def check(value: dict[str, Any], trail: Trail) -> Iterator[Finding]:
     if isinstance(kind, str) and kind and _KIND.match(kind) is None:
         why = f"may have mixed case, but should otherwise match: {LABEL_1035}"
         yield finding.invalid((name_of((trail, "kind")),), kind, why, RULE)
+    if isinstance(value.get("metadata"), dict):
+        yield from _check_metadata(value["metadata"], (trail, "metadata"))
+
+
+def _check_metadata(metadata: dict[str, Any], trail: Trail) -> Iterator[Finding]:
+    for key in ("name", "generateName"):
+        said = metadata.get(key)
+        yield from (finding.invalid((name_of((trail, key)),), said, why, RULE) for why in names.wrong_segment(said or ""))
+    for word in _MAPS:
+        place = (name_of((trail, word)),)
+        for key, text in (metadata.get(word) or {}).items():
+            wrong = names.wrong_qualified(key if word == "labels" else key.lower())
+            yield from (finding.invalid(place, key, why, RULE) for why in wrong)
+            yield from (finding.invalid(place, text, why, RULE) for why in (names.wrong_label_value(text) if word == "labels" else ()))
+    for each in metadata.get("finalizers") or ():
+        yield from (finding.invalid((name_of((trail, "finalizers")),), each, why, RULE) for why in names.wrong_qualified(each))

@@ -9,7 +9,7 @@ from typing import Any
 from paddock.schema import finding, patterns, wireformats
 from paddock.schema.finding import Finding
 from paddock.schema.structural import validating
-from paddock.schema.structural.node import Node, clone
+from paddock.schema.structural.node import Node, Trail, clone
 from paddock.schema.structural.shaping import Noted, shape
 
 RULE = "structural/schema"
@@ -246,23 +246,31 @@ def _envelope_below(schema: Schema, place: str) -> Iterator[Finding]:
             yield finding.invalid((f"{place}.properties[{name}].type",), kind, f"must be {wanted}", RULE)
 
 
-def _defaults(schema: Schema, place: str, *, metadata: bool) -> Iterator[Finding]:
-    """Defaults fit their own schema and hold nothing that would be pruned."""
+def _defaults(schema: Schema, place: str, *, metadata: bool, envelope: bool = False) -> Iterator[Finding]:
+    """Defaults fit their own schema and hold nothing that would be pruned; metadata of embedded objects is pruned silently."""
     default = schema.get("default")
     if default is not None and metadata:
         yield finding.forbidden((f"{place}.default",), "must not be set in top-level metadata", RULE)
     elif default is not None:
-        yield from _default(schema, default, f"{place}.default")
+        yield from _default(schema, default, f"{place}.default") if not envelope else ()
     for name, member in (schema.get("properties") or {}).items():
         inside = metadata or (name == "metadata" and ("." not in place.rpartition("openAPIV3Schema")[2]))
-        yield from _defaults(member, f"{place}.properties[{name}]", metadata=inside)
+        below = name == "metadata" and bool(schema.get("x-kubernetes-embedded-resource"))
+        yield from _defaults(member, f"{place}.properties[{name}]", metadata=inside, envelope=below or envelope)
     for word in ("items", "additionalProperties"):
         if isinstance(schema.get(word), dict):
             yield from _defaults(schema[word], f"{place}.{word}", metadata=metadata)
 
 
+class _Outside(Noted):
+    """Notes nothing of the metadata of embedded objects."""
+
+    def misplaced(self, trail: Trail) -> None:
+        pass
+
+
 def _default(schema: Schema, default: Any, place: str) -> Iterator[Finding]:
-    node, noted = Node(schema), Noted()
+    node, noted = Node(schema), _Outside()
     settled = shape(node, clone(default), noted)
     if noted.unknown:
         yield finding.invalid((place,), default, "must not have unknown fields", RULE)

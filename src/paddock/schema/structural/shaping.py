@@ -28,6 +28,10 @@ class Noted:
         path = steps(trail)
         self.unknown.append(Finding(path=path, message="unknown field", rule=UNKNOWN_FIELD))
 
+    def misplaced(self, trail: Trail) -> None:
+        """A member that the metadata of no object has."""
+        self.stranger(trail)
+
 
 def shape(node: Node, value: Any, noted: Noted) -> Any:
     """An object as it would be stored."""
@@ -40,7 +44,7 @@ def _shape(node: Node, value: Any, trail: Trail, noted: Noted) -> Any:
         return _object(node, value, trail, noted) if _reads_objects(node) else value
     if kind is list:
         items = node.items
-        if items is None or not items.shapes:
+        if items is None or not (items.shapes or items.has_default):
             return value
         return [_entry(items, entry, (trail, index), noted) for index, entry in enumerate(value)]
     if kind is float and node.whole and value.is_integer() and abs(value) < 2**63:
@@ -64,7 +68,7 @@ def _object(node: Node, value: dict[str, Any], trail: Trail, noted: Noted) -> di
     properties = node.properties
     for key, member in value.items():
         if key in kept:
-            made[key] = member if node.root else embedded.coerce(key, member, (trail, key), noted)
+            made[key] = member if node.root else _enveloped(properties.get(key), key, member, (trail, key), noted)
             continue
         below = properties.get(key) or others
         if below is None:
@@ -81,5 +85,16 @@ def _object(node: Node, value: dict[str, Any], trail: Trail, noted: Noted) -> di
             made[key] = member
     for key, below in node.filled:
         if key not in made:
-            made[key] = _shape(below, clone(below.schema["default"]), (trail, key), noted)
+            default = clone(below.schema["default"])
+            in_envelope = key in kept and not node.root
+            # What a default holds is nothing that a client has sent.
+            made[key] = embedded.coerce(key, default, trail, Noted()) if in_envelope else _shape(below, default, (trail, key), Noted())
     return made
+
+
+def _enveloped(declared: Node | None, key: str, member: Any, trail: Trail, noted: Noted) -> Any:
+    """A member of the envelope of an embedded object: what all objects have, and the defaults that the schema gives it."""
+    made = embedded.coerce(key, member, trail, noted)
+    if declared is None or not declared.filled:
+        return made
+    return embedded.filled(made, {name: clone(below.schema["default"]) for name, below in declared.filled})
