@@ -23,7 +23,6 @@ _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePe
 _KEPT_ON_UPDATE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion", "selfLink", "creationTimestamp", "deletionTimestamp")
 _OWNER = {"apiVersion": str, "kind": str, "name": str, "uid": str, "controller": bool, "blockOwnerDeletion": bool}
-_NUMBERS = ("generation", "deletionGracePeriodSeconds")
 _TIMES = ("creationTimestamp", "deletionTimestamp")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
 _KNOWN = frozenset((*_TEXTS, *_MAPS, "ownerReferences", "finalizers", "managedFields", "generation", "deletionGracePeriodSeconds"))
