@@ -1,0 +1,30 @@
+"""The pages that tell how a program with controllers is: /healthz, /livez, /readyz and /metrics, over plain HTTP."""
+
+from paddock.apiserver.edge.http import Answer, Request, Response
+from paddock.apiserver.edge.server import Server
+from paddock.runtime.health import Health
+
+
+class Probes:
+    """Serves one program's health on an address."""
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self._server = Server(self._answer, tls=None)
+
+    async def listen(self, host: str, port: int) -> int:
+        """Answer there too; returns the port, which is chosen when 0 is given."""
+        return await self._server.listen(host, port)
+
+    async def close(self) -> None:
+        """Answer no more."""
+        await self._server.close(1.0)
+
+    async def _answer(self, request: Request) -> Answer:
+        if request.method not in ("GET", "HEAD"):
+            return Response(405, b"only GET is served here\n", (("content-type", "text/plain; charset=utf-8"),))
+        page = self._health.answer(request.path)
+        if page is None:
+            return Response(404, b"there is no such page\n", (("content-type", "text/plain; charset=utf-8"),))
+        status, media, body = page
+        return Response(status, body.encode(), (("content-type", media), ("cache-control", "no-store")))

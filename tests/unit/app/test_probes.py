@@ -1,0 +1,40 @@
+"""The pages of a program's health, over a socket."""
+
+import asyncio
+
+from paddock.app.probes import Probes
+from paddock.base.metrics import Metrics
+from paddock.client.access import Access, Fixed
+from paddock.client.http.https import Https
+from paddock.client.transport import Ask
+from paddock.runtime.health import Health
+
+
+def test_pages() -> None:
+    async def script() -> None:
+        metrics = Metrics()
+        metrics.counter("things_total", "Things.").inc()
+        health = Health(metrics)
+        waiting = "waiting for configmaps"
+        health.add_ready("caches", lambda: waiting)
+        health.add_alive("loop", lambda: "")
+        probes = Probes(health)
+        port = await probes.listen("127.0.0.1", 0)
+        client = Https(Access(server=f"http://127.0.0.1:{port}", credentials=Fixed()))
+
+        async def get(path: str, method: str = "GET") -> tuple[int, str]:
+            reply = await client.send(Ask(method=method, target=path))
+            return reply.status, reply.body.decode()
+
+        assert await get("/healthz") == await get("/livez") == (200, "[+]loop ok\nok\n")
+        assert await get("/readyz") == (500, "[-]caches waiting for configmaps\n[+]loop ok\nfailed\n")
+        assert health.unready == "caches: waiting for configmaps"
+        waiting = ""
+        assert await get("/readyz") == (200, "[+]caches ok\n[+]loop ok\nok\n")
+        assert await get("/metrics") == (200, "# HELP things_total Things.\n# TYPE things_total counter\nthings_total 1\n")
+        assert (await get("/secrets"))[0] == 404
+        assert (await get("/healthz", "POST"))[0] == 405
+        await client.close()
+        await probes.close()
+
+    asyncio.run(script())
