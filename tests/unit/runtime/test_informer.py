@@ -230,6 +230,38 @@ def test_a_cut_line_costs_no_list() -> None:
     virtualtime.run(script())
 
 
+def test_what_went_while_nobody_remembered_is_told_after_the_list() -> None:
+    async def script() -> None:
+        line = Line()
+        async with Harness() as api:
+            line.connect(api)
+            for name in ("stays", "goes", "changes", "is another"):
+                await api.post(PATH, config(name.replace(" ", "-")))
+            async with one_try(line) as client, informing(client, Machinery(chance=random.Random(3))) as informer:
+                await informer.wait_synced()
+                heard: list[tuple[bool, bool, str]] = []
+                informer.handle(lambda change: heard.append((change.old is not None, change.new is not None, change.seen.meta.name)))
+                heard.clear()
+                line.cut()
+                for name in ("goes", "is-another"):
+                    await api.delete(f"{PATH}/{name}")
+                await api.post(PATH, config("is-another"))
+                await api.post(PATH, config("comes"))
+                await api.merge(f"{PATH}/changes", {"data": {"x": "1"}})
+                await api.store.compact(api.store.revision)
+                api.parts.following.trim()
+                await asyncio.sleep(60)
+                assert sorted(heard) == [
+                    (False, True, "comes"),
+                    (True, False, "goes"),
+                    (True, True, "changes"),
+                    (True, True, "is-another"),
+                ]
+                assert (line.lists(), cache_state(informer)) == (2, await server_state(api))
+
+    virtualtime.run(script())
+
+
 def test_a_server_that_always_says_410_is_not_stormed() -> None:
     """The worst there is: every watch ends at once with 410. The lists of an hour can be counted."""
 
@@ -321,7 +353,7 @@ def test_a_watch_that_nobody_ends_is_given_up() -> None:
 
 STEP = st.one_of(
     st.tuples(st.sampled_from(["put", "delete", "label"]), st.integers(0, 4)),
-    st.tuples(st.sampled_from(["cut", "compact", "restart", "outage", "wait", "blink"]), st.integers(0, 40)),
+    st.tuples(st.sampled_from(["cut", "compact", "restart", "outage", "wait", "blink", "gap", "gap"]), st.integers(0, 40)),
 )
 
 
@@ -365,6 +397,12 @@ class Scene:
             await api.delete(f"{PATH}/{name}")
         elif what == "cut":
             self.line.cut()
+        elif what == "gap":
+            # The line is cut, things happen, and nobody remembers them.
+            self.line.cut()
+            await self.step("delete", number % 5)
+            await self.step("put", number % 3)
+            await self.step("compact", 0)
         elif what == "compact":
             await self.store.compact(max(0, self.store.revision - number % 4))
             api.parts.following.trim()

@@ -206,6 +206,10 @@ class Following:
         """Forget the events that the store has forgotten."""
         for collection, events in self._events.items():
             if events and events[0].change.revision <= self._store.compacted:
+                # Who has not been served yet has not missed anything so far, and must not now.
+                for watcher in tuple(self._watchers.get(collection, ())):
+                    if not watcher.waiting:
+                        self._deliver(watcher, events)
                 del events[: bisect_right(events, self._store.compacted, key=_revision)]
             for watcher in self._watchers.get(collection, set()):
                 if watcher.waiting and watcher.cursor < self._store.compacted:
