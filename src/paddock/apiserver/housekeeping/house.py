@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from paddock.apiserver.housekeeping import eventlife
+from paddock.apiserver.housekeeping import compaction, eventlife
 from paddock.apiserver.housekeeping.accounttokens import TokenSecrets
 from paddock.apiserver.housekeeping.aggregation import Aggregation
 from paddock.apiserver.housekeeping.apiservices import ApiServices
@@ -20,9 +20,7 @@ from paddock.apiserver.parts import Parts
 from paddock.apiserver.security.tokens import AccountTokens
 
 _LOG = logging.getLogger(__name__)
-_TICK_SECONDS, _EVENTS_SECONDS, _COMPACT_SECONDS = 5.0, 60.0, 300.0
-# History that watches may resume from.
-_KEEP_REVISIONS = 10_000
+_TICK_SECONDS, _EVENTS_SECONDS = 5.0, 60.0
 
 
 class House:
@@ -54,7 +52,7 @@ class House:
         self.apiservices.start()
         if self.secrets is not None:
             self.secrets.start()
-        for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_COMPACT_SECONDS, self._compact)):
+        for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_TICK_SECONDS, self._compact)):
             self.every(seconds, work)
 
     def every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -87,9 +85,7 @@ class House:
         await eventlife.forget_old(self._parts)
 
     async def _compact(self) -> None:
-        store = self._parts.store
-        await store.compact(max(0, store.revision - _KEEP_REVISIONS))
-        self._parts.following.trim()
+        await compaction.compact(self._parts)
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

@@ -83,6 +83,12 @@ class Event:
         """Keep a converted form."""
         self._converted[conversion, former] = value
 
+    def forget_frames(self) -> bool:
+        """Drop the lines; says whether there were any."""
+        there = bool(self._frames)
+        self._frames.clear()
+        return there
+
     def labels(self) -> tuple[dict[str, str], dict[str, str]]:
         """The labels before and after."""
         if self._labels is None:
@@ -263,6 +269,10 @@ class Following:
                     if count % SLICE == 0:
                         await asyncio.sleep(0)
                 self._joined.clear()
+                # Whoever is late has them made again; kept, they would be as large as all of history.
+                for event in reversed(self._events.get(collection, [])):
+                    if not event.forget_frames():
+                        break
         finally:
             self._pump = None
             if self._dirty:
