@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import orjson
+
 
 def copied(value: Any) -> Any:
     """A copy, down to the last list. Five times as fast as `copy.deepcopy`, which has to expect cycles and classes."""
@@ -10,3 +12,12 @@ def copied(value: Any) -> Any:
     if isinstance(value, list):
         return [copied(entry) if isinstance(entry, dict | list) else entry for entry in value]
     return value
+
+
+def identical(left: Any, right: Any) -> bool:
+    """Whether two values are the same JSON. To Python true is 1 and 1 is 1.0, so equal is not enough; it decides most questions."""
+    if left != right:
+        return False
+    if not isinstance(left, dict | list):
+        return type(left) is type(right)
+    return orjson.dumps(left, option=orjson.OPT_SORT_KEYS) == orjson.dumps(right, option=orjson.OPT_SORT_KEYS)

@@ -207,14 +207,14 @@ def _check_owners(metadata: Data) -> Iterator[Finding]:
 def _check_finalizers(resource: Resource, metadata: Data, old: Data | None) -> Iterator[Finding]:
     finalizers = metadata.get("finalizers") or []
     path: Path = ("metadata", "finalizers")
-    for index, each in enumerate(finalizers):
+    for each in finalizers:
         if not names.is_qualified(each):
             yield from (finding.invalid(path, each, why, RULE) for why in names.wrong_qualified(each))
         elif "/" not in each and each not in _UNDOTTED_FINALIZERS:
             if resource.strategic:
                 yield finding.invalid(path, each, "name is neither a standard finalizer name nor is it fully qualified", RULE)
             else:
-                text = f'{finding.format_path((*path, index))}: "{each}": prefer a domain-qualified finalizer name including a path (/)'
+                text = f'"{each}": prefer a domain-qualified finalizer name'
                 yield finding.warning(path, f"{text} to avoid accidental conflicts with other finalizer writers", RULE)
     if old is not None and old["metadata"].get("deletionTimestamp"):
         added = [each for each in finalizers if each not in (old["metadata"].get("finalizers") or [])]

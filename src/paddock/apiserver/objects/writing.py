@@ -18,7 +18,7 @@ from paddock.apiserver.objects.index import Index
 from paddock.apiserver.resources.conversion import Form
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.resources.strategy import Context, View
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import copied, identical
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
@@ -362,7 +362,7 @@ class Writer:
         if not draft.resource.strategy.counts_generation() or draft.old is None:
             return
         apart = ("metadata", "status") if draft.resource.status else ("metadata",)
-        if _without(draft.new, apart) != _without(draft.old, apart):
+        if not identical(_without(draft.new, apart), _without(draft.old, apart)):
             draft.new["metadata"]["generation"] = draft.old["metadata"].get("generation", 0) + 1
 
     def _manager(self, resource: Resource, options: Options) -> ownership.Manager:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from paddock.base.jsondata import identical
 from paddock.meta.apply.places import SELF, Places, field, union
 from paddock.meta.apply.types import DEDUCED, KEYED, MAP, SET, Type, resolve
 from paddock.meta.apply.values import live_entries
@@ -29,7 +30,7 @@ def difference(kind: Type, before: dict[str, Any], after: dict[str, Any]) -> Dif
 
 def _compare(kind: Type, pair: tuple[Any, Any], step: str, sets: Sets) -> None:
     before, after = pair
-    if before is not _MISSING and after is not _MISSING and before == after:
+    if before is not _MISSING and after is not _MISSING and identical(before, after):
         return
     is_leaf = False
     inside: Sets = ({}, {}, {})

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from paddock.base.jsondata import identical
 from paddock.meta.apply import types, values
 from paddock.meta.apply.differences import difference
 from paddock.meta.apply.places import Places, common, minus, sorted_places, union
@@ -174,11 +175,9 @@ def _with_ancient(entries: list[Entry], updaters: list[Entry]) -> list[Entry]:
 
 def same(new: Data, old: Data) -> bool:
     """Whether a write changes nothing. Times of ownership alone are nothing."""
-    if new == old:
-        return True
-    if {**new, "metadata": None} != {**old, "metadata": None}:
+    if not identical({**new, "metadata": None}, {**old, "metadata": None}):
         return False
-    return _timeless(new["metadata"]) == _timeless(old["metadata"])
+    return new["metadata"] == old["metadata"] or _timeless(new["metadata"]) == _timeless(old["metadata"])
 
 
 def _timeless(metadata: Data) -> Data:

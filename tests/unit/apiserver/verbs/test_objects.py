@@ -552,3 +552,22 @@ def test_metadata_that_is_none_is_a_bad_request(play: Play, metadata: Any) -> No
         assert (await api.post("/api/v1/namespaces/default/configmaps", owner)).status == refused
 
     play(script)
+
+
+def test_true_is_not_one(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        crd = {"name": "things.x.io"}
+        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        names_ = {"plural": "things", "kind": "Thing"}
+        spec = {"group": "x.io", "scope": "Namespaced", "names": names_, "versions": [version]}
+        definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": crd, "spec": spec}
+        assert (await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)).status == 201
+        things = "/apis/x.io/v1/namespaces/default/things"
+        made = await api.post(things, {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": [True]}})
+        changed = await api.merge(f"{things}/t", {"spec": {"a": [1]}})
+        assert changed.raw != made.raw
+        assert changed.data["spec"]["a"][0] is not True
+        assert changed.data["metadata"]["generation"] == 2
+
+    play(script)
