@@ -60,7 +60,7 @@ soak: setup ## property tests with many more examples, and the long tests
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none)
 	@if command -v go >/dev/null; then \
-		$(PYTEST) tests/reference; \
+		$(PYTEST) tests/reference --conformance-results=tests/reference/results.json; \
 	else \
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
 	fi

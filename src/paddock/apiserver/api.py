@@ -215,7 +215,7 @@ def _check_place(resource: Resource, place: Route) -> None:
     if place.verb == "create" and place.name and not place.subresource:
         raise failure.method_not_allowed()
     if resource.namespaced and not place.namespace and place.verb not in ("list", "watch"):
-        raise failure.method_not_allowed() if resource.strategic else failure.no_such_path()
+        raise failure.method_not_allowed() if resource.strategic and not place.name else failure.no_such_path()
     if not resource.namespaced and place.namespace and place.plural != "namespaces":
         raise failure.no_such_path()
 

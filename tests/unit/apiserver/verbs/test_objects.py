@@ -442,6 +442,7 @@ def test_verbs_that_are_not_served(play: Play) -> None:
             assert (refused.status, refused.reason) == (405, "MethodNotAllowed"), (method, target)
         assert (await api.call("HEAD", f"{MAPS}/a")).status == 200
         assert (await api.post("/api/v1/configmaps", config_map())).status == 405
+        assert (await api.get("/api/v1/configmaps/a")).status == 404
         assert (await api.get(f"{MAPS}/a/status")).status == 404
         assert (await api.get("/apis/vitistack.io/v1alpha1/networkconfigurations/n")).status == 404
 
