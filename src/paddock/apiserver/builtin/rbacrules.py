@@ -12,6 +12,7 @@ from paddock.schema.finding import Finding
 
 _GROUP = "rbac.authorization.k8s.io"
 _SERVER = "system:apiserver"
+_EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), nonResourceURLs=("*",)))
 
 
 class RbacStrategy(Strategy):
@@ -71,6 +72,9 @@ class RoleStrategy(RbacStrategy):
                         yield finding.required((*path, key), "rbac/rule", f"resource rules must supply at least one {key}")
         if old is None or new.get("rules") != old.get("rules") or new.get("aggregationRule") != old.get("aggregationRule"):
             self._check_rights(rules_of(new), new, context, "escalate")
+            if any((each or {}).get("aggregationRule") for each in (new, old)):
+                # What it will collect nobody knows yet.
+                self._check_rights(_EVERYTHING, new, context, "escalate")
 
 
 class BindingStrategy(RbacStrategy):

@@ -164,6 +164,7 @@ class Connection(asyncio.Protocol):
     def _start_request(self) -> None:
         self._target = b""
         self._headers: dict[str, str] = {}
+        self._repeated: dict[str, list[str]] = {}
         self._body: list[bytes] = []
         self._size = 0
         self._received = 0
@@ -189,6 +190,7 @@ class Connection(asyncio.Protocol):
             if key in ("content-length", "host", "transfer-encoding", "authorization"):
                 # Two answers to one question are how requests are smuggled past a proxy.
                 raise _Refused(Response(400, f"repeated header {key}\n".encode()))
+            self._repeated.setdefault(key, [self._headers[key]]).append(text)
             text = f"{self._headers[key]}, {text}"
         self._headers[key] = text
 
@@ -218,6 +220,7 @@ class Connection(asyncio.Protocol):
         if not target.startswith("/"):
             raise _Refused(Response(400, b"the request target must be a path\n"))
         request = Request(method, target, self._headers, b"".join(self._body), self._peer)
+        request.repeated = self._repeated
         self._waiting.append((request, self._parser.should_keep_alive()))
         if self._task is None:
             self._task = self._loop.create_task(self._answer_all())

@@ -20,7 +20,7 @@ class Peer(msgspec.Struct, frozen=True):
 class Request:
     """One request, complete with its body. Header names are lower case; of a repeated header the values are joined by commas."""
 
-    __slots__ = ("_query", "body", "headers", "method", "path", "peer", "query_text", "target")
+    __slots__ = ("_query", "body", "headers", "method", "path", "peer", "query_text", "repeated", "target")
 
     def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer) -> None:
         self.method = method
@@ -31,6 +31,14 @@ class Request:
         self.body = body
         self.peer = peer
         self._query: dict[str, list[str]] | None = None
+        # the values of headers that came more than once
+        self.repeated: Mapping[str, list[str]] | None = None
+
+    def values(self, header: str) -> list[str]:
+        """The values of a header, each as it came."""
+        if self.repeated and header in self.repeated:
+            return list(self.repeated[header])
+        return [self.headers[header]] if header in self.headers else []
 
     @property
     def query(self) -> dict[str, list[str]]:

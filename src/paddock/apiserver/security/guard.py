@@ -1,15 +1,18 @@
 """The gate: who is it, whom do they act for, and may they."""
 
+from urllib.parse import unquote
+
 from paddock.apiserver.edge.http import Request
 from paddock.apiserver.parts import User
 from paddock.apiserver.routing import Route
 from paddock.apiserver.security.attributes import Attributes
-from paddock.apiserver.security.identity import ANONYMOUS, AUTHENTICATED, Identities
+from paddock.apiserver.security.identity import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Identities
 from paddock.apiserver.security.rbac import Rbac
 from paddock.meta import failure
 from paddock.meta.matching import BadSelector, parse_fields
 
-_EXTRA = "impersonate-extra-"
+_PREFIX, _EXTRA = "impersonate-", "impersonate-extra-"
+_AUTHENTICATION = "authentication.k8s.io"
 _ACCOUNT = "system:serviceaccount:"
 
 
@@ -32,37 +35,45 @@ class Guard:
 
     def _impersonated(self, request: Request, user: User) -> User:
         headers = request.headers
-        name = headers.get("impersonate-user", "")
-        acting = [key for key in headers if key.startswith("impersonate-")]
+        acting = [key for key in headers if key.startswith(_PREFIX)]
         if not acting:
             return user
+        name = headers.get("impersonate-user", "")
         if not name:
             raise failure.bad_request("requested impersonation without impersonating a user")
-        groups = tuple(group.strip() for group in headers.get("impersonate-group", "").split(",") if group.strip())
-        extra: dict[str, tuple[str, ...]] = {key[len(_EXTRA) :]: (headers[key],) for key in acting if key.startswith(_EXTRA)}
-        self._check_impersonation(user, name, groups, extra)
-        if name.startswith(_ACCOUNT):
-            namespace = name.removeprefix(_ACCOUNT).partition(":")[0]
-            groups = groups or ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-        if name != ANONYMOUS.name and AUTHENTICATED not in groups:
-            groups = (*groups, AUTHENTICATED)
+        groups = tuple(group for group in request.values("impersonate-group") if group)
+        # Names of extra fields may hold what a header name cannot: they come percent-encoded.
+        extra = {unquote(key[len(_EXTRA) :]): tuple(request.values(key)) for key in acting if key.startswith(_EXTRA)}
         found = User(name, groups, headers.get("impersonate-uid", ""), extra)
+        self._check_impersonation(user, found)
+        found.groups = _completed(name, groups)
         found.by = user
         return found
 
-    def _check_impersonation(self, user: User, name: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> None:
-        wanted = []
-        if name.startswith(_ACCOUNT) and name.count(":") == 3:
-            _, _, namespace, account = name.split(":")
-            wanted.append(("", "serviceaccounts", "", namespace, account))
-        else:
-            wanted.append(("", "users", "", "", name))
-        wanted.extend(("", "groups", "", "", group) for group in groups)
-        wanted.extend(("authentication.k8s.io", "userextras", key, "", value) for key, values in extra.items() for value in values)
-        for group, resource, sub, namespace, subject in wanted:
+    def _check_impersonation(self, user: User, wanted: User) -> None:
+        """Each part of somebody needs a right of its own."""
+        parts = [("", "users", "", "", wanted.name)]
+        if wanted.name.startswith(_ACCOUNT) and wanted.name.count(":") == 3:
+            _, _, namespace, account = wanted.name.split(":")
+            parts = [("", "serviceaccounts", "", namespace, account)]
+        parts.extend(("", "groups", "", "", group) for group in wanted.groups)
+        parts.extend((_AUTHENTICATION, "userextras", key, "", value) for key, values in wanted.extra.items() for value in values)
+        if wanted.uid:
+            parts.append((_AUTHENTICATION, "uids", "", "", wanted.uid))
+        for group, resource, sub, namespace, subject in parts:
             asked = Attributes(user.name, user.groups, "impersonate", group, resource, sub, namespace, subject)
             if not self._rbac.allows(asked):
                 raise refusal(asked)
+
+
+def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups of somebody who is acted for, with those that everybody of their kind has."""
+    if name == ANONYMOUS.name:
+        return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
+    if name.startswith(_ACCOUNT) and not groups:
+        namespace = name.removeprefix(_ACCOUNT).partition(":")[0]
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return groups if AUTHENTICATED in groups or UNAUTHENTICATED in groups else (*groups, AUTHENTICATED)
 
 
 def attributes(request: Request, place: Route, user: User) -> Attributes:

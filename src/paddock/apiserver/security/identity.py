@@ -15,7 +15,8 @@ from paddock.apiserver.parts import User
 from paddock.base.errors import Terminal
 from paddock.meta import failure
 
-ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 AUTHENTICATED = "system:authenticated"
 _SOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 

@@ -110,12 +110,15 @@ class Reviews:
         if not namespace:
             raise failure.bad_request("no namespace on request")
         rules = list(self._rbac.rules(call.user.name, call.user.groups, namespace))
+        paths = self._rbac.rules(call.user.name, call.user.groups, "")
         if MASTERS in call.user.groups:
             everything = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), nonResourceURLs=("*",)))
             rules = [*everything, *(rule for rule in rules if rule not in everything)]
+            paths = everything[1:]
         status = {
             "resourceRules": [_shown(rule, "apiGroups", "resources", "resourceNames") for rule in rules if rule.resources],
-            "nonResourceRules": [_shown(rule, "nonResourceURLs") for rule in rules if rule.nonResourceURLs],
+            # What a role says about paths means nothing where it is bound in a namespace.
+            "nonResourceRules": [_shown(rule, "nonResourceURLs") for rule in paths if rule.nonResourceURLs],
             "incomplete": False,
         }
         return self._answer(call, {**said, "status": status})
