@@ -5,18 +5,19 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from paddock.apiserver.housekeeping import compaction, eventlife
+from paddock.apiserver.housekeeping import compaction
 from paddock.apiserver.housekeeping.accounttokens import TokenSecrets
 from paddock.apiserver.housekeeping.aggregation import Aggregation
 from paddock.apiserver.housekeeping.apiservices import ApiServices
 from paddock.apiserver.housekeeping.chores import Chores
 from paddock.apiserver.housekeeping.claims import Claims
 from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.housekeeping.eventlife import EventLife
 from paddock.apiserver.housekeeping.flows import Flows
 from paddock.apiserver.housekeeping.namespaces import Namespaces
 from paddock.apiserver.housekeeping.policies import Policies
 from paddock.apiserver.housekeeping.quotas import Quotas
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import Parts, running_time
 from paddock.apiserver.security.tokens import AccountTokens
 
 _LOG = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class House:
         self.apiservices = ApiServices(parts)
         # Where nobody issues tokens, there are none to keep.
         self.secrets = TokenSecrets(parts, tokens, authority) if tokens is not None else None
+        self.events = EventLife(parts, running_time)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -82,7 +84,7 @@ class House:
         self._parts.following.tell_time()
 
     async def _forget_events(self) -> None:
-        await eventlife.forget_old(self._parts)
+        await self.events.forget_old()
 
     async def _compact(self) -> None:
         await compaction.compact(self._parts)

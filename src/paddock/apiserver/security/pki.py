@@ -19,6 +19,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from paddock.base.errors import Terminal
 
 _AUTHORITY_YEARS, _LEAF_DAYS = 10, 365
+# A clock that is set back after the first start must not make everything invalid.
+_BACKDATED = timedelta(days=1)
 # A leaf that is valid for less than this is made anew at a start.
 _RENEW_DAYS = 30
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
@@ -59,7 +61,7 @@ class Authority:
             .issuer_name(name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(minutes=5))
+            .not_valid_before(now - _BACKDATED)
             .not_valid_after(now + timedelta(days=365 * _AUTHORITY_YEARS))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(signs_certificates=True), critical=True)
@@ -120,7 +122,7 @@ class Authority:
             .issuer_name(self._certificate.subject)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(minutes=5))
+            .not_valid_before(now - _BACKDATED)
             .not_valid_after(min(now + timedelta(days=_LEAF_DAYS), self._certificate.not_valid_after_utc))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)

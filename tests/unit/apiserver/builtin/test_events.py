@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.eventlife import forget_old
+from paddock.apiserver.housekeeping.eventlife import EventLife
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
@@ -37,6 +37,7 @@ def names(data: dict[str, Any]) -> list[str]:
 @pytest.mark.spec("kube-api", 116)
 def test_one_event_in_two_shapes_for_an_hour(play: Play) -> None:
     async def script(api: Harness) -> None:
+        life = EventLife(api.parts, api.clock.seconds)
         made = await api.post(OLD, old_event())
         shown = (await api.get(f"{NEW}/e")).data
         assert (shown["apiVersion"], shown["kind"]) == ("events.k8s.io/v1", "Event")
@@ -52,9 +53,9 @@ def test_one_event_in_two_shapes_for_an_hour(play: Play) -> None:
         assert stored["involvedObject"]["name"] == "other"
         assert names((await api.get(OLD)).data) == names((await api.get(NEW)).data) == ["e", "n"]
         api.clock.time += 3500
-        assert await forget_old(api.parts) == 0
+        assert await life.forget_old() == 0
         api.clock.time += 200
-        assert await forget_old(api.parts) == 2
+        assert await life.forget_old() == 2
         assert names((await api.get(OLD)).data) == names((await api.get(NEW)).data) == []
 
     play(script)
