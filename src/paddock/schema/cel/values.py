@@ -4,7 +4,7 @@ bool, int (64 bits), float, str, bytes, None, list, dict are themselves; the res
 """
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import total_ordering
 from typing import Any
 
@@ -104,6 +104,42 @@ class NamedFormat(msgspec.Struct, frozen=True):
     why: str
 
 
+class Gathered(list[Any]):
+    """A list whose order is none: a set, or, with `keys`, entries that are told apart by these members."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, entries: Iterable[Any] = (), keys: tuple[str, ...] = ()) -> None:
+        super().__init__(entries)
+        self.keys = keys
+
+    def place(self, entry: Any) -> Any:
+        """What tells an entry from the others."""
+        if self.keys:
+            return tuple(_hashable(entry.get(key)) for key in self.keys) if isinstance(entry, dict) else None
+        return _hashable(entry)
+
+    def equals(self, other: list[Any]) -> bool:
+        """The same entries in any order."""
+        if len(self) != len(other):
+            return False
+        mine = {self.place(entry): entry for entry in self}
+        return all((place := self.place(entry)) in mine and (not self.keys or equal(mine[place], entry)) for entry in other)
+
+    def merged(self, other: list[Any]) -> "Gathered":
+        """Its entries, those that the other has, too, as they are there; then the other's own."""
+        made = {self.place(entry): entry for entry in self}
+        for entry in other:
+            if self.keys or self.place(entry) not in made:
+                made[self.place(entry)] = entry
+        return Gathered(made.values(), self.keys)
+
+
+def _hashable(value: Any) -> Any:
+    """A value that can be looked up; to Python true is 1."""
+    return msgspec.json.encode(value, order="sorted") if isinstance(value, dict | list) else (type(value), value)
+
+
 _NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
@@ -113,6 +149,7 @@ _NAMES: dict[type, str] = {
     bytes: "bytes",
     type(None): "null_type",
     list: "list",
+    Gathered: "list",
     dict: "map",
     Type: "type",
     Optional: "optional_type",
@@ -141,6 +178,8 @@ def is_number(value: Any) -> bool:
 
 def equal(one: Any, other: Any) -> bool:
     """Equality across types: numbers by value, everything else only with its own kind."""
+    if isinstance(one, Gathered):
+        return isinstance(other, list) and one.equals(other)
     if isinstance(one, list):
         return isinstance(other, list) and len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, dict):

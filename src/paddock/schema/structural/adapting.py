@@ -11,15 +11,15 @@ from typing import Any
 from paddock.base import duration
 from paddock.schema.cel.errors import EvaluationError
 from paddock.schema.cel.functions import times
-from paddock.schema.cel.values import Duration, Timestamp
+from paddock.schema.cel.values import Duration, Gathered, Timestamp
 from paddock.schema.structural.node import Node
 
 Adapt = Callable[[Any], Any]
 
 
-def adapter(node: Node) -> Adapt | None:
-    """What changes the values of a place; None where they can stay as they are."""
-    if not _matters(node.schema):
+def adapter(node: Node, *, gathers: bool = False) -> Adapt | None:
+    """What changes the values of a place; None where they can stay as they are. `gathers`: lists are compared or joined."""
+    if not _matters(node.schema, gathers):
         return None
     if node.int_or_string:
         return None
@@ -28,27 +28,32 @@ def adapter(node: Node) -> Adapt | None:
     if "string" in node.types:
         return _FORMATS.get(node.schema.get("format") or "")
     if "array" in node.types:
-        return _list_adapter(node)
-    return _object_adapter(node)
+        return _list_adapter(node, gathers)
+    return _object_adapter(node, gathers)
 
 
-def _matters(schema: dict[str, Any]) -> bool:
+def _matters(schema: dict[str, Any], gathers: bool) -> bool:
+    if gathers and schema.get("x-kubernetes-list-type") in ("set", "map"):
+        return True
     if schema.get("type") == "number" or (schema.get("type") == "string" and schema.get("format") in _FORMATS):
         return True
     inner = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(_matters(each) for each in inner if isinstance(each, dict))
+    return any(_matters(each, gathers) for each in inner if isinstance(each, dict))
 
 
-def _list_adapter(node: Node) -> Adapt | None:
-    below = adapter(node.items) if node.items is not None else None
+def _list_adapter(node: Node, gathers: bool) -> Adapt | None:
+    below = adapter(node.items, gathers=gathers) if node.items is not None else None
+    if gathers and node.list_type in ("set", "map"):
+        keys = node.map_keys if node.list_type == "map" else ()
+        return lambda value: Gathered(map(below, value) if below else value, keys) if isinstance(value, list) else value
     if below is None:
         return None
     return lambda value: [below(each) for each in value] if isinstance(value, list) else value
 
 
-def _object_adapter(node: Node) -> Adapt | None:
-    members = {name: made for name, member in node.properties.items() if (made := adapter(member)) is not None}
-    others = adapter(node.others) if node.others is not None else None
+def _object_adapter(node: Node, gathers: bool) -> Adapt | None:
+    members = {name: made for name, member in node.properties.items() if (made := adapter(member, gathers=gathers)) is not None}
+    others = adapter(node.others, gathers=gathers) if node.others is not None else None
 
     def adapt(value: Any) -> Any:
         if not isinstance(value, dict):

@@ -26,6 +26,8 @@ OBJECT_LIMIT = 10_000_000
 UNCHECKED = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 _WORD = "x-kubernetes-validations"
 _VARIABLES = ("self", "oldSelf")
+# Where lists are compared or joined it matters of what kind they are.
+_JOINING = ("==", "!=", "+", " in ")
 _REASONS = {
     "FieldValueDuplicate": Cause.DUPLICATE,
     "FieldValueForbidden": Cause.FORBIDDEN,
@@ -123,7 +125,8 @@ class _Place:
     def __init__(self, node: Node) -> None:
         self.matters = has_rules(node.schema)
         self.rules = tuple(Rule(each) for each in node.schema.get(_WORD) or ())
-        self._adapt = adapter(node) if self.rules else None
+        gathers = any(sign in rule.text for rule in self.rules for sign in _JOINING)
+        self._adapt = adapter(node, gathers=gathers) if self.rules else None
 
     def check(self, value: Any, old: Any, trail: Trail, budget: Budget) -> Iterator[Finding]:
         """Run the rules of the place."""

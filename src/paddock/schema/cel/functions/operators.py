@@ -7,7 +7,18 @@ from typing import Any
 
 from paddock.schema.cel.errors import EvaluationError
 from paddock.schema.cel.functions.function import Budget, Function
-from paddock.schema.cel.values import Duration, Timestamp, UInt, checked, checked_unsigned, equal, find_key, is_number, no_overload
+from paddock.schema.cel.values import (
+    Duration,
+    Gathered,
+    Timestamp,
+    UInt,
+    checked,
+    checked_unsigned,
+    equal,
+    find_key,
+    is_number,
+    no_overload,
+)
 
 METHODS: dict[str, Function] = {}
 _ORDERED = (str, bytes, Duration, Timestamp)
@@ -39,7 +50,10 @@ def _compare(sign: str, holds: Callable[[Any, Any], bool]) -> Function:
 
 
 def _add(budget: Budget, one: Any, other: Any) -> Any:
-    if isinstance(one, str | bytes | list) and type(one) is type(other):
+    if isinstance(one, list) and isinstance(other, list):
+        budget.spend((len(one) + len(other)) // 10)
+        return one.merged(other) if isinstance(one, Gathered) else [*one, *other]
+    if isinstance(one, str | bytes) and type(one) is type(other):
         budget.spend((len(one) + len(other)) // 10)
         joined: Any = one
         return joined + other
