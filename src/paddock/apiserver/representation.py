@@ -1,6 +1,7 @@
 """The form an answer takes: JSON, YAML, a Table or metadata only, as the Accept header asks (docs/spec/kube-api.md 2.1, 2.2)."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 import orjson
@@ -23,6 +24,9 @@ _TYPES = {
     "text/yaml": YAML,
     "application/x-yaml": YAML,
 }
+# Quality, media type, parameters.
+Clause = tuple[float, str, dict[str, str]]
+_LONGEST_KEPT = 500
 _INCLUDES = ("None", "Metadata", "Object")
 _BROWSERS = ("curl/", "Wget/", "Mozilla/5.0")
 
@@ -44,7 +48,7 @@ def form_of(request: Request, *, transforms: Iterable[str] = ("Table", "PartialO
     pretty = request.flag("pretty") if "pretty" in request.query else request.headers.get("user-agent", "").startswith(_BROWSERS)
     if not accept:
         return Form(pretty=pretty)
-    for _, media, options in sorted(_clauses(accept), key=lambda clause: -clause[0]):
+    for _, media, options in _preferred(accept) if len(accept) <= _LONGEST_KEPT else _sorted_clauses(accept):
         kind = options.get("as", "")
         if media not in _TYPES or (kind and not _is_known(kind, options, tuple(transforms))):
             continue
@@ -58,7 +62,16 @@ def _is_known(kind: str, options: dict[str, str], transforms: tuple[str, ...]) -
     return kind in transforms and options.get("g") == "meta.k8s.io" and options.get("v", "v1") in ("v1", "v1beta1")
 
 
-def _clauses(accept: str) -> Iterable[tuple[float, str, dict[str, str]]]:
+def _sorted_clauses(accept: str) -> Sequence[Clause]:
+    """The clauses of an Accept header, the most wanted first."""
+    return tuple(sorted(_clauses(accept), key=lambda clause: -clause[0]))
+
+
+# A client sends the same header with every request.
+_preferred = lru_cache(maxsize=128)(_sorted_clauses)
+
+
+def _clauses(accept: str) -> Iterable[Clause]:
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         options = dict(part.partition("=")[::2] for part in parameters)

@@ -36,6 +36,8 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
     if parsed.detach:
         return _detach(command, [*given, *_fixed(settings)], places, console)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
+    sys.setswitchinterval(0.001)
     with asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(_serve(settings, console))
     return 0

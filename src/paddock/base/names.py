@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z", re.ASCII)
+_LONGEST_QUALIFIED = 253 + 1 + 63
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z", re.ASCII)
 
 # What Kubernetes says of a key that is none.
@@ -26,6 +28,12 @@ def is_subdomain(text: str) -> bool:
 
 def is_qualified(text: str) -> bool:
     """The key of a label or an annotation: `name` or `prefix/name`."""
+    return len(text) <= _LONGEST_QUALIFIED and _is_qualified(text)
+
+
+# Objects carry the same few keys over and over.
+@lru_cache(maxsize=2048)
+def _is_qualified(text: str) -> bool:
     prefix, slash, name = text.rpartition("/")
     if slash and not is_subdomain(prefix):
         return False

@@ -86,6 +86,10 @@ class Rule(msgspec.Struct, frozen=True):
     text: str
     check: Callable[[Any, Settings], Iterable[Finding]]
     cel: tuple[Cel, ...] = ()
+    # Of a rule about one place in an object: how the place is found, and what is looked at there; `check` does both. Whoever asks
+    # all rules of a kind finds the place once.
+    place_of: Callable[[Any, Settings], Any] | None = None
+    look: Callable[[Any], Iterable[Finding]] | None = None
 
 
 class Transition(msgspec.Struct, frozen=True):

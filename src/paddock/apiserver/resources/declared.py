@@ -4,7 +4,9 @@ Their declaration is the schema, the rules and the rules about changes at once, 
 same words. The structural schema that clients and apply see is generated from the same declaration.
 """
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 from paddock.apiserver.resources.pipeline import Decoded
@@ -16,6 +18,8 @@ from paddock.schema.check import TYPE, UNKNOWN_FIELD, check
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.generate import crd
 from paddock.schema.kind import Kind, Settings, Version
+
+PlaceOf = Callable[[Any, Settings], Any]
 
 
 class DeclaredPipeline:
@@ -47,10 +51,25 @@ class DeclaredPipeline:
         data = {**checked.value, "metadata": raw.get("metadata", {})}
         return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
 
+    @cached_property
+    def _looks(self) -> tuple[tuple[PlaceOf | None, tuple[Callable[..., Iterable[Finding]], ...]], ...]:
+        """The rules in order, neighbours about one place together."""
+        groups = groupby(self._kind.rules, key=lambda rule: rule.place_of)
+        return tuple((place_of, tuple(rule.look or rule.check for rule in rules)) for place_of, rules in groups)
+
+    def _told(self, value: Any) -> list[Finding]:
+        """What the rules find in an object."""
+        found: list[Finding] = []
+        for place_of, looks in self._looks:
+            about = (value, self._settings) if place_of is None else (place_of(value, self._settings),)
+            for look in looks:
+                found.extend(look(*about))
+        return found
+
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> tuple[Finding, ...]:
         """The rules of the kind; what was wrong before and was not touched stays the past's mistake."""
         value = from_data(new, self._kind.cls)
-        found = [each for rule in self._kind.rules for each in rule.check(value, self._settings)]
+        found = self._told(value)
         if old is None:
             return tuple(found)
         before = from_data(old, self._kind.cls)

@@ -138,7 +138,7 @@ def check(id: str, *cel: Cel) -> Callable[[Callable[[P], Iterator[Finding]]], Ch
 def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, Settings], P], at: str) -> tuple[Rule, ...]:
     """The checks as rules of a kind. `place_of` finds the place in an object of the kind, `at` is it in the schema."""
     found = _remembering(place_of)
-    return tuple(Rule(each.id, each.text, _on(each.look, found), placed(each.cel, at)) for each in checks)
+    return tuple(Rule(each.id, each.text, _on(each.look, found), placed(each.cel, at), found, each.look) for each in checks)
 
 
 def _remembering(place_of: Callable[[Any, Settings], P]) -> Callable[[Any, Settings], P]:
