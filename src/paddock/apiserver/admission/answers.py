@@ -64,7 +64,7 @@ def _refused(answered: Answered) -> str:
         return "the server could not find the requested resource"
     if answered.status >= 500:
         return f'an error on the server ("{text}") has prevented the request from succeeding'
-    return f"the server rejected our request for an unknown reason (status {answered.status})"
+    return "the server rejected our request for an unknown reason"
 
 
 def _check_envelope(review: Data, response: Data, uid: str) -> None:
@@ -90,14 +90,14 @@ def _patch(response: Data, version: str, *, mutating: bool) -> tuple[Any, ...]:
         raise CannotAsk(f"{invalid} webhook returned response.patchType but not response.patch")
     if not text:
         return ()
-    if version == "v1" and kind != "JSONPatch":
-        raise CannotAsk(f'unsupported patch type "{kind}"')
     try:
         operations = orjson.loads(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, TypeError) as error:
         raise CannotAsk(f"received undecodable patch in webhook response: {error}") from None
     if not isinstance(operations, list):
         raise CannotAsk("received undecodable patch in webhook response: it must be a list of operations")
+    if operations and version == "v1" and kind != "JSONPatch":
+        raise CannotAsk(f'unsupported patch type "{kind}"')
     return tuple(operations)
 
 

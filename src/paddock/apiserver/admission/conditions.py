@@ -18,16 +18,17 @@ class Undecided(Exception):
     """Some condition has no value, and none is false."""
 
 
-def values(attempt: Attempt, resource: Resource, world: World) -> Data:
+async def values(attempt: Attempt, resource: Resource, world: World) -> Data:
     """What the names in an expression mean for a write."""
+    new, old = await questions.objects(attempt, resource)
     own = attempt.resource
     asked = questions.request(attempt, resource)
     authorizer = Authorizer(attempt.options.user, attempt.options.groups, world.judge or _nobody)
-    namespace = asked["namespace"]
+    namespace = asked.get("namespace", "")
     check = ResourceCheck(authorizer, own.group, own.plural, attempt.options.subresource, namespace, attempt.name)
     return {
-        "object": questions.in_version(attempt.new, own, resource),
-        "oldObject": questions.in_version(attempt.old, own, resource),
+        "object": new,
+        "oldObject": old,
         "request": asked,
         "namespaceObject": None if is_namespace(own) or not own.namespaced else world.view.get("namespaces", "", attempt.namespace),
         "authorizer": authorizer,
@@ -40,9 +41,9 @@ def _nobody(question: Question) -> bool:
     return False
 
 
-def hold(conditions: Conditions, attempt: Attempt, resource: Resource, world: World) -> bool:
+async def hold(conditions: Conditions, attempt: Attempt, resource: Resource, world: World) -> bool:
     """Whether all conditions hold; raises `Undecided`."""
-    return decide(conditions, Activation(values(attempt, resource, world), Scope(False), limit=CONDITIONS_LIMIT))
+    return decide(conditions, Activation(await values(attempt, resource, world), Scope(False), limit=CONDITIONS_LIMIT))
 
 
 def decide(conditions: Conditions, activation: Activation) -> bool:

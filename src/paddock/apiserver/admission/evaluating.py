@@ -32,9 +32,9 @@ class Result(msgspec.Struct, frozen=True):
     broken: list[str] = []
 
 
-def evaluate(policy: Policy, attempt: Attempt, resource: Resource, world: World, params: Data | None) -> Result:
+async def evaluate(policy: Policy, attempt: Attempt, resource: Resource, world: World, params: Data | None) -> Result:
     """Run everything. A failure counts as wrong unless the policy ignores failures."""
-    values = {**conditions.values(attempt, resource, world), "params": params}
+    values = {**await conditions.values(attempt, resource, world), "params": params}
     scope = Scope(policy.param_kind is not None, known=tuple(name for name, _ in policy.variables))
     plain = Activation(values, Scope(scope.params), limit=CONDITIONS_LIMIT)
     try:

@@ -13,7 +13,7 @@ import msgspec
 from paddock.schema.cel import syntax, typing
 from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
 from paddock.schema.cel.program import RULE_LIMIT, Budget, Program
-from paddock.schema.cel.typing import DYN, Ty
+from paddock.schema.cel.typing import BOOL, DYN, STRING, Ty
 
 # What all conditions of a webhook, and all expressions of a policy, may cost for one request.
 CONDITIONS_LIMIT, POLICY_LIMIT = 2_500_000, 10_000_000
@@ -40,6 +40,40 @@ class Scope(msgspec.Struct, frozen=True):
 
 # Types by name, for what can be said before an expression runs.
 Types = dict[str, Ty]
+
+
+def _object(**members: Ty) -> Ty:
+    return Ty("object", None, members.get)
+
+
+_TEXTS, _LABELS = Ty("list", STRING), Ty("map", STRING)
+_KIND, _RESOURCE = _object(group=STRING, version=STRING, kind=STRING), _object(group=STRING, version=STRING, resource=STRING)
+_USER = _object(username=STRING, uid=STRING, groups=_TEXTS, extra=Ty("map", _TEXTS))
+_REQUEST = _object(
+    kind=_KIND,
+    resource=_RESOURCE,
+    subResource=STRING,
+    requestKind=_KIND,
+    requestResource=_RESOURCE,
+    requestSubResource=STRING,
+    name=STRING,
+    namespace=STRING,
+    operation=STRING,
+    userInfo=_USER,
+    dryRun=BOOL,
+    options=DYN,
+)
+_NAMESPACE = _object(
+    metadata=_object(
+        **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion"), STRING),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "generation", "deletionGracePeriodSeconds"), DYN),
+        labels=_LABELS,
+        annotations=_LABELS,
+        finalizers=_TEXTS,
+    ),
+    spec=_object(finalizers=_TEXTS),
+    status=_object(phase=STRING, conditions=Ty("list", DYN)),
+)
 
 
 def _folded(tree: Any, scope: Scope) -> Any:
@@ -87,10 +121,12 @@ def check(text: str, scope: Scope, kinds: tuple[str, ...] = ()) -> str:
 def _checked(text: str, scope: Scope, types: Types, kinds: tuple[str, ...]) -> tuple[Ty, str]:
     try:
         tree = _program(text, scope).tree
-        found = typing.infer(tree, {**dict.fromkeys(scope.names, DYN), **types})
+        found = typing.infer(tree, {**dict.fromkeys(scope.names, DYN), "request": _REQUEST, "namespaceObject": _NAMESPACE, **types})
     except BadExpression as bad:
         return DYN, f"compilation failed: {pointed(bad, text)}"
-    if kinds and found.kind not in (*kinds, "dyn", *(("null",) if "null_type" in kinds else ())):
+    # What is only looked up in an object has no type that could be trusted; of anything else that has none too little is known here.
+    unknown = () if isinstance(tree, syntax.Select | syntax.Index) else ("dyn",)
+    if kinds and found.kind not in (*kinds, *unknown, *(("null",) if "null_type" in kinds else ())):
         wanted = kinds[0] if len(kinds) == 1 else f"one of [{' '.join(kinds)}]"
         return found, f"must evaluate to {wanted} but got {found.kind}"
     return found, ""

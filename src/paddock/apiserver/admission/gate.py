@@ -55,7 +55,7 @@ class Gate:
         asked = _asked(attempt)
         bound = self._policies.find(asked)
         if bound:
-            policies.judge(bound, attempt, self._world)
+            await policies.judge(bound, attempt, self._world)
         found = self._judging.find(asked)
         if found:
             await self._asking.judge(found, attempt)

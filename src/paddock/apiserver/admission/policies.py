@@ -1,7 +1,7 @@
 """ValidatingAdmissionPolicies: expressions that must hold, where a binding says so."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -94,14 +94,14 @@ class Policies:
         self.any = bool(self._policies)
 
 
-def judge(found: Found, attempt: Attempt, world: World) -> None:
+async def judge(found: Found, attempt: Attempt, world: World) -> None:
     """Ask all policies; the first denial counts."""
     denials: list[Denial] = []
     for policy, rules in found:
         resource = next((version for rule, version in rules if rule.names_it(attempt.name)), None)
         if resource is None or not policy.matcher.selects(attempt, world) or policy.matcher.leaves_out(attempt, world):
             continue
-        denials.extend(_Judging(policy, attempt, resource, world).denials())
+        denials.extend([each async for each in _Judging(policy, attempt, resource, world).denials()])
     if denials:
         raise denials[0].failure(attempt)
 
@@ -116,7 +116,7 @@ class _Judging:
         self._world = world
         self._notes: dict[str, list[str]] = {}
 
-    def denials(self) -> Iterator[Denial]:
+    async def denials(self) -> AsyncIterator[Denial]:
         """Every denial that a binding wants."""
         kind = self._policy.param_kind
         if kind is not None and _param_resource(kind, self._world) is None:
@@ -136,14 +136,15 @@ class _Judging:
                     yield Denial(self._policy.name, binding.name, f"failed to configure binding: {error}")
                 continue
             for each in params:
-                yield from self._asked(binding, each)
+                async for denial in self._asked(binding, each):
+                    yield denial
         for key, values in self._notes.items():
             self._attempt.options.notes[f"{self._policy.name}/{key}"] = ", ".join(dict.fromkeys(values))
 
-    def _asked(self, binding: Binding, params: Data | None) -> Iterator[Denial]:
+    async def _asked(self, binding: Binding, params: Data | None) -> AsyncIterator[Denial]:
         from paddock.apiserver.admission import evaluating  # noqa: PLC0415 - most servers never see an expression
 
-        result = evaluating.evaluate(self._policy, self._attempt, self._resource, self._world, params)
+        result = await evaluating.evaluate(self._policy, self._attempt, self._resource, self._world, params)
         for decision in result.wrong:
             if "Deny" in binding.actions:
                 yield Denial(self._policy.name, binding.name, decision.message, decision.reason)

@@ -20,13 +20,13 @@ def request(attempt: Attempt, resource: Resource) -> Data:
         "resource": _resource(resource),
         "requestKind": _kind(own),
         "requestResource": _resource(own),
-        "name": attempt.name,
-        "namespace": attempt.name if is_namespace(own) else attempt.namespace,
         "operation": attempt.operation,
         "userInfo": _user(attempt),
         "dryRun": options.dry_run,
         "options": _options(attempt),
     }
+    namespace = attempt.name if is_namespace(own) else attempt.namespace
+    asked.update({key: value for key, value in (("name", attempt.name), ("namespace", namespace)) if value})
     if options.subresource:
         asked["subResource"] = asked["requestSubResource"] = options.subresource
     return asked
@@ -56,27 +56,34 @@ def _options(attempt: Attempt) -> Data | None:
         return attempt.details or None
     made: Data = {"kind": kind, "apiVersion": "meta.k8s.io/v1", **attempt.details}
     if attempt.operation != "DELETE":
-        pairs = (("fieldManager", attempt.options.manager), ("fieldValidation", attempt.options.field_validation))
-        made.update({key: value for key, value in pairs if value})
+        made.update(attempt.options.given)
     if attempt.options.dry_run:
         made["dryRun"] = ["All"]
     return made
 
 
-def in_version(data: Data | None, own: Resource, other: Resource) -> Data | None:
-    """An object of one version in another version of the same collection."""
+async def in_version(data: Data | None, own: Resource, other: Resource) -> Data | None:
+    """An object of one version in another version of the same collection; whoever converts may have to be asked."""
     if data is None or own == other:
         return data
-    stored = Encoder(own).store(copy.deepcopy(data))
-    return Encoder(other).read(encode(stored))
+    moved = copy.deepcopy(data)
+    stored = Encoder(own).store(moved) if own.conversion is None else (await own.conversion.store(moved)).stored
+    encoder = Encoder(other)
+    (value,) = await encoder.prepare((encode(stored),))
+    return encoder.read(value)
 
 
-def review(attempt: Attempt, resource: Resource, uid: str, version: str) -> Data:
-    """The document that a webhook gets."""
+async def objects(attempt: Attempt, resource: Resource) -> tuple[Data | None, Data | None]:
+    """The new object and the old one, in a version."""
     own = attempt.resource
-    objects = {"object": in_version(attempt.new, own, resource), "oldObject": in_version(attempt.old, own, resource)}
+    return await in_version(attempt.new, own, resource), await in_version(attempt.old, own, resource)
+
+
+async def review(attempt: Attempt, resource: Resource, uid: str, version: str) -> Data:
+    """The document that a webhook gets."""
+    new, old = await objects(attempt, resource)
     return {
         "kind": "AdmissionReview",
         "apiVersion": f"admission.k8s.io/{version}",
-        "request": {"uid": uid, **request(attempt, resource), **objects},
+        "request": {"uid": uid, **request(attempt, resource), "object": new, "oldObject": old},
     }

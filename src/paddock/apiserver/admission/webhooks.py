@@ -133,7 +133,7 @@ class Asking:
 
     async def judge(self, found: Found, attempt: Attempt) -> None:
         """Ask all at once; the first refusal counts."""
-        wanted = [(index, hook, resource) for index, (hook, resource) in enumerate(found) if self._wants(hook, resource, attempt)]
+        wanted = [(index, hook, resource) for index, (hook, resource) in enumerate(found) if await self._wants(hook, resource, attempt)]
         asked = (self._judge(hook, resource, attempt, index) for index, hook, resource in wanted)
         said = await asyncio.gather(*asked, return_exceptions=True)
         for each in said:
@@ -142,7 +142,7 @@ class Asking:
 
     async def _change(self, hook: Hook, resource: Resource, attempt: Attempt, place: str) -> bool:
         """Ask one webhook; whether it changed the object."""
-        if not self._wants(hook, resource, attempt):
+        if not await self._wants(hook, resource, attempt):
             return False
         notes, label = attempt.options.notes, {"configuration": hook.configuration, "webhook": hook.name}
         try:
@@ -150,7 +150,7 @@ class Asking:
             if not verdict.patch:
                 notes[f"{_MUTATED}/{place}"] = _json({**label, "mutated": False})
                 return False
-            changed = self._patched(hook, resource, attempt, verdict)
+            changed = await self._patched(hook, resource, attempt, verdict)
         except CannotAsk as error:
             self._forgive(hook, error, attempt, f"failed-open.{_MUTATED}/{place}")
             return False
@@ -177,7 +177,7 @@ class Asking:
             why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise CannotAsk(f"could not create admission objects: {why}")
         uid = self._world.clock.uid()
-        body = orjson.dumps(questions.review(attempt, resource, uid, hook.version))
+        body = orjson.dumps(await questions.review(attempt, resource, uid, hook.version))
         answered = await self._post(hook, body)
         verdict = answers.read(answered, uid, hook.version, mutating=mutating)
         attempt.warnings.extend(verdict.warnings)
@@ -197,14 +197,14 @@ class Asking:
             what = error.what if mark in error.what else f'{error.what[:-1]}{mark}"'
             raise CannotAsk(f"failed to call webhook: {what}: {why}") from error
 
-    def _patched(self, hook: Hook, resource: Resource, attempt: Attempt, verdict: Verdict) -> bool:
+    async def _patched(self, hook: Hook, resource: Resource, attempt: Attempt, verdict: Verdict) -> bool:
         """Apply a patch to the object of an attempt; whether it changed anything."""
         if attempt.new is None:
             raise failure.internal(
                 f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this operation'
             )
         own = attempt.resource
-        shown = questions.in_version(attempt.new, own, resource)
+        shown = await questions.in_version(attempt.new, own, resource)
         try:
             made = patch.apply_json_patch(copy.deepcopy(shown), list(verdict.patch))
         except patch.BadPatch as error:
@@ -213,22 +213,27 @@ class Asking:
             raise failure.internal(f'admission webhook "{hook.name}" leaves no object')
         if made == shown:
             return False
-        decoded = resource.pipeline.decode(made).data
-        resource.strategy.complete(decoded)
-        attempt.new = questions.in_version(decoded, resource, own)
+        decoded = resource.pipeline.decode(copy.deepcopy(made))
+        if decoded.broken:
+            raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
+        if not decoded.wrong:
+            # What is wrong stays as it is, to be found when the object is validated.
+            made = decoded.data
+            resource.strategy.complete(made)
+        attempt.new = await questions.in_version(made, resource, own)
         return True
 
-    def _wants(self, hook: Hook, resource: Resource, attempt: Attempt) -> bool:
+    async def _wants(self, hook: Hook, resource: Resource, attempt: Attempt) -> bool:
         """Whether selectors and conditions let a webhook be asked."""
         if not hook.matcher.selects(attempt, self._world):
             return False
-        return not hook.conditions or self._holds(hook, resource, attempt)
+        return not hook.conditions or await self._holds(hook, resource, attempt)
 
-    def _holds(self, hook: Hook, resource: Resource, attempt: Attempt) -> bool:
+    async def _holds(self, hook: Hook, resource: Resource, attempt: Attempt) -> bool:
         from paddock.apiserver.admission import conditions  # noqa: PLC0415 - most servers never see an expression
 
         try:
-            return conditions.hold(hook.conditions, attempt, resource, self._world)
+            return await conditions.hold(hook.conditions, attempt, resource, self._world)
         except conditions.Undecided as error:
             if hook.ignores:
                 return False

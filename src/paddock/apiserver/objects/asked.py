@@ -18,6 +18,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, tuple[str, ...]] = {}
     # what admission wants the audit log to hold
     notes: dict[str, str] = {}
+    # the options that the client gave, by name
+    given: dict[str, str] = {}
     manager: str = ""
     field_validation: str = ""
     dry_run: bool = False
@@ -37,6 +39,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     # "", Orphan, Background or Foreground
     propagation: str = ""
+    # seconds; told to admission, and nothing here waits
+    grace: int | None = None
     uid: str | None = None
     revision: str | None = None
 

@@ -19,6 +19,8 @@ class Asked(Protocol):
     @property
     def propagation(self) -> str: ...
     @property
+    def grace(self) -> int | None: ...
+    @property
     def uid(self) -> str | None: ...
     @property
     def revision(self) -> str | None: ...
@@ -44,6 +46,8 @@ def details(asked: Asked) -> Data:
     preconditions = {"uid": asked.uid, "resourceVersion": asked.revision}
     preconditions = {key: value for key, value in preconditions.items() if value is not None}
     made: Data = {"preconditions": preconditions} if preconditions else {}
+    if asked.grace is not None:
+        made["gracePeriodSeconds"] = asked.grace
     return {**made, "propagationPolicy": asked.propagation} if asked.propagation else made
 
 

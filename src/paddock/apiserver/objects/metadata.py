@@ -98,6 +98,12 @@ def prepare_create(resource: Resource, data: Data, namespace: str, *, uid: str, 
         metadata["generation"] = 1
 
 
+def unborn(data: Data, *, named: bool) -> Data:
+    """A new object without what it gets when it is made; its name is one of these things when it was not given."""
+    hidden = ("uid", "creationTimestamp", "generation", *(() if named else ("name",)))
+    return {**data, "metadata": {key: value for key, value in data["metadata"].items() if key not in hidden}}
+
+
 def keep(data: Data, before: Data) -> None:
     """Take back what nobody but the server sets, in place; `before` is the metadata as the server had it."""
     metadata = data["metadata"]
@@ -106,6 +112,8 @@ def keep(data: Data, before: Data) -> None:
             metadata[key] = before[key]
         else:
             metadata.pop(key, None)
+    if not metadata.get("name"):
+        metadata["name"] = before["name"]
 
 
 def generated_suffix(random: bytes) -> str:

@@ -301,7 +301,9 @@ class Writer:
     async def _change(self, draft: _Draft, operation: str) -> None:
         """Let admission change the object; what it made goes the way of a body."""
         resource, before = draft.resource, draft.new["metadata"]
-        attempt = Attempt(resource, operation, draft.new, draft.old, draft.options)
+        named = bool((draft.sent or {}).get("metadata", {}).get("name"))
+        shown = draft.new if draft.old is not None else metadata.unborn(draft.new, named=named)
+        attempt = Attempt(resource, operation, shown, draft.old, draft.options)
         changed = await self._admission.change(attempt)
         draft.warnings.extend(attempt.warnings)
         if changed is None:

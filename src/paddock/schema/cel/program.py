@@ -139,6 +139,8 @@ class _Compiler:
                 raise EvaluationError(f"no such key: {name}")
             if isinstance(value, Optional):
                 return _optional_field(value, name, other)
+            if value is None:
+                raise EvaluationError(f"no such key: {name}")
             raise EvaluationError(f"no such overload: {name_of(value)}.{name}")
 
         return select, cost + 1

@@ -60,7 +60,7 @@ SAID: list[tuple[dict[str, Any], int, str, str]] = [
     ({"expression": "false", "reason": "Forbidden"}, 403, "Forbidden", "failed expression: false"),
     ({"expression": "false", "reason": "RequestEntityTooLarge"}, 413, "RequestEntityTooLarge", "failed expression: false"),
     ({"expression": "false", "message": "plain", "messageExpression": "'got ' + object.data.k"}, 422, "Invalid", "got v"),
-    ({"expression": "false", "message": "plain", "messageExpression": "object.data.absent"}, 422, "Invalid", "plain"),
+    ({"expression": "false", "message": "plain", "messageExpression": "string(object.data.absent)"}, 422, "Invalid", "plain"),
     ({"expression": "false", "message": "plain", "messageExpression": "'a\\nb'"}, 422, "Invalid", "plain"),
     ({"expression": "object.absent > 1"}, 422, "Invalid", "expression 'object.absent > 1' resulted in error: no such key: absent"),
 ]
@@ -252,6 +252,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"matchConstraints": None}, "spec.matchConstraints", "Required value"),
     ({"matchConstraints": {}}, "spec.matchConstraints.resourceRules", "Required value"),
     ({"validations": [{"expression": "1 + 1"}]}, "spec.validations[0].expression", "must evaluate to bool"),
+    ({"validations": [{"expression": "object.spec.flag"}]}, "spec.validations[0].expression", "must evaluate to bool but got dyn"),
+    ({"validations": [{"expression": "request.uid == 'x'"}]}, "spec.validations[0].expression", "undefined field 'uid'"),
     ({"validations": [{"expression": "params.x"}]}, "spec.validations[0].expression", "undeclared reference to 'params'"),
     ({"validations": [{"expression": "variables.x"}]}, "spec.validations[0].expression", "undeclared reference to 'variables'"),
     (
@@ -340,7 +342,7 @@ def test_annotations_that_fail_refuse(play: Play) -> None:
         await policy(api, auditAnnotations=[{"key": "k", "valueExpression": "'owner ' + object.data.k"}])
         await binding(api)
         assert (await write(api)).status == 201
-        await api.merge(f"{POLICIES}/p", {"spec": {"auditAnnotations": [{"key": "k", "valueExpression": "object.data.none"}]}})
+        await api.merge(f"{POLICIES}/p", {"spec": {"auditAnnotations": [{"key": "k", "valueExpression": "string(object.data.none)"}]}})
         assert (await write(api, "b")).status == 422
 
     play(script)

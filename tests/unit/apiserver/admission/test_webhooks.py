@@ -89,7 +89,7 @@ def test_a_webhook_has_defaults_and_is_shown_the_whole_write(tmp_path: Path) -> 
             "operation": "CREATE",
             "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},
             "dryRun": False,
-            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "me", "fieldValidation": "Warn"},
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "me"},
         }
         assert {key: request[key] for key in expected} == expected
 
@@ -237,11 +237,29 @@ def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
         assert (await api.post(MAPS, config_map("b"))).status == 422
         hook.answer = patching({"op": "remove", "path": "/nothing"})
         assert (await api.post(MAPS, config_map("b"))).status == 500
+        hook.answer = patching(add("/data/number", 5))
+        assert (await api.post(MAPS, config_map("b"))).status == 500
         hook.answer = patching(add("/kind", "Secret"))
         assert (await api.post(MAPS, config_map("b"))).status == 400
 
     answer = patching(add("/data/added", "x"), add("/metadata/labels", {"a": "b"}), add("/metadata/uid", "mine"))
     play(tmp_path, answer, script)
+
+
+def test_who_changes_a_new_object_does_not_see_what_it_gets_when_it_is_made(tmp_path: Path) -> None:
+    async def script(api: Harness, hook: Webhook) -> None:
+        await configure(api, hook, "Mutating")
+        made = (await api.post(MAPS, {"metadata": {"generateName": "gen-"}})).data
+        await api.post(MAPS, config_map())
+        first, second = (each["request"] for each in hook.asked)
+        assert "name" not in first
+        assert {"generateName": "gen-", "namespace": "default"}.items() <= first["object"]["metadata"].items()
+        assert not {"name", "uid", "creationTimestamp"} & set(first["object"]["metadata"])
+        assert (second["name"], second["object"]["metadata"]["name"]) == ("a", "a")
+        assert made["metadata"]["name"].startswith("gen-")
+        assert made["metadata"]["uid"]
+
+    play(tmp_path, patching(add("/data", {"x": "y"})), script)
 
 
 def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path) -> None:
@@ -292,8 +310,8 @@ MATCHING: list[tuple[dict[str, Any], bool]] = [
     ({"namespaceSelector": {"matchExpressions": [{"key": "absent", "operator": "DoesNotExist"}]}}, True),
     ({"matchConditions": [{"name": "one", "expression": "object.data.k == 'v'"}]}, True),
     ({"matchConditions": [{"name": "one", "expression": "request.userInfo.username != 'admin'"}]}, False),
-    ({"matchConditions": [{"name": "one", "expression": "object.absent"}, {"name": "two", "expression": "false"}]}, False),
-    ({"matchConditions": [{"name": "one", "expression": "object.absent"}], "failurePolicy": "Ignore"}, False),
+    ({"matchConditions": [{"name": "one", "expression": "object.absent == 1"}, {"name": "two", "expression": "false"}]}, False),
+    ({"matchConditions": [{"name": "one", "expression": "object.absent == 1"}], "failurePolicy": "Ignore"}, False),
     ({"matchConditions": [{"name": "one", "expression": "authorizer.requestResource.check('create').allowed()"}]}, True),
 ]
 
@@ -310,9 +328,9 @@ def test_only_what_it_wants_to_see_is_shown(tmp_path: Path, more: dict[str, Any]
 
 def test_a_condition_without_a_value_refuses(tmp_path: Path) -> None:
     async def script(api: Harness, hook: Webhook) -> None:
-        await configure(api, hook, matchConditions=[{"name": "one", "expression": "object.absent"}])
+        await configure(api, hook, matchConditions=[{"name": "one", "expression": "object.absent == 1"}])
         said = await api.post(MAPS, config_map())
-        text = "configmaps \"a\" is forbidden: expression 'object.absent' resulted in error: no such key: absent"
+        text = "configmaps \"a\" is forbidden: expression 'object.absent == 1' resulted in error: no such key: absent"
         assert (said.status, said.data["message"], hook.asked) == (403, text, [])
 
     play(tmp_path, allow, script)
@@ -323,12 +341,17 @@ def test_updates_and_deletions_are_shown_with_what_was(tmp_path: Path) -> None:
         await api.post(MAPS, config_map())
         await configure(api, hook, rules=[{**CREATES, "operations": ["UPDATE", "DELETE"]}])
         assert (await api.merge(f"{MAPS}/a", {"data": {"k": "w"}})).status == 200
-        assert (await api.delete(f"{MAPS}/a?propagationPolicy=Foreground")).status == 200
+        assert (await api.delete(f"{MAPS}/a?propagationPolicy=Foreground", {"gracePeriodSeconds": 5})).status == 200
         changed, gone = (each["request"] for each in hook.asked)
         assert (changed["operation"], changed["object"]["data"], changed["oldObject"]["data"]) == ("UPDATE", {"k": "w"}, {"k": "v"})
         assert changed["options"]["kind"] == "UpdateOptions"
         assert (gone["operation"], gone["object"], gone["oldObject"]["data"], gone["name"]) == ("DELETE", None, {"k": "w"}, "a")
-        assert gone["options"] == {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", "propagationPolicy": "Foreground"}
+        assert gone["options"] == {
+            "kind": "DeleteOptions",
+            "apiVersion": "meta.k8s.io/v1",
+            "gracePeriodSeconds": 5,
+            "propagationPolicy": "Foreground",
+        }
         hook.answer = deny
         assert (await api.delete(MAPS)).status == 400
         assert (await api.get(f"{MAPS}/a")).status == 200
