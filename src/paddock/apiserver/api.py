@@ -15,7 +15,7 @@ from paddock.apiserver.openapi import OpenApi
 from paddock.apiserver.parts import Call, Parts, User
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.routing import Route, route
-from paddock.apiserver.security.deadlines import Deadlines
+from paddock.apiserver.security.deadlines import Deadlines, check_timeout
 from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.security.identity import NotYet
 from paddock.apiserver.verbs import deleting, reading, scaling, writing
@@ -196,6 +196,7 @@ class Api:
                 return await handler(request, user)
         if request.method not in ("GET", "HEAD"):
             raise failure.method_not_allowed()
+        check_timeout(request)
         for source in (self.health.answer, self._discovery.answer, self._openapi.answer):
             found = source(request)
             if found is not None:

@@ -3,6 +3,7 @@
 Documents are made when first asked for after a change of the registry, and are told apart by their digest.
 """
 
+import base64
 import hashlib
 from typing import Any
 
@@ -142,6 +143,12 @@ def _kind_of(kind: str, group_version: str) -> Data | None:
     return {"group": group, "version": version, "kind": kind}
 
 
+def _storage_version_hash(resource: Resource) -> str:
+    """A short name for the form that is stored, made as upstream makes it: tools that migrate storage compare it with their own."""
+    version = resource.stored_version.rpartition("/")[2]
+    return base64.b64encode(hashlib.sha256(f"{resource.group}/{version}/{resource.kind}".encode()).digest()[:8]).decode()
+
+
 def _listed(resource: Resource) -> list[Data]:
     entry: Data = {
         "name": resource.plural,
@@ -154,7 +161,7 @@ def _listed(resource: Resource) -> list[Data]:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    entry["storageVersionHash"] = hashlib.sha256(f"{resource.collection} {resource.stored_version}".encode()).hexdigest()[:11] + "="
+    entry["storageVersionHash"] = _storage_version_hash(resource)
     found = [entry]
     for sub in resource.subresources:
         below: Data = {

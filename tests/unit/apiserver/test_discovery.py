@@ -183,3 +183,22 @@ def test_a_stakater_machine_is_shown_by_its_conditions(play: Play) -> None:
         assert table["rows"][0]["cells"][:4] == ["web", "False", "True", "Starting"]
 
     play(script)
+
+
+def test_the_stored_form_has_the_short_name_that_tools_compute_for_it(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        listed = (await api.get("/api/v1")).data["resources"]
+        # As a kube-apiserver tells it of its own ConfigMaps.
+        assert next(each["storageVersionHash"] for each in listed if each["name"] == "configmaps") == "qFsyl6wFWjQ="
+
+    play(script)
+
+
+@pytest.mark.parametrize("path", ["/version", "/api", MAPS])
+def test_a_timeout_that_is_no_duration_is_refused_everywhere(play: Play, path: str) -> None:
+    async def script(api: Harness) -> None:
+        assert (await api.get(f"{path}?timeout=32s")).status == 200
+        refused = await api.get(f"{path}?timeout=invalid")
+        assert (refused.status, "invalid timeout specified in the request URL" in refused.data["message"]) == (400, True)
+
+    play(script)

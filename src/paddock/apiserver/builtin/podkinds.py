@@ -1,4 +1,5 @@
-"""Pods and what is made of pods: clients may look for them and find none; whoever makes one is told why there are none.
+"""Pods, what is made of pods, and other kinds that nothing here would work on: clients may look for them and find none; whoever
+makes one is told why there are none.
 
 A workload that is stored and never runs would only look as if it waited, and a client that finds the resource missing shows its
 user a message that explains nothing.
@@ -10,9 +11,10 @@ from paddock.apiserver.resources.strategy import Context, Data, Strategy
 from paddock.meta import failure
 from paddock.meta.objects import Resource
 from paddock.schema.field import Field, Freeform
-from paddock.schema.kind import AGE, Column, Kind
+from paddock.schema.kind import AGE, Column, Kind, Version
 
 _WHY = "this server runs virtual machines, not pods; create a VirtualMachine instead"
+_WHY_OF = {"CertificateSigningRequest": "this server signs no certificates on request"}
 
 
 class _OfPods(Resource):
@@ -50,15 +52,24 @@ class CronJob(_OfPods):
     """Jobs at set times; this server runs none."""
 
 
+class HorizontalPodAutoscaler(_OfPods):
+    """How many pods there are, by their load; this server runs none."""
+
+
+class CertificateSigningRequest(_OfPods):
+    """A certificate that somebody asks for; this server signs none on request."""
+
+
 class PodStrategy(Strategy):
     """None can be made."""
 
-    def __init__(self, plural: str) -> None:
+    def __init__(self, plural: str, why: str = _WHY) -> None:
         self._plural = plural
+        self._why = why
 
     def prepare_create(self, new: Data, context: Context) -> Data:
         """Refused."""
-        raise failure.forbidden(failure.About(name=new["metadata"].get("name", ""), kind=self._plural), _WHY)
+        raise failure.forbidden(failure.About(name=new["metadata"].get("name", ""), kind=self._plural), self._why)
 
 
 def _kind(group: str, cls: type[Resource], short: str = "", *columns: Column) -> Kind:
@@ -77,6 +88,32 @@ def _kind(group: str, cls: type[Resource], short: str = "", *columns: Column) ->
     )
 
 
+_SIGNING = Kind(
+    group="certificates.k8s.io",
+    kind="CertificateSigningRequest",
+    plural="certificatesigningrequests",
+    cls=CertificateSigningRequest,
+    dialect="core",
+    short_names=("csr",),
+    namespaced=False,
+    columns=(AGE,),
+    status=True,
+    builtin=True,
+)
+_SCALING = Kind(
+    group="autoscaling",
+    kind="HorizontalPodAutoscaler",
+    plural="horizontalpodautoscalers",
+    cls=HorizontalPodAutoscaler,
+    dialect="core",
+    short_names=("hpa",),
+    categories=("all",),
+    versions=(Version("v2", storage=True), Version("v1")),
+    columns=(AGE,),
+    status=True,
+    builtin=True,
+)
+
 KINDS = (
     _kind("", Pod, "po", Column("Status", ".status.phase")),
     _kind("apps", Deployment, "deploy"),
@@ -85,7 +122,10 @@ KINDS = (
     _kind("apps", DaemonSet, "ds"),
     _kind("batch", Job),
     _kind("batch", CronJob, "cj"),
+    _SCALING,
+    _SIGNING,
 )
 STRATEGIES: dict[tuple[str, str], Strategy] = {
-    (kind.group, kind.kind): PodStrategy(f"{kind.plural}.{kind.group}" if kind.group else kind.plural) for kind in KINDS
+    (kind.group, kind.kind): PodStrategy(f"{kind.plural}.{kind.group}" if kind.group else kind.plural, _WHY_OF.get(kind.kind, _WHY))
+    for kind in KINDS
 }

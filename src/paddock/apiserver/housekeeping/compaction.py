@@ -1,4 +1,7 @@
-"""History is forgotten when enough of it has come together, so that neither memory nor the disk grows with the number of writes."""
+"""History is forgotten when enough of it has come together, so that neither memory nor the disk grows with the number of writes; and
+when it is old, so that a client that pages slowly is told in the end, on a quiet server, too."""
+
+from collections import deque
 
 from paddock.apiserver.parts import Parts
 
@@ -12,3 +15,19 @@ async def compact(parts: Parts, kept: int = KEPT_REVISIONS) -> None:
     if store.revision - store.compacted > kept + kept // 2:
         await store.compact(store.revision - kept)
         parts.following.trim()
+
+
+class Ageing:
+    """Forgets what was there two looks ago already, so that what is kept is as old as two to three looks are apart."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._seen: deque[int] = deque()
+
+    async def look(self) -> None:
+        """Look, regularly."""
+        store = self._parts.store
+        self._seen.append(store.revision)
+        if len(self._seen) > 2 and (old := self._seen.popleft()) > store.compacted:
+            await store.compact(old)
+            self._parts.following.trim()

@@ -21,7 +21,7 @@ from paddock.apiserver.parts import Parts, running_time
 from paddock.apiserver.security.tokens import AccountTokens
 
 _LOG = logging.getLogger(__name__)
-_TICK_SECONDS, _EVENTS_SECONDS = 5.0, 60.0
+_TICK_SECONDS, _EVENTS_SECONDS, _AGEING_SECONDS = 5.0, 60.0, 150.0
 
 
 class House:
@@ -40,6 +40,7 @@ class House:
         # Where nobody issues tokens, there are none to keep.
         self.secrets = TokenSecrets(parts, tokens, authority) if tokens is not None else None
         self.events = EventLife(parts, running_time)
+        self.ageing = compaction.Ageing(parts)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -56,6 +57,7 @@ class House:
             self.secrets.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_TICK_SECONDS, self._compact)):
             self.every(seconds, work)
+        self.every(_AGEING_SECONDS, self.ageing.look)
 
     def every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         """Do this regularly until the end; a failure is logged and the next time comes."""

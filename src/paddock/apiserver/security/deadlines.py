@@ -63,6 +63,11 @@ class Deadlines:
         task.cancel()
 
 
+def check_timeout(request: Request) -> None:
+    """Refuse a request whose `timeout` is no duration, also where nothing takes long."""
+    _given(request)
+
+
 def _given(request: Request) -> float:
     text = request.parameter("timeout")
     if not text:
