@@ -111,6 +111,13 @@ class Socket(Protocol):
     def backlog(self) -> int:
         """Bytes that were sent and not yet taken by the other end."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more can be sent."""
+
+    async def gone(self) -> None:
+        """Wait until the other end has gone, or the server is going. What is received meanwhile is dropped."""
+
     async def receive(self) -> bytes | str | None:
         """The next message: bytes, text, or None when the other end has closed."""
 

@@ -38,6 +38,24 @@ class Session:
         """Bytes that were sent and not yet taken."""
         return self._writing.backlog
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self._closed or self._writing.closed
+
+    async def gone(self) -> None:
+        """Wait for the end, and let nothing that is received pile up meanwhile."""
+        ends = [asyncio.ensure_future(self._unheard()), asyncio.ensure_future(self._writing.gone())]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+
+    async def _unheard(self) -> None:
+        while await self.receive() is not None:
+            pass
+
     def accept(self, request: Request, subprotocol: str) -> bool:
         """Answer the opening handshake; False when it is none."""
         lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]

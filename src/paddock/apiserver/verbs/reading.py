@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from paddock.apiserver.edge import frames
 from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
 from paddock.apiserver.objects.encoding import Data, encode
 from paddock.apiserver.objects.following import ADDED, ERROR, Watcher, line
@@ -96,7 +97,8 @@ async def watch(parts: Parts, call: Call) -> Answer:
         await _Watch(parts, call, query, renderer, sink, bookmarks=bookmarks).run(start, seconds)
 
     headers = (("cache-control", "no-cache, private"), ("content-type", "application/json"))
-    return Stream(200, run, headers)
+    stream = Stream(200, run, headers)
+    return frames.upgrade(call.request, stream) if frames.asked(call.request) else stream
 
 
 class _Start:
