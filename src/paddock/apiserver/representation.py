@@ -180,11 +180,22 @@ class Renderer:
         if initial:
             meta["annotations"] = {"k8s.io/initial-events-end": "true"}
         if self.form.transform == "Table":
-            return line(BOOKMARK, self._table_event([], str(revision)))
+            # The mark of the end stands in an object, and tables hold objects in rows.
+            row = [self._marking_row(meta)] if initial else []
+            return line(BOOKMARK, self._table_event(row, str(revision)))
         kind, version = self._resource.kind, self._resource.api_version
         if self.form.transform.startswith("Partial"):
             kind, version = "PartialObjectMetadata", f"meta.k8s.io/{self.form.version}"
         return line(BOOKMARK, head(version, kind) + b',"metadata":' + orjson.dumps(meta) + b"}")
+
+    def _marking_row(self, meta: Data) -> bytes:
+        assert self._shown is not None
+        return (
+            orjson.dumps({"cells": [None] * len(self._shown.form.definitions), "object": None})[:-5]
+            + self._partial_head
+            + orjson.dumps(meta)
+            + b"}}"
+        )
 
     def _table_event(self, rows: list[bytes], revision: str) -> bytes:
         columns = not self._columns_told

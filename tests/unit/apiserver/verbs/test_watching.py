@@ -289,3 +289,16 @@ def test_a_future_revision_is_waited_for_and_then_refused(play: Play) -> None:
         assert (never.data["details"]["retryAfterSeconds"], never.headers["retry-after"]) == (1, "1")
 
     play(script)
+
+
+def test_the_end_of_the_present_is_marked_in_a_row_of_a_table(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        await api.post(MAPS, config_map("a"))
+        query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        async with api.watch(f"{MAPS}?{query}", accept=TABLE) as events:
+            _, marked = await events.take(2)
+        (row,) = marked["object"]["rows"]
+        assert (marked["type"], row["object"]["kind"]) == ("BOOKMARK", "PartialObjectMetadata")
+        assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+    play(script)
