@@ -24,5 +24,12 @@ SECURITY_MESSAGES: dict[str, str] = {
     "PriorityLevelExempt": "1:nominalConcurrencyShares:int? 2:lendablePercent:int?",
     "PriorityLevelResponse": "1:type 2:queuing:PriorityLevelQueuing",
     "PriorityLevelQueuing": "1:queues:int 2:handSize:int 3:queueLengthLimit:int",
+    "APIService": "1:metadata:ObjectMeta 2:spec:APIServiceSpec 3:status:APIServiceStatus",
+    "APIServiceSpec": (
+        "1:service:APIServiceReference 2:group 3:version 4:insecureSkipTLSVerify:bool 5:caBundle:bytes 7:groupPriorityMinimum:int "
+        "8:versionPriority:int"
+    ),
+    "APIServiceReference": "1:namespace 2:name 3:port:int?",
+    "APIServiceStatus": "1:conditions:*FlowCondition",
     "PriorityLevelStatus": "1:conditions:*FlowCondition",
 }

@@ -62,6 +62,8 @@ def _loop() -> asyncio.AbstractEventLoop:
 async def _serve(settings: Settings, console: Console) -> None:
     from paddock.app.server import Running  # noqa: PLC0415 - everything a server needs; `--detach` and `--help` do without
 
+    # Nothing that the server writes is anybody else's business, whatever the directory it was given is like.
+    os.umask(0o077)
     server = Running(settings)
     places = Places(settings.root)
     stop = asyncio.Event()

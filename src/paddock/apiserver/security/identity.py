@@ -4,6 +4,7 @@ import base64
 import binascii
 import csv
 import hmac
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +16,7 @@ from paddock.apiserver.parts import User
 from paddock.base.errors import Terminal
 from paddock.meta import failure
 
+_LOG = logging.getLogger(__name__)
 UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 AUTHENTICATED = "system:authenticated"
@@ -49,6 +51,8 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self._users: dict[str, Known] = {}
+        if path.stat().st_mode & 0o077:
+            _LOG.warning("others can read the file of tokens", extra={"file": str(path)})
         with path.open(newline="") as file:
             for number, row in enumerate(csv.reader(file), 1):
                 if not row or row[0].startswith("#"):
