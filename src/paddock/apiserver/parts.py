@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import urandom
-from typing import Any
+from typing import Any, TypeVar
 
 from paddock.apiserver.admission.gate import Gate
 from paddock.apiserver.admission.world import Judge, World
@@ -27,6 +27,9 @@ from paddock.store.contract import Key, Record, Store
 def running_time() -> float:
     """Seconds by the event loop's clock, which nobody sets: for everything that waits."""
     return asyncio.get_running_loop().time()
+
+
+T = TypeVar("T")
 
 
 class SystemClock:
@@ -56,6 +59,8 @@ class StoreView:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # What was noted last of each object, by collection and function.
+        self._notes: dict[tuple[str, Callable[[Data], Any]], dict[Key, tuple[bytes, Any]]] = {}
 
     def get(self, resource: str, namespace: str, name: str) -> Data | None:
         """An object, or None."""
@@ -64,14 +69,31 @@ class StoreView:
 
     def list(self, resource: str, namespace: str = "") -> Iterator[Data]:
         """All objects of a collection, or those of one namespace; of those that are being written the newest form."""
+        for record in self._newest(resource):
+            if namespace in ("", record.key.namespace):
+                yield decode(record.value)
+
+    def noted(self, resource: str, note: Callable[[Data], T]) -> Iterator[tuple[tuple[str, str], T]]:
+        """What a pure function notes of each object, by namespace and name. It is asked once for each form of an object."""
+        before = self._notes.get((resource, note), {})
+        after = self._notes[resource, note] = {}
+        for record in self._newest(resource):
+            # Known by its bytes: a revision that could not be committed is given out again.
+            value, said = before.get(record.key, (b"", None))
+            if value is not record.value:
+                said = note(decode(record.value))
+            after[record.key] = (record.value, said)
+            yield (record.key.namespace, record.key.name), said
+
+    def _newest(self, resource: str) -> Iterator[Record]:
         moving = self._store.deciding(resource)
         for record in self._store.scan(resource):
-            if record.key not in moving and namespace in ("", record.key.namespace):
-                yield decode(record.value)
+            if record.key not in moving:
+                yield record
         for key in moving:
             found = self._store.decided(key)
-            if found is not None and namespace in ("", key.namespace):
-                yield decode(found.value)
+            if found is not None:
+                yield found
 
 
 class Parts:

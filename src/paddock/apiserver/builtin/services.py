@@ -8,6 +8,7 @@ import ipaddress
 import re
 import zlib
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from paddock.apiserver.resources.strategy import Context, Data, Strategy
 from paddock.meta import failure
@@ -124,12 +125,23 @@ def _keep_given(spec: Data, before: Data) -> None:
                 spec.pop(key, None)
 
 
-def _others(new: Data, context: Context) -> Iterator[Data]:
+class _Claims(NamedTuple):
+    """What one Service has for itself."""
+
+    address: str | None
+    # protocol and number
+    node_ports: tuple[tuple[str, int], ...]
+
+
+def _claims(service: Data) -> _Claims:
+    spec = service.get("spec") or {}
+    return _Claims(spec.get("clusterIP"), tuple(_node_ports(spec)))
+
+
+def _others(new: Data, context: Context) -> Iterator[_Claims]:
     meta = new["metadata"]
-    for each in context.view.list(_COLLECTION):
-        other = each["metadata"]
-        if (other["name"], other.get("namespace")) != (meta.get("name"), meta.get("namespace")):
-            yield each.get("spec") or {}
+    own = (meta.get("namespace"), meta.get("name"))
+    return (said for place, said in context.view.noted(_COLLECTION, _claims) if place != own)
 
 
 def _seed(new: Data) -> int:
@@ -154,7 +166,7 @@ def _allocate(new: Data, context: Context, network: ipaddress.IPv4Network) -> No
 
 
 def _free_address(new: Data, context: Context, network: ipaddress.IPv4Network) -> str:
-    taken = {spec.get("clusterIP") for spec in _others(new, context)} | {own_address(network)}
+    taken = {each.address for each in _others(new, context)} | {own_address(network)}
     count, seed = network.num_addresses - 2, _seed(new)
     for step in range(min(count, len(taken) + 1)):
         address = str(network[1 + (seed + step) % count])
@@ -174,7 +186,7 @@ def _allocate_ports(new: Data, context: Context) -> None:
     if all(port.get("nodePort") for port in ports):
         return
     # One number is never given to two Services, whatever the protocol.
-    taken = {number for spec in _others(new, context) for _, number in _node_ports(spec)}
+    taken = {number for each in _others(new, context) for _, number in each.node_ports}
     taken |= {number for _, number in _node_ports(new["spec"])}
     seed = _seed(new)
     for port in ports:
@@ -197,7 +209,7 @@ def _check_address(new: Data, address: str, context: Context, network: ipaddress
     why = ""
     if known not in network:
         why = f"failed to allocate IP {address}: the provided IP is not in the valid range. The range of valid IPs is {network}"
-    elif address in {spec.get("clusterIP") for spec in _others(new, context)} or (address == own_address(network) and not _is_own(new)):
+    elif any(each.address == address for each in _others(new, context)) or (address == own_address(network) and not _is_own(new)):
         why = f"failed to allocate IP {address}: provided IP is already allocated"
     if why:
         yield finding.invalid(path, [address], why, _RULE)
@@ -208,7 +220,7 @@ def _is_own(new: Data) -> bool:
 
 
 def _check_node_ports(new: Data, context: Context) -> Iterator[Finding]:
-    taken = {each for spec in _others(new, context) for each in _node_ports(spec)}
+    taken = {port for each in _others(new, context) for port in each.node_ports}
     for index, port in enumerate(new["spec"].get("ports") or ()):
         number = port.get("nodePort")
         if not number:

@@ -1,7 +1,7 @@
 """What a kind does besides its schema. Pure: old and new objects and a view of the store in, a new object or a `Failure` out."""
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -9,6 +9,9 @@ from paddock.base import names
 from paddock.schema.finding import Finding
 
 Data = dict[str, Any]
+
+
+T = TypeVar("T")
 
 
 class View(Protocol):
@@ -19,6 +22,9 @@ class View(Protocol):
 
     def list(self, resource: str, namespace: str = "") -> Iterator[Data]:
         """All objects of a resource, or those of one namespace."""
+
+    def noted(self, resource: str, note: Callable[[Data], T]) -> Iterator[tuple[tuple[str, str], T]]:
+        """What a pure function notes of each object, by namespace and name. It is asked once for each form of an object."""
 
 
 class Context(msgspec.Struct, frozen=True):

@@ -152,3 +152,18 @@ def test_ports_are_applied_by_number_and_protocol(play: Play) -> None:
         assert [(port["protocol"], port["name"]) for port in both.data["spec"]["ports"]] == [("TCP", "a"), ("UDP", "u")]
 
     play(script)
+
+
+def test_what_goes_can_be_given_again(play: Play) -> None:
+    """What others have is noted once for each of their forms: a change and a deletion are new forms."""
+
+    async def script(api: Harness) -> None:
+        wanted = {"type": "NodePort", "clusterIP": str(NETWORK[77]), "ports": [{"port": 1, "nodePort": 30077}]}
+        await make(api, "first", **wanted)
+        assert (await api.post(SERVICES, service("second", **wanted))).status == 422
+        assert (await api.merge(f"{SERVICES}/first", {"spec": {"ports": [{"port": 1, "nodePort": 30078}]}})).status == 200
+        assert set((await api.post(SERVICES, service("second", **wanted))).causes) == {"spec.clusterIPs"}
+        assert (await api.delete(f"{SERVICES}/first")).status == 200
+        assert (await make(api, "second", **wanted))["ports"][0]["nodePort"] == 30077
+
+    play(script)
