@@ -120,7 +120,7 @@ def role(*rules: dict[str, list[str]]) -> dict[str, Any]:
     return {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": list(rules)}
 
 
-BINDING = {
+BINDING: dict[str, Any] = {
     "apiVersion": f"{RBAC}/v1",
     "kind": "RoleBinding",
     "metadata": {"name": "b"},
