@@ -8,6 +8,7 @@ test and prints its line; so does an entry that nothing shows any more. `PADDOCK
 import os
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,7 +28,7 @@ ESTABLISHING_SECONDS = 30.0
 
 
 @pytest.fixture(scope="module")
-def pair(embedded: Embedded, api: Api) -> tuple[Api, Api]:
+def pair(embedded: Embedded, api: Api) -> Iterator[tuple[Api, Api]]:
     """The embedded server and the other one, both with the kinds of the scripts."""
     ours = Api(embedded.access)
     for server in (ours, api):
@@ -35,7 +36,8 @@ def pair(embedded: Embedded, api: Api) -> tuple[Api, Api]:
             made = server.request("POST", DEFINITIONS, definition)
             assert made.ok, made.message
             _wait_served(server, definition)
-    return ours, api
+    yield ours, api
+    ours.close()
 
 
 def _wait_served(server: Api, definition: generating.Words) -> None:
