@@ -57,6 +57,7 @@ bench: setup ## print the measured figures beside their targets (BENCH=--quick: 
 
 soak: setup ## property tests with many more examples, and the long tests
 	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak
+	@if command -v go >/dev/null; then $(PYTEST) tests/reference -m soak; fi
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none)
 	@if command -v go >/dev/null; then \

@@ -1,5 +1,6 @@
 """Kubernetes' own tests, as far as they can be asked of this server: all that have to pass do."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,21 @@ def test_something_is_said_of_every_test(program: Path) -> None:
     assert len(ours) == len(wanted.run) + len(wanted.slow)
     unsaid = [test for test in tests if test not in ours and not wanted.why_not(test)]
     assert not unsaid, "say in conformance/tests.toml whether these are run, or why not"
+
+
+def test_the_page_tells_how_each_test_went() -> None:
+    good, bad, other = "[sig-auth] A works [Conformance]", "[sig-auth] B works", "[sig-node] C runs a pod [Conformance]"
+    wanted = kubernetes.Expected([good, bad], [], [kubernetes.Reason("it runs pods", [re.compile("C runs")])])
+    spec = {"LeafNodeType": "It", "RunTime": 2_000_000_000, "ContainerHierarchyTexts": ["[sig-auth] A"]}
+    report = [
+        {**spec, "LeafNodeText": "works [Conformance]", "State": "passed"},
+        {**spec, "ContainerHierarchyTexts": ["[sig-auth] B"], "LeafNodeText": "works", "State": "failed", "Failure": {"Message": "no"}},
+        {**spec, "ContainerHierarchyTexts": None, "LeafNodeText": other, "State": "skipped"},
+        {**spec, "LeafNodeType": "BeforeSuite", "LeafNodeText": "", "State": "passed"},
+    ]
+    went = dict(kubernetes.outcomes([{"SpecReports": report}]))
+    assert went == {good: kubernetes.Outcome("passed", 2.0, ""), bad: kubernetes.Outcome("failed", 2.0, "no")}
+    made = kubernetes.page("v1.2.3", [good, bad, other], wanted, went)
+    assert f"## Passed\n\n- {good}\n\n## Failed\n\n- {bad}\n" in made
+    assert f"### It runs pods\n\n- {other}\n" in made
+    assert "| auth | 1 | 1 | 1 | 0 |" in made
