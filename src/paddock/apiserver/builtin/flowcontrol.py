@@ -120,7 +120,7 @@ class Queuing(Object):
     """How requests wait."""
 
     queues: Annotated[int | None, Field("Number of queues.", bits=32, not_honoured=_QUEUES)] = None
-    handSize: Annotated[int | None, Field("Queues that a flow may use.", bits=32, not_honoured=_QUEUES)] = None
+    handSize: Annotated[int | None, Field("Queues that a flow may use: so many times queueLengthLimit may wait.", bits=32)] = None
     queueLengthLimit: Annotated[int | None, Field("How many requests of one flow wait; 50 when it is not said.", bits=32)] = None
 
 

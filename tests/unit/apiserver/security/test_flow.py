@@ -130,7 +130,10 @@ def test_objects_steer_at_once() -> None:
     async def script(api: Harness) -> None:
         flows = FlowControl(api.store)
         assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms.name == "global-default"
-        limited = {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Queue", "queuing": {"queueLengthLimit": 1}}}
+        limited = {
+            "nominalConcurrencyShares": 5,
+            "limitResponse": {"type": "Queue", "queuing": {"queueLengthLimit": 1, "queues": 1, "handSize": 1}},
+        }
         made = await api.post(
             f"{FLOWS}/prioritylevelconfigurations", {"metadata": {"name": "slow"}, "spec": {"type": "Limited", "limited": limited}}
         )

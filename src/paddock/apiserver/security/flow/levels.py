@@ -36,7 +36,9 @@ def terms_of(data: dict[str, Any]) -> Terms:
         return Terms(meta["name"], meta["uid"], exempt=True)
     said = spec.get("limited") or {}
     response = said.get("limitResponse") or {}
-    queued = (response.get("queuing") or {}).get("queueLengthLimit", 50) if response.get("type") == "Queue" else 0
+    queuing = response.get("queuing") or {}
+    # As many as upstream: there a flow may wait in so many queues as its hand has.
+    queued = queuing.get("queueLengthLimit", 50) * queuing.get("handSize", 1) if response.get("type") == "Queue" else 0
     return Terms(
         meta["name"],
         meta["uid"],
