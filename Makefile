@@ -8,6 +8,7 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
 RESULTS := .cache/conformance.json
 UV ?= uv
+PART ?=
 
 export PYTHON
 
@@ -55,9 +56,9 @@ conformance-check: setup ## fail when the page is not what the last `make test` 
 bench: setup ## print the measured figures beside their targets (BENCH=--quick: in minutes)
 	$(PY) -m tools.bench $(BENCH)
 
-soak: setup ## property tests with many more examples, and the long tests
-	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak
-	@if command -v go >/dev/null; then $(PYTEST) tests/reference -m soak; fi
+soak: setup ## property tests with many more examples, and the long tests; PART=tests/... runs a part
+	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak $(PART)
+	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak; fi
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none)
 	@if command -v go >/dev/null; then \

@@ -229,6 +229,7 @@ class StoreAndModel(RuleBasedStateMachine):
             )
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_random_writes_agree_with_a_model(kind: str, tmp_path: Path) -> None:
     class Machine(StoreAndModel):

@@ -89,6 +89,17 @@ def test_a_log_that_is_gone_is_missed(path: Path) -> None:
         open_store(left)
 
 
+def test_what_is_left_of_a_store_can_be_restored(path: Path, tmp_path: Path) -> None:
+    run(path, fill)
+    left = killed(path)
+    left.with_name("store.db-wal").unlink()
+    (tmp_path / "aside").mkdir()
+    left.rename(tmp_path / "aside" / "store.db")
+    floor = backup.restore(tmp_path / "aside" / "store.db", left, now=0)
+    assert floor > 120
+    assert end_of(left) == floor
+
+
 def test_a_log_with_a_flipped_bit_is_not_taken_for_the_whole(path: Path) -> None:
     left = killed(path)
     log = left.with_name("store.db-wal")

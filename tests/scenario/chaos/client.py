@@ -83,7 +83,7 @@ class Client:
     async def _send(self, method: str, path: str, body: Data | list[Data] | None, kind: str) -> tuple[int, dict[str, str]]:
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await asyncio.open_connection(
-                self._place.hostname, self._place.port, ssl=self._context, limit=16 * 1024 * 1024
+                self._place.hostname, self._place.port, ssl=self._context, limit=64 * 1024
             )
         content = b"" if body is None else orjson.dumps(body)
         head = f"{method} {path} HTTP/1.1\r\nhost: {self._place.netloc}\r\ncontent-length: {len(content)}\r\ncontent-type: {kind}\r\n\r\n"

@@ -1,6 +1,7 @@
 """What goes on while a server lives: writers of every kind of write, and watchers that resume wherever they were cut off."""
 
 import asyncio
+import contextlib
 import random
 from typing import Any
 
@@ -40,17 +41,18 @@ class Writer:
 
     async def run(self, client: Client) -> None:
         """Write until the connection is lost."""
-        while True:
-            name = f"w{self._number}-{self._chance.randrange(4)}"
-            entry = self._ledger.entry(name)
-            try:
-                if entry.known is not None and self._chance.random() < 0.25:
-                    await self._delete(client, name)
-                else:
-                    await self._write(client, name)
-            except Lost:
-                return
-            self.answers += 1
+        with contextlib.suppress(Lost):
+            while True:
+                await self.step(client)
+
+    async def step(self, client: Client) -> None:
+        """One write; raises `Lost`."""
+        name = f"w{self._number}-{self._chance.randrange(4)}"
+        if self._ledger.entry(name).known is not None and self._chance.random() < 0.25:
+            await self._delete(client, name)
+        else:
+            await self._write(client, name)
+        self.answers += 1
 
     async def _delete(self, client: Client, name: str) -> None:
         self._ledger.entry(name).asked = ""
