@@ -150,14 +150,14 @@ def built(recipe: Recipe, say: Callable[[str], None] = print, *, cache: Path | N
     done = home / recipe.key
     if not done.is_dir():
         home.mkdir(parents=True, exist_ok=True)
-        with _locked(home / f"{done.name}.lock", say):
+        with locked(home / f"{done.name}.lock", say):
             if not done.is_dir():
                 _build_all(done, recipe, say)
     return done
 
 
 @contextmanager
-def _locked(path: Path, say: Callable[[str], None]) -> Iterator[None]:
+def locked(path: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Holds a lock that the kernel lets go of when this process ends, however it ends."""
     with path.open("w") as file:
         try:
