@@ -31,7 +31,7 @@ def check(new: Data, old: Data | None) -> Iterator[Finding]:
     yield from _versions(spec, new.get("status") or {})
     yield from _conversion(spec.get("conversion") or {})
     for version, place, schema_place in _places(spec):
-        yield from _version(version, place, schema_place)
+        yield from _version(version, place, schema_place, _former_schema(version, old))
     if old is not None:
         yield from _immutable(spec, old)
 
@@ -148,7 +148,13 @@ def _misses_schema(version: Data) -> bool:
     return not (version.get("schema") or {}).get("openAPIV3Schema") and (version.get("schema") or {}).get("openAPIV3Schema") != {}
 
 
-def _version(version: Data, place: str, schema_place: str) -> Iterator[Finding]:
+def _former_schema(version: Data, old: Data | None) -> Any:
+    versions = ((old or {}).get("spec") or {}).get("versions") or ()
+    former: Data = next((each for each in versions if each.get("name") == version.get("name")), {})
+    return (former.get("schema") or {}).get("openAPIV3Schema")
+
+
+def _version(version: Data, place: str, schema_place: str, former: Any) -> Iterator[Finding]:
     if version.get("deprecationWarning") and not version.get("deprecated"):
         # The place of a version's own fields is always the version's.
         at = place if place != "spec" else "spec.versions[0]"
@@ -162,9 +168,11 @@ def _version(version: Data, place: str, schema_place: str) -> Iterator[Finding]:
         wrong = list(rules.check(schema, f"{schema_place}.openAPIV3Schema"))
         yield from wrong
         if not wrong and has_rules(schema):
-            from paddock.schema.structural import expressions  # noqa: PLC0415 - CEL comes with the first rule
+            from paddock.schema.structural import expressions, limits  # noqa: PLC0415 - CEL comes with the first rule
 
             yield from expressions.check(schema, f"{schema_place}.openAPIV3Schema")
+            # Rules that were let in once may stay.
+            yield from limits.check(schema, f"{schema_place}.openAPIV3Schema", each=schema != former)
     yield from _subresources(version.get("subresources") or {}, f"{place}.subresources")
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
         yield from _column(column, f"{place}.additionalPrinterColumns[{index}]")

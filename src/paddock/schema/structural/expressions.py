@@ -225,10 +225,17 @@ def _path(text: str) -> list[str] | None:
 
 def check(schema: Schema, place: str) -> Iterator[Finding]:
     """Everything wrong with the rules of a schema."""
-    yield from _check(schema, place, top=True, correlatable=True)
+    yield from _check(schema, place, top=True, lost="")
 
 
-def _check(schema: Schema, place: str, *, top: bool, correlatable: bool) -> Iterator[Finding]:
+def scope_of(schema: Schema, rule: Schema, *, top: bool) -> Scope:
+    """The types of the variables of a rule."""
+    kind = type_of(schema, top=top)
+    return {"self": kind, "oldSelf": Ty("optional", kind) if rule.get("optionalOldSelf") else kind}
+
+
+def _check(schema: Schema, place: str, *, top: bool, lost: str) -> Iterator[Finding]:
+    """`lost` is the place in which nobody can say any more what a value was before; empty where that can be said."""
     if not has_rules(schema):
         return
     said = schema.get(_WORD) or ()
@@ -237,18 +244,18 @@ def _check(schema: Schema, place: str, *, top: bool, correlatable: bool) -> Iter
         self_type = type_of(schema, top=top)
         scope = {"self": self_type, "oldSelf": self_type}
     for index, rule in enumerate(said):
-        yield from _check_rule(rule, schema, f"{place}.{_WORD}[{index}]", scope, correlatable)
-    inside = correlatable and schema.get("x-kubernetes-map-type") != "atomic"
+        yield from _check_rule(rule, schema, f"{place}.{_WORD}[{index}]", scope, lost)
+    inside = lost or (place if schema.get("x-kubernetes-map-type") == "atomic" else "")
     for name, member in (schema.get("properties") or {}).items():
-        yield from _check(member, f"{place}.properties[{name}]", top=False, correlatable=inside)
+        yield from _check(member, f"{place}.properties[{name}]", top=False, lost=inside)
     if isinstance(schema.get("additionalProperties"), dict):
-        yield from _check(schema["additionalProperties"], f"{place}.additionalProperties", top=False, correlatable=inside)
+        yield from _check(schema["additionalProperties"], f"{place}.additionalProperties", top=False, lost=inside)
     if isinstance(schema.get("items"), dict):
-        inside = correlatable and schema.get("x-kubernetes-list-type") == "map"
-        yield from _check(schema["items"], f"{place}.items", top=False, correlatable=inside)
+        inside = lost or ("" if schema.get("x-kubernetes-list-type") == "map" else place)
+        yield from _check(schema["items"], f"{place}.items", top=False, lost=inside)
 
 
-def _check_rule(said: Schema, schema: Schema, place: str, scope: Scope, correlatable: bool) -> Iterator[Finding]:
+def _check_rule(said: Schema, schema: Schema, place: str, scope: Scope, lost: str) -> Iterator[Finding]:
     text = said.get("rule") or ""
     yield from _check_words(said, schema, place)
     if not text.strip():
@@ -271,8 +278,8 @@ def _check_rule(said: Schema, schema: Schema, place: str, scope: Scope, correlat
     compares = uses(tree, "oldSelf")
     if optional and not compares:
         yield finding.invalid((f"{place}.optionalOldSelf",), True, "may not be set if oldSelf is not used in rule", RULE)
-    if compares and not correlatable and not optional:
-        why = "oldSelf cannot be used on the uncorrelatable portion of the schema"
+    if compares and lost and not optional:
+        why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}"
         yield finding.invalid((f"{place}.rule",), text, why, RULE)
     yield from _check_expression(said, place, scope, shown)
 
