@@ -179,8 +179,9 @@ class Api:
         if own is not None:
             return lambda _, call: own(call)
         if place.subresource:
-            verbs = {"status": _STATUS_VERBS if resource.status else {}, "scale": _SCALE_VERBS if resource.scale else {}}
-            found = verbs.get(place.subresource)
+            found = _SCALE_VERBS if place.subresource == "scale" and resource.scale else {}
+            if resource.status and place.subresource in resource.strategy.states():
+                found = _STATUS_VERBS
             if not found:
                 raise failure.no_such_path()
         else:

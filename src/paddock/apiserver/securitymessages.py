@@ -24,6 +24,12 @@ SECURITY_MESSAGES: dict[str, str] = {
     "PriorityLevelExempt": "1:nominalConcurrencyShares:int? 2:lendablePercent:int?",
     "PriorityLevelResponse": "1:type 2:queuing:PriorityLevelQueuing",
     "PriorityLevelQueuing": "1:queues:int 2:handSize:int 3:queueLengthLimit:int",
+    "CertificateSigningRequest": "1:metadata:ObjectMeta 2:spec:CertificateRequestSpec 3:status:CertificateRequestStatus",
+    "CertificateRequestSpec": (
+        "1:request:bytes 7:signerName 8:expirationSeconds:int? 5:usages:*string 2:username 3:uid 4:groups:*string 6:extra:map:Strings"
+    ),
+    "CertificateRequestStatus": "1:conditions:*CertificateRequestCondition 2:certificate:bytes",
+    "CertificateRequestCondition": "1:type 6:status 2:reason 3:message 4:lastUpdateTime:Time 5:lastTransitionTime:Time",
     "APIService": "1:metadata:ObjectMeta 2:spec:APIServiceSpec 3:status:APIServiceStatus",
     "APIServiceSpec": (
         "1:service:APIServiceReference 2:group 3:version 4:insecureSkipTLSVerify:bool 5:caBundle:bytes 7:groupPriorityMinimum:int "

@@ -41,6 +41,11 @@ class Credentials:
         assert self._authority is not None
         return self._authority
 
+    @property
+    def clients(self) -> pki.Authority | None:
+        """The authority of client certificates, when it is the server's own."""
+        return self._authority if self._settings.tls.clients is None else None
+
     def _pair(self) -> Pair:
         tls = self._settings.tls
         if tls.certificate is not None and tls.key is not None:

@@ -70,6 +70,8 @@ class Running:
         self._ending = asyncio.create_task(ending.run())
         await bootstrap.ensure(self.parts)
         self._house = House(self.parts, credentials.trusted.decode(), tokens)
+        if credentials.clients is not None:
+            self._house.sign(credentials.clients)
         self._house.start()
         self._edge = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(given))
         self._edge.census.tell = self.api.refused

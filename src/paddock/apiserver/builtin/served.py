@@ -12,6 +12,7 @@ from paddock.apiserver.builtin import (
     admissionkinds,
     apiservices,
     claims,
+    csr,
     endpoints,
     events,
     flowcontrol,
@@ -42,8 +43,16 @@ from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
 _WORKLOADS = (*workloads.KINDS, *podkinds.KINDS, *ingresses.KINDS)
-_CLUSTER_KINDS = (*apiservices.KINDS, *flowcontrol.KINDS, *quotas.KINDS, *_WORKLOADS, *storagekinds.KINDS, *admissionkinds.KINDS)
-_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **ingresses.TABLES}
+_CLUSTER_KINDS = (
+    *apiservices.KINDS,
+    *csr.KINDS,
+    *flowcontrol.KINDS,
+    *quotas.KINDS,
+    *_WORKLOADS,
+    *storagekinds.KINDS,
+    *admissionkinds.KINDS,
+)
+_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **csr.TABLES, **ingresses.TABLES}
 # Kinds that no manifest of Paddock's commands holds.
 KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
@@ -78,6 +87,7 @@ _POD_PLACES = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName
 _MORE: dict[tuple[str, str], dict[str, Any]] = {
     ("", "Namespace"): {"selectable": ("status.phase", "name"), "stored_fields": {"name": "metadata.name"}},
     ("", "Secret"): {"selectable": ("type",)},
+    (csr.GROUP, "CertificateSigningRequest"): {"selectable": ("spec.signerName",), "unconditional_update": True},
     ("", "Event"): _EVENTS,
     (events.GROUP, "Event"): {
         **_EVENTS,
@@ -103,7 +113,10 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
 
 def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.NETWORK) -> Iterator[Resource]:
     """Every resource of the start; `network` is where Services get their addresses from."""
-    own = {("", "Service"): services.ServiceStrategy(network)}
+    own: dict[tuple[str, str], Strategy] = {
+        ("", "Service"): services.ServiceStrategy(network),
+        (csr.GROUP, "CertificateSigningRequest"): csr.RequestStrategy(judge),
+    }
     for kind in (*catalog.every(), *KINDS):
         strategy = own.get((kind.group, kind.kind)) or _strategy(kind, judge)
         for resource in resources_of(kind, settings, strategy):
@@ -127,6 +140,8 @@ def _completed(resource: Resource, kind: Kind, settings: Settings) -> Resource:
     if place == ("", "Namespace"):
         more["verbs"] = tuple(verb for verb in resource.verbs if verb != "deletecollection")
         more["subresources"] = (*resource.subresources, Subresource("finalize", ("update",)))
+    if place == (csr.GROUP, "CertificateSigningRequest"):
+        more["subresources"] = (*resource.subresources, Subresource("approval", ("get", "patch", "update")))
     if place == ("", "ServiceAccount"):
         token = Subresource("token", ("create",), "TokenRequest", f"{reviews.AUTHENTICATION}/v1")
         more["subresources"] = (*resource.subresources, token)

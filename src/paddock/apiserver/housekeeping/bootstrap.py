@@ -77,6 +77,9 @@ ROLES: dict[str, list[Data]] = {
         _rule(("create",), ("authentication.k8s.io",), ("tokenreviews",)),
         _rule(("create",), ("authorization.k8s.io",), ("subjectaccessreviews",)),
     ],
+    "system:certificates.k8s.io:kube-apiserver-client-approver": [
+        {**_rule(("approve",), ("certificates.k8s.io",), ("signers",)), "resourceNames": ["kubernetes.io/kube-apiserver-client"]}
+    ],
     "system:service-account-issuer-discovery": [_paths(("get",), ("/.well-known/openid-configuration", "/openid/v1/jwks"))],
 }
 # Made by the union of the roles with these labels.

@@ -17,11 +17,14 @@ from paddock.apiserver.housekeeping.flows import Flows
 from paddock.apiserver.housekeeping.namespaces import Namespaces
 from paddock.apiserver.housekeeping.policies import Policies
 from paddock.apiserver.housekeeping.quotas import Quotas
+from paddock.apiserver.housekeeping.signing import Signing
 from paddock.apiserver.parts import Parts, running_time
+from paddock.apiserver.security.pki import Authority
 from paddock.apiserver.security.tokens import AccountTokens
 
 _LOG = logging.getLogger(__name__)
 _TICK_SECONDS, _EVENTS_SECONDS, _AGEING_SECONDS = 5.0, 60.0, 150.0
+_REQUESTS_SECONDS = 600.0
 
 
 class House:
@@ -41,10 +44,18 @@ class House:
         self.secrets = TokenSecrets(parts, tokens, authority) if tokens is not None else None
         self.events = EventLife(parts, running_time)
         self.ageing = compaction.Ageing(parts)
+        self.signing: Signing | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    def sign(self, authority: Authority) -> None:
+        """Sign approved requests for client certificates, too."""
+        self.signing = Signing(self._parts, authority)
 
     def start(self) -> None:
         """Begin."""
+        if self.signing is not None:
+            self.signing.start()
+            self.every(_REQUESTS_SECONDS, self.signing.forget)
         self.collector.start()
         self.namespaces.start()
         self.aggregation.start()
@@ -79,8 +90,8 @@ class House:
 
     def _chores(self) -> tuple[Chores[Any], ...]:
         house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.policies, self.flows, self.apiservices)
-        more = () if self.secrets is None else (self.secrets.chores,)
-        return (*(each.chores for each in house), *more)
+        more = (each for each in (self.secrets, self.signing) if each is not None)
+        return (*(each.chores for each in house), *(each.chores for each in more))
 
     async def _tell_time(self) -> None:
         self._parts.following.tell_time()

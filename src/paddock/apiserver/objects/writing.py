@@ -279,12 +279,21 @@ class Writer:
             raise failure.forbidden(resource.about(name), why, [cause])
 
     def _context(self, options: Options) -> Context:
-        return Context(self._view, self._clock.now(), options.user, options.groups, options.dry_run)
+        return Context(
+            self._view,
+            self._clock.now(),
+            options.user,
+            options.groups,
+            options.dry_run,
+            options.uid,
+            options.extra,
+            options.subresource,
+        )
 
     def _keep_other_half(self, draft: _Draft) -> None:
         """A status write changes the status only, any other write everything but the status."""
         resource, new, old = draft.resource, draft.new, draft.old or {}
-        if draft.options.subresource == "status":
+        if draft.options.subresource in resource.strategy.states():
             kept = dict(old)
             kept["metadata"] = dict(old["metadata"])
             if "managedFields" in new["metadata"]:

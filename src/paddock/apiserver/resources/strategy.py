@@ -36,6 +36,9 @@ class Context(msgspec.Struct, frozen=True):
     user: str = ""
     groups: tuple[str, ...] = ()
     dry_run: bool = False
+    uid: str = ""
+    extra: dict[str, tuple[str, ...]] = {}
+    subresource: str = ""
     # what the client should know besides; whoever notices something adds to it
     said: list[str] = []
 
@@ -67,6 +70,10 @@ class Strategy:
             else:
                 kept["metadata"].pop(key, None)
         return kept
+
+    def states(self) -> tuple[str, ...]:
+        """The subresources whose writes change the status and nothing else."""
+        return ("status",)
 
     def taken(self, new: Data, old: Data, context: Context) -> Data:
         """What of an update is taken at all, as an object; what is not is nobody's."""

@@ -84,6 +84,24 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         return self._sign(key, _name(user, groups), names=()), _key_pem(key)
 
+    def sign_client(self, request: x509.CertificateSigningRequest, duration: timedelta) -> bytes:
+        """The client certificate of somebody who has made their own key. Of their request the name and the key are taken, nothing else."""
+        now = self._now()
+        return (
+            x509.CertificateBuilder()
+            .subject_name(request.subject)
+            .issuer_name(self._certificate.subject)
+            .public_key(request.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(minutes=5))
+            .not_valid_after(min(now + duration, self._certificate.not_valid_after_utc))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .sign(self._key, hashes.SHA256())
+            .public_bytes(serialization.Encoding.PEM)
+        )
+
     def is_old(self, certificate: x509.Certificate | bytes) -> bool:
         """Whether a certificate is about to expire, and better made anew."""
         found = certificate if isinstance(certificate, x509.Certificate) else x509.load_pem_x509_certificate(certificate)

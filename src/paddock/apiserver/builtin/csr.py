@@ -1,0 +1,293 @@
+"""CertificateSigningRequests: asked for by anybody with the right, approved by those who may, signed by whoever is named."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from paddock.apiserver.builtin.tables import NONE, Cells, age_of, column, name_of
+from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.security.attributes import Attributes
+from paddock.apiserver.security.rbac import MASTERS, Rbac
+from paddock.meta import ages, failure
+from paddock.meta.objects import Resource
+from paddock.schema import finding
+from paddock.schema.field import Field, Object
+from paddock.schema.finding import Finding
+from paddock.schema.kind import AGE, Column, Kind, Version
+
+GROUP = "certificates.k8s.io"
+CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
+APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
+_LEGACY = "kubernetes.io/legacy-unknown"
+_SERVER = "system:apiserver"
+_RULE = "core/certificate-request"
+_SIGNER = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[a-z0-9]([-a-z0-9.:]*[a-z0-9])?\Z")
+_LEAST_SECONDS, _LONGEST_SIGNER = 600, 571
+_CERTIFICATE = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
+USAGES = (
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+)
+
+
+class RequestSpec(Object):
+    """What is asked for, and by whom."""
+
+    request: Annotated[str, Field("PKCS#10 request in PEM, as base64.", required=True)] = ""
+    signerName: Annotated[str, Field("Who shall sign it.", required=True)] = ""
+    expirationSeconds: Annotated[int | None, Field("How long it shall be valid; signers may make it shorter.", bits=32)] = None
+    usages: Annotated[list[str] | None, Field("What the certificate shall be good for.")] = None
+    username: Annotated[str | None, Field("Who asked; set by the server.")] = None
+    uid: Annotated[str | None, Field("UID of who asked; set by the server.")] = None
+    groups: Annotated[list[str] | None, Field("Groups of who asked; set by the server.")] = None
+    extra: Annotated[dict[str, list[str]] | None, Field("More about who asked; set by the server.")] = None
+
+
+class RequestCondition(Object):
+    """A decision about the request."""
+
+    type: Annotated[str, Field("Approved, Denied, Failed or a word of the signer.", required=True)] = ""
+    status: Annotated[str, Field("True, False or Unknown.", required=True)] = ""
+    reason: Annotated[str | None, Field("Why, in one word.")] = None
+    message: Annotated[str | None, Field("Why, for people.")] = None
+    lastUpdateTime: Annotated[str | None, Field("When it was last said.", nullable=True)] = None
+    lastTransitionTime: Annotated[str | None, Field("When the status last changed.", nullable=True)] = None
+
+
+class RequestStatus(Object):
+    """What became of it."""
+
+    conditions: Annotated[list[RequestCondition] | None, Field("Decisions.", keys=("type",))] = None
+    certificate: Annotated[str | None, Field("The certificate in PEM, as base64.")] = None
+
+
+class CertificateSigningRequest(Resource):
+    """Somebody asks for a certificate."""
+
+    spec: Annotated[RequestSpec, Field("What is asked for.", required=True)] = RequestSpec()
+    status: Annotated[RequestStatus | None, Field("What became of it.")] = None
+
+
+class RequestStrategy(Strategy):
+    """Who asks is noted and never changes; approving and signing are rights of their own, by signer."""
+
+    def __init__(self, judge: Rbac) -> None:
+        self._judge = judge
+
+    def states(self) -> tuple[str, ...]:
+        """Approving is apart from signing."""
+        return ("status", "approval")
+
+    def wrong_name(self, name: str) -> str:
+        """Any segment of a path."""
+        return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Who asks; nothing is decided yet."""
+        spec = {key: value for key, value in (new.get("spec") or {}).items() if key not in ("username", "uid", "groups", "extra")}
+        spec["username"] = context.user
+        if context.uid:
+            spec["uid"] = context.uid
+        if context.groups:
+            spec["groups"] = list(context.groups)
+        if context.extra:
+            spec["extra"] = {key: list(values) for key, values in context.extra.items()}
+        new["spec"] = spec
+        new["status"] = {}
+        return new
+
+    def taken(self, new: Data, old: Data, context: Context) -> Data:
+        """What was asked for stays as it was; each path changes its own part of the status."""
+        new["spec"] = old["spec"]
+        if context.subresource not in self.states():
+            return new
+        status, before = dict(new.get("status") or {}), old.get("status") or {}
+        if context.subresource == "approval":
+            status.pop("certificate", None)
+            if "certificate" in before:
+                status["certificate"] = before["certificate"]
+        if "conditions" in status:
+            status["conditions"] = [_timed(each, before, context.now) for each in status["conditions"] or ()]
+        new["status"] = status
+        return new
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """A request that can be read, for a signer that can be named, and decisions that stay."""
+        spec, status = new.get("spec") or {}, new.get("status") or {}
+        if old is None:
+            yield from _check_spec(spec)
+            self._check_subject(new, spec)
+        else:
+            self._check_right(new, old, context)
+            yield from _check_change(status, old.get("status") or {}, context.subresource)
+        yield from _check_conditions(status.get("conditions") or ())
+        wrong = _wrong_certificate(status.get("certificate"))
+        if wrong:
+            yield finding.invalid(("status", "certificate"), "<certificate data>", wrong, _RULE)
+
+    def _check_subject(self, new: Data, spec: Data) -> None:
+        """Nobody becomes a master by asking."""
+        request = read_request(spec.get("request"))
+        if spec.get("signerName") != CLIENT_SIGNER or request is None:
+            return
+        if any(each.value == MASTERS for each in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)):
+            why = f"use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"
+            raise failure.forbidden(failure.About(new["metadata"].get("name", ""), GROUP, "certificatesigningrequests"), why)
+
+    def _check_right(self, new: Data, old: Data, context: Context) -> None:
+        verb = {"approval": "approve", "status": "sign"}.get(context.subresource)
+        if verb is None or context.user == _SERVER or (verb == "sign" and new.get("status") == old.get("status")):
+            return
+        signer = old["spec"]["signerName"]
+        for name in (signer, f"{signer.partition('/')[0]}/*"):
+            if self._judge.allows(Attributes(context.user, context.groups, verb, GROUP, "signers", "", "", name)):
+                return
+        about = failure.About(old["metadata"]["name"], GROUP, "certificatesigningrequests")
+        raise failure.forbidden(about, f'user not permitted to {verb} requests with signerName "{signer}"')
+
+
+def read_request(text: Any) -> x509.CertificateSigningRequest | None:
+    """The request of a spec, with a good signature; None when it is none."""
+    try:
+        found = x509.load_pem_x509_csr(base64.b64decode(text or "", validate=True))
+    except (ValueError, binascii.Error, TypeError):
+        return None
+    return found if found.is_signature_valid else None
+
+
+def has(data: Data, kind: str) -> bool:
+    """Whether a request has a condition."""
+    return any(each.get("type") == kind for each in (data.get("status") or {}).get("conditions") or ())
+
+
+def _timed(condition: Data, before: Data, now: str) -> Data:
+    known = (each for each in before.get("conditions") or () if (each["type"], each["status"]) == (condition["type"], condition["status"]))
+    since = next((each["lastTransitionTime"] for each in known if each.get("lastTransitionTime")), now)
+    return {
+        **condition,
+        "lastUpdateTime": condition.get("lastUpdateTime") or now,
+        "lastTransitionTime": condition.get("lastTransitionTime") or since,
+    }
+
+
+def _check_spec(spec: Data) -> Iterator[Finding]:
+    if read_request(spec.get("request")) is None:
+        why = "PEM block type must be CERTIFICATE REQUEST, and its signature good"
+        yield finding.invalid(("spec", "request"), spec.get("request"), why, _RULE)
+    usages = spec.get("usages") or []
+    if not usages:
+        yield finding.required(("spec", "usages"), _RULE)
+    for index, usage in enumerate(usages):
+        if usage not in USAGES:
+            yield finding.unsupported(("spec", "usages", index), usage, USAGES, _RULE)
+        elif usage in usages[:index]:
+            yield finding.duplicate(("spec", "usages", index), usage, _RULE)
+    signer = spec.get("signerName", "")
+    if signer == _LEGACY:
+        yield finding.invalid(("spec", "signerName"), signer, "the legacy signerName is not allowed via this API version", _RULE)
+    elif signer and (len(signer) > _LONGEST_SIGNER or not _SIGNER.match(signer)):
+        why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        yield finding.invalid(("spec", "signerName"), signer, why, _RULE)
+    seconds = spec.get("expirationSeconds")
+    if seconds is not None and seconds < _LEAST_SECONDS:
+        why = "may not specify a duration less than 600 seconds (10 minutes)"
+        yield finding.invalid(("spec", "expirationSeconds"), seconds, why, _RULE)
+
+
+def _check_conditions(conditions: Any) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, each in enumerate(conditions):
+        path = ("status", "conditions", index)
+        kind, status = each.get("type", ""), each.get("status", "")
+        allowed = ("True",) if kind in (APPROVED, DENIED, FAILED) else ("False", "True", "Unknown")
+        if status not in allowed:
+            yield finding.unsupported((*path, "status"), status, allowed, _RULE)
+        if kind in seen:
+            yield finding.duplicate((*path, "type"), kind, _RULE)
+        seen.add(kind)
+    if {APPROVED, DENIED} <= seen:
+        yield finding.invalid(("status", "conditions"), APPROVED, "Approved and Denied conditions are mutually exclusive", _RULE)
+
+
+def _check_change(status: Data, before: Data, subresource: str) -> Iterator[Finding]:
+    path = ("status", "conditions")
+    for kind in (APPROVED, DENIED, FAILED):
+        now, then = ([each for each in part.get("conditions") or () if each.get("type") == kind] for part in (status, before))
+        if len(now) < len(then):
+            yield finding.forbidden(path, f'updates may not remove a condition of type "{kind}"', _RULE)
+        elif subresource != "approval" and kind != FAILED and len(now) > len(then):
+            yield finding.forbidden(path, f'updates may not add a condition of type "{kind}"', _RULE)
+        elif subresource != "approval" and kind != FAILED and now != then:
+            yield finding.forbidden(path, f'updates may not modify a condition of type "{kind}"', _RULE)
+    if before.get("certificate") and status.get("certificate") != before["certificate"]:
+        yield finding.forbidden(("status", "certificate"), "updates may not modify existing certificate content", _RULE)
+
+
+def _wrong_certificate(text: Any) -> str:
+    if not text:
+        return ""
+    try:
+        pem = base64.b64decode(text, validate=True)
+        kinds = set(_CERTIFICATE.findall(pem))
+        if kinds - {b"CERTIFICATE"}:
+            return "only CERTIFICATE PEM blocks are allowed"
+        return "" if x509.load_pem_x509_certificates(pem) else "must contain at least one CERTIFICATE PEM block"
+    except (ValueError, binascii.Error, TypeError):
+        return "must contain at least one CERTIFICATE PEM block"
+
+
+def _row(data: Data, now: float) -> list[Any]:
+    spec, status = data.get("spec") or {}, data.get("status") or {}
+    seconds = spec.get("expirationSeconds")
+    decided = [kind for kind in (DENIED, APPROVED) if has(data, kind)] or ["Pending"]
+    words = [decided[0], *([FAILED] if has(data, FAILED) else []), *(["Issued"] if status.get("certificate") else [])]
+    duration = NONE if seconds is None else ages.since(0.0, float(seconds))
+    return [name_of(data), age_of(data, now), spec.get("signerName", ""), spec.get("username", ""), duration, ",".join(words)]
+
+
+KINDS = (
+    Kind(
+        group=GROUP,
+        kind="CertificateSigningRequest",
+        plural="certificatesigningrequests",
+        cls=CertificateSigningRequest,
+        dialect="core",
+        versions=(Version("v1"),),
+        short_names=("csr",),
+        namespaced=False,
+        columns=(AGE,),
+        builtin=True,
+    ),
+)
+TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
+    (GROUP, "CertificateSigningRequest"): (
+        (AGE, column("SignerName"), column("Requestor"), column("RequestedDuration"), column("Condition")),
+        _row,
+    )
+}
