@@ -24,7 +24,11 @@ async def get(parts: Parts, call: Call) -> Response:
     """The scale of an object."""
     form = form_of(call.request, transforms=())
     record = parts.reader.get(call.resource, call.route.namespace, call.route.name)
-    return answer(form, orjson.dumps(_scale(call, decode(await parts.served(call.resource, record.value)))))
+    data, paths = decode(await parts.served(call.resource, record.value)), call.resource.scale
+    if paths is not None and not call.resource.declared and fieldpath.at(data, paths.replicas) is None:
+        # Whoever scales could not tell zero from nothing.
+        raise failure.internal(f'the spec replicas field "{paths.replicas}" does not exist')
+    return answer(form, orjson.dumps(_scale(call, data)))
 
 
 async def update(parts: Parts, call: Call) -> Response:
