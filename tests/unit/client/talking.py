@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import uvloop
 
 from paddock.apiserver.edge.http import Answer, Request, Response
 from paddock.apiserver.edge.server import Server
@@ -26,7 +27,10 @@ def play(script: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.timeout(20):
             await script()
 
-    asyncio.run(limited())
+    # A server's process runs on uvloop where there is one, an operator may not.
+    for factory in (asyncio.new_event_loop, uvloop.new_event_loop):
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(limited())
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """One connection to a server: an `asyncio.Protocol` around httptools. One exchange at a time, then the next."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import httptools
 
@@ -16,7 +16,9 @@ _NO_BODY_END = ("content-length", "transfer-encoding")
 class Connection(asyncio.Protocol):
     """Writes a request and takes its answer apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, opened: "set[Connection] | None" = None) -> None:
+        # where it stands while it is open
+        self._opened = set() if opened is None else opened
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._busy = False
@@ -43,8 +45,9 @@ class Connection(asyncio.Protocol):
     # --- what asyncio calls -----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports do what asyncio's promise, and are of no class of its.
+        self._transport = cast(asyncio.Transport, transport)
+        self._opened.add(self)
 
     def data_received(self, data: bytes) -> None:
         if not self._busy:
@@ -67,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._opened.discard(self)
         self._lost = True
         self._why = self._why or exc
         if exc is None and self._head_done and not any(name in self.headers for name in _NO_BODY_END):

@@ -19,6 +19,7 @@ from paddock.client.transport import Ask, Flow, Reply
 
 _MOST_CONNECTIONS = 32
 _CONNECT_SECONDS = 10.0
+_CLOSE_SECONDS = 1.0
 # Servers close idle connections after a while. Ours are thrown away sooner, so that a request seldom meets a closing one.
 _IDLE_SECONDS = 60.0
 _AGENT = f"paddock/{paddock.__version__}"
@@ -32,7 +33,7 @@ class Https:
         self._url = _server(access.server)
         self._proxy = proxy.chosen(access.proxy, self._host, self._url.scheme, os.environ)
         self._idle: list[Connection] = []
-        self._streams: set[Connection] = set()
+        self._opened: set[Connection] = set()
         self._slots = asyncio.Semaphore(_MOST_CONNECTIONS)
         self._tls: ssl.SSLContext | None = None
         self._shown: Credential | None = None
@@ -60,19 +61,19 @@ class Https:
     async def stream(self, ask: Ask) -> Flow:
         """The answer, once its head is there."""
         connection, _ = await self._begun(ask)
-        self._streams.add(connection)
-        return _Body(connection, self._streams)
+        return _Body(connection)
 
     async def close(self) -> None:
         """Close all connections."""
         self._closed = True
-        for connection in (*self._idle, *self._streams):
-            connection.abort()
         self._idle.clear()
-        self._streams.clear()
+        for connection in tuple(self._opened):
+            connection.abort()
         # What was aborted is closed in the loop's next rounds.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _CLOSE_SECONDS
+        while self._opened and loop.time() < end:
+            await asyncio.sleep(0.001)
 
     async def _begun(self, ask: Ask) -> tuple[Connection, Credential]:
         """A connection with the head of the answer; a refused credential is renewed once."""
@@ -148,17 +149,20 @@ class Https:
         except OSError as error:
             raise Unreachable(f"cannot connect to {self._url.netloc}", why=str(error), sent=False) from error
 
+    def _new(self) -> Connection:
+        return Connection(self._opened)
+
     async def _connected(self) -> Connection:
         loop = asyncio.get_running_loop()
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         name = (self._access.tls_name or self._host) if self._tls is not None else None
         if self._proxy is None:
-            transport, made = await loop.create_connection(Connection, self._host, port, ssl=self._tls, server_hostname=name)
+            transport, made = await loop.create_connection(self._new, self._host, port, ssl=self._tls, server_hostname=name)
         elif self._proxy.scheme == "https":
             return await self._through_tls(self._proxy, port, name)
         else:
             through = await proxy.tunnel(self._proxy, self._host, port)
-            transport, made = await loop.create_connection(Connection, sock=through, ssl=self._tls, server_hostname=name)
+            transport, made = await loop.create_connection(self._new, sock=through, ssl=self._tls, server_hostname=name)
         _keep_alive(transport)
         return made
 
@@ -166,7 +170,7 @@ class Https:
         loop = asyncio.get_running_loop()
         writer = await proxy.tunnel_tls(through, self._host, port)
         outer = writer.transport
-        made = Connection()
+        made = self._new()
         # A writer that nobody holds closes its transport.
         made.beneath = writer
         if self._tls is None:
@@ -182,17 +186,15 @@ class Https:
 class _Body:
     """The body of a stream, on a connection of its own."""
 
-    def __init__(self, connection: Connection, streams: set[Connection]) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.status = connection.status
         self.headers = connection.headers
         self._connection = connection
-        self._streams = streams
 
     async def read(self) -> bytes:
         return await self._connection.read()
 
     def close(self) -> None:
-        self._streams.discard(self._connection)
         self._connection.abort()
 
 
