@@ -69,6 +69,7 @@ _MERGING: dict[tuple[str, str], dict[str, Data]] = {
         "spec.validationActions": {"x-kubernetes-list-type": "set"},
     },
     ("storage.k8s.io", "CSIDriver"): {"spec.volumeLifecycleModes": {"x-kubernetes-list-type": "set"}},
+    ("", "ReplicationController"): {"spec.selector": _ATOMIC_MAP},
     ("policy", "PodDisruptionBudget"): {"spec.selector": _ATOMIC_MAP},
     ("rbac.authorization.k8s.io", "RoleBinding"): {"roleRef": _ATOMIC_MAP},
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): {"roleRef": _ATOMIC_MAP},
