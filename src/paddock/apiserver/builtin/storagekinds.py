@@ -65,7 +65,7 @@ class NodeDriver(Object):
 class NodeDrivers(Object):
     """Which drivers."""
 
-    drivers: Annotated[list[NodeDriver], Field("Drivers of the node.", required=True, nullable=True, keys=("name",))] = []
+    drivers: Annotated[list[NodeDriver] | None, Field("Drivers of the node.", nullable=True, keys=("name",))] = None
 
 
 class CSINode(Resource):

@@ -163,3 +163,18 @@ def test_typed_clients_may_send_a_template_in_protobuf(play: Play) -> None:
         assert (found["name"], found["image"], found["livenessProbe"]) == ("x", "y", {"exec": {"command": ["true"]}})
 
     play(script)
+
+
+def test_a_node_may_have_no_driver_yet(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        path = f"{STORAGE}/csinodes"
+        frame = b"k8s\0" + message(1, message(1, b"storage.k8s.io/v1") + message(2, b"CSINode"))
+        frame += message(2, message(1, message(1, b"n")) + message(2, b""))
+        made = await api.post(path, frame, content_type="application/vnd.kubernetes.protobuf")
+        assert made.status == 201, made.data
+        named = {"name": "d", "nodeID": "i", "topologyKeys": None}
+        assert (await api.merge(f"{path}/n", {"spec": {"drivers": [named]}})).status == 200
+        said = await api.merge(f"{path}/n", {"spec": {"drivers": [{**named, "nodeID": "other"}]}})
+        assert (said.status, list(said.causes)) == (422, ["spec.drivers"])
+
+    play(script)
