@@ -157,6 +157,11 @@ class DriverStrategy(Strategy):
 class NodeDriversStrategy(Strategy):
     """A driver on a node stays as it registered."""
 
+    def complete(self, new: Data) -> None:
+        """No drivers are an empty list."""
+        spec = new.setdefault("spec", {})
+        spec["drivers"] = spec.get("drivers") or []
+
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         before = {each.get("name"): each for each in ((old or {}).get("spec") or {}).get("drivers") or ()}
         for each in (new.get("spec") or {}).get("drivers") or ():
