@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.apiserver.parts import Parts
-from paddock.apiserver.security import kubeconfig, oidc, pki
+from paddock.apiserver.security import kubeconfig, pki
 from paddock.apiserver.security.bootstraptokens import BootstrapTokens
 from paddock.apiserver.security.identity import Identities, TokenFile, TokenSource
 from paddock.apiserver.security.rbac import MASTERS
@@ -79,6 +79,8 @@ class Credentials:
             known.append(TokenFile(self._settings.token_file))
         known += [BootstrapTokens(parts.view, parts.clock), tokens]
         if self._settings.oidc is not None:
+            from paddock.apiserver.security import oidc  # noqa: PLC0415 - a client of HTTP that only this needs
+
             terms = oidc.Terms(**msgspec.structs.asdict(self._settings.oidc))
             known.append(oidc.Oidc(terms, oidc.fetcher(terms.authority), parts.clock))
         return Identities(tuple(known), anonymous=self._settings.anonymous)

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -80,6 +79,8 @@ async def _serve(settings: Settings, console: Console) -> None:
         await server.stop()
         places.pid.unlink(missing_ok=True)
         if settings.temporary:
+            import shutil  # noqa: PLC0415 - loads every compression there is
+
             shutil.rmtree(settings.root, ignore_errors=True)
 
 

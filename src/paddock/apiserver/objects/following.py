@@ -50,14 +50,21 @@ class Shape(Protocol):
         """Who has to be asked before a frame can be made; mostly nobody."""
 
 
+_NO_FRAMES: dict[Hashable, bytes] = {}
+_NO_FORMS: dict[tuple[Conversion, bool], bytes] = {}
+
+
 class Event:
     """A change with everything that watchers ask of it, each worked out once."""
 
+    # There is one for each change of history, and most are never looked at: what is empty is shared.
+    __slots__ = ("_converted", "_frames", "_labels", "change")
+
     def __init__(self, change: Change) -> None:
         self.change = change
-        self._frames: dict[Hashable, bytes] = {}
+        self._frames: dict[Hashable, bytes] = _NO_FRAMES
         # in the version of a conversion, as far as somebody has asked
-        self._converted: dict[tuple[Conversion, bool], bytes] = {}
+        self._converted: dict[tuple[Conversion, bool], bytes] = _NO_FORMS
         self._labels: tuple[dict[str, str], dict[str, str]] | None = None
 
     def frame(self, shape: Shape, event: str, *, former: bool) -> bytes:
@@ -65,7 +72,8 @@ class Event:
         place = (shape.identity, event, former)
         made = self._frames.get(place)
         if made is None:
-            made = self._frames[place] = shape.frame(event, self.value(shape.conversion, former=former))
+            made = shape.frame(event, self.value(shape.conversion, former=former))
+            self._frames = {**self._frames, place: made}
         return made
 
     def value(self, conversion: Conversion | None, *, former: bool) -> bytes:
@@ -81,12 +89,12 @@ class Event:
 
     def converted(self, conversion: Conversion, value: bytes, *, former: bool) -> None:
         """Keep a converted form."""
-        self._converted[conversion, former] = value
+        self._converted = {**self._converted, (conversion, former): value}
 
     def forget_frames(self) -> bool:
         """Drop the lines; says whether there were any."""
         there = bool(self._frames)
-        self._frames.clear()
+        self._frames = _NO_FRAMES
         return there
 
     def labels(self) -> tuple[dict[str, str], dict[str, str]]:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import yaml
 
 from paddock.apiserver.parts import User
 from paddock.apiserver.routing import Route
@@ -121,6 +120,8 @@ class Plain:
 
 def read(path: Path) -> Policy:
     """The policy of a file; raises `Unusable`."""
+    import yaml  # noqa: PLC0415 - only where a policy is given
+
     try:
         said = yaml.safe_load(path.read_text(encoding="utf-8"))
         found = msgspec.convert(said, Policy, strict=True)
