@@ -113,6 +113,7 @@ class BuiltinPipeline(DeclaredPipeline):
         """Prune, default, and leave out lists and maps that are empty."""
         for path in _ZERO_IS_ABSENT.get((self._kind.group, self._kind.kind), ()):
             _drop_zero(raw, path.replace("[]", ".[]").split("."))
+        self._fill_lists(raw)
         decoded = super().decode(raw)
         self._drop_empty(decoded.data)
         if not decoded.broken:
@@ -122,6 +123,10 @@ class BuiltinPipeline(DeclaredPipeline):
     @cached_property
     def _write_quantities(self) -> Callable[[Data], None]:
         return _quantities(self.schema) or (lambda data: None)
+
+    @cached_property
+    def _fill_lists(self) -> Callable[[Data], None]:
+        return _filler(self.schema) or (lambda data: None)
 
     @cached_property
     def _drop_empty(self) -> Callable[[Data], None]:
@@ -194,25 +199,51 @@ def _is_quantity(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("pattern", "").endswith(f"{structural.QUANTITY_SUFFIX}$")
 
 
-def _dropper(schema: Data) -> Callable[[Data], None] | None:
-    """A function that removes empty lists and maps of the declared members, in place; None where there can be none.
+def _filler(schema: Data) -> Callable[[Data], None] | None:
+    """A function that makes required lists that are missing, or null, empty ones: Go clients send an empty list as either.
 
-    Required lists stay: Go clients send null for an empty one.
+    None where no list is required.
     """
-    empty, inner, lists = [], [], []
+    required = schema.get("required", ())
+    lists, inner = [], []
+    for name, member in schema.get("properties", {}).items():
+        many = member.get("type") == "array"
+        if many and name in required:
+            lists.append(name)
+        items = member.get("items") if many else member
+        below = _filler(items) if isinstance(items, dict) and name != "metadata" else None
+        if below is not None:
+            inner.append((name, below, many))
+    if not lists and not inner:
+        return None
+
+    def fill(data: Data) -> None:
+        for name in lists:
+            if data.get(name) is None:
+                data[name] = []
+        for name, below, many in inner:
+            value = data.get(name)
+            for each in (value if isinstance(value, list) else ()) if many else (value,):
+                if isinstance(each, dict):
+                    below(each)
+
+    return fill
+
+
+def _dropper(schema: Data) -> Callable[[Data], None] | None:
+    """A function that removes empty lists and maps of the declared members, in place; None where there can be none."""
+    empty, inner = [], []
     required = schema.get("required", ())
     for name, member in schema.get("properties", {}).items():
         if name in ("metadata", "apiVersion", "kind"):
             continue
         if name not in required and not member.get("nullable") and (member.get("type") == "array" or "additionalProperties" in member):
             empty.append(name)
-        if name in required and member.get("type") == "array":
-            lists.append(name)
         items = member.get("items") if member.get("type") == "array" else None
         below = _dropper(items if isinstance(items, dict) else member)
         if below is not None:
             inner.append((name, below, items is not None))
-    if not empty and not inner and not lists:
+    if not empty and not inner:
         return None
 
     def drop(data: Data) -> None:
@@ -223,9 +254,6 @@ def _dropper(schema: Data) -> Callable[[Data], None] | None:
             for each in value if many else (value,):
                 if isinstance(each, dict):
                     below(each)
-        for name in lists:
-            if name in data and data[name] is None:
-                data[name] = []
         for name in empty:
             if name in data and not data[name]:
                 del data[name]
