@@ -57,8 +57,9 @@ class ApiServiceStrategy(Strategy):
         """The name says what is served; nobody else is asked to serve it."""
         spec = new.get("spec") or {}
         name = f"{spec.get('version', '')}.{spec.get('group', '')}"
-        if new["metadata"]["name"] != name:
-            yield finding.invalid(("metadata", "name"), new["metadata"]["name"], f'must be `spec.version+"."+spec.group`: {name!r}', _RULE)
+        given = new["metadata"].get("name", "")
+        if given != name:
+            yield finding.invalid(("metadata", "name"), given, f'must be `spec.version+"."+spec.group`: {name!r}', _RULE)
         if spec.get("service"):
             yield finding.forbidden(("spec", "service"), "this server does not pass requests on to other API servers", _RULE)
 

@@ -46,11 +46,11 @@ class OwnKinds:
         self._own = {crd.name_of(each): _Own(each) for each in served}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own
+        return isinstance(name, str) and name in self._own
 
     def shown(self, data: Data) -> Data:
         """A stored definition as clients see it."""
-        own = self._own.get(data["metadata"]["name"])
+        own = self._own.get(data["metadata"].get("name", ""))
         if own is None:
             return data
         spec = orjson.loads(own.spec)
@@ -58,7 +58,7 @@ class OwnKinds:
 
     def stored(self, data: Data) -> Data:
         """The part of a definition that is kept."""
-        if data["metadata"]["name"] not in self._own:
+        if data["metadata"].get("name") not in self._own:
             return data
         return {key: value for key, value in data.items() if key not in ("spec", "status")}
 

@@ -34,7 +34,7 @@ class DefinitionStrategy(CustomStrategy):
 
     def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
         """As at creation; what was stored before is remembered."""
-        if new["metadata"]["name"] in self._own:
+        if new["metadata"].get("name") in self._own:
             return new
         _defaults(new)
         if new.get("spec") != old.get("spec"):
@@ -56,7 +56,7 @@ class DefinitionStrategy(CustomStrategy):
 
     def warnings(self, new: Data, old: Data | None) -> Iterator[str]:
         """What has no effect."""
-        if new["metadata"]["name"] in self._own:
+        if new["metadata"].get("name") in self._own:
             return
         yield from checks.warnings(new.get("spec") or {})
 
@@ -71,7 +71,7 @@ class DefinitionStrategy(CustomStrategy):
 
     def appliable(self, config: Data, said: list[str]) -> Data:
         """Of the server's own kinds the metadata."""
-        if config["metadata"]["name"] not in self._own:
+        if config["metadata"].get("name") not in self._own:
             return config
         if "spec" in config:
             said.append(self._own.ignored(config))

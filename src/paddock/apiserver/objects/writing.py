@@ -262,7 +262,9 @@ class Writer:
             if given in (None, "") and resource.strategic:
                 raw[key] = wanted
             elif key == "kind" and given and given != wanted and not resource.strategic:
-                about = failure.About(name=(raw.get("metadata") or {}).get("name", ""), group=resource.group, kind=given)
+                meta = raw.get("metadata")
+                name = meta.get("name") if isinstance(meta, dict) else ""
+                about = failure.About(name=str(name or ""), group=resource.group, kind=str(given))
                 raise failure.invalid(about, [finding.invalid(("kind",), given, f"must be {wanted}", metadata.RULE)])
             elif given != wanted:
                 raise failure.bad_request(f"the {what} in the data ({given or ''}) does not match the expected {what} ({wanted})")

@@ -94,12 +94,15 @@ def _check(call: Call, wanted: Any) -> None:
         or wanted.get("apiVersion", _KIND["apiVersion"]) != _KIND["apiVersion"]
     ):
         raise failure.bad_request("the body must be a Scale of autoscaling/v1")
-    replicas = (wanted.get("spec") or {}).get("replicas", 0)
-    wanted.setdefault("spec", {})["replicas"] = replicas
+    spec, meta = wanted.get("spec") or {}, wanted.get("metadata") or {}
+    if not isinstance(spec, dict) or not isinstance(meta, dict):
+        raise failure.bad_request("metadata and spec of a Scale must be objects")
+    replicas = spec.get("replicas", 0)
+    wanted["spec"] = {**spec, "replicas": replicas}
     if type(replicas) is not int or replicas < 0:
         wrong = finding.invalid(("spec", "replicas"), replicas, "must be greater than or equal to 0", "scale/replicas")
         raise failure.invalid(failure.About(name=call.route.name, group="autoscaling", kind="Scale"), [wrong])
-    name = (wanted.get("metadata") or {}).get("name", call.route.name)
+    name = meta.get("name", call.route.name)
     if name != call.route.name:
         raise failure.bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.route.name})")
 
