@@ -93,7 +93,7 @@ class Writer:
 
 
 async def watch(server: Server, ledger: Ledger, watched: Watched) -> bool:
-    """Watch from where the watcher was; returns whether the stream ended as it should."""
+    """Watch from where the watcher was; returns whether the stream, if it ever began, ended as it should."""
     try:
         async with server.client() as client:
             lines = await client.watch(f"{ledger.path}?watch=1&resourceVersion={watched.last}")
@@ -104,7 +104,8 @@ async def watch(server: Server, ledger: Ledger, watched: Watched) -> bool:
                 watched.take(event)
             return lines.clean
     except Lost:
-        return False
+        # The server went before it had heard of this one.
+        return True
 
 
 class Makers:
