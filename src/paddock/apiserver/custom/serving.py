@@ -116,6 +116,7 @@ class Made:
             strategy=_ENDING if is_ending(self.crd) else _CUSTOM,
             stored_version=f"{spec['group']}/{self.storage}",
             singular=names.get("singular") or "",
+            lists=names.get("listKind") or "",
             namespaced=spec["scope"] == "Namespaced",
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),

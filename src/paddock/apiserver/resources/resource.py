@@ -36,6 +36,8 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     # the version objects are stored in, as apiVersion
     stored_version: str
     singular: str = ""
+    # the kind of its lists, if another than the kind with "List" behind it
+    lists: str = ""
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -79,7 +81,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def list_kind(self) -> str:
         """The kind of a list of these."""
-        return f"{self.kind}List"
+        return self.lists or f"{self.kind}List"
 
     def about(self, name: str = "", uid: str = "") -> About:
         """What a failure about an object of this resource names."""

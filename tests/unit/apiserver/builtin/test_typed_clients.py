@@ -97,3 +97,13 @@ def test_a_key_that_stands_twice_in_an_applied_configuration_is_told_with_its_li
         assert (refused.status, 'line 7: key "b" already set in map' in refused.data["message"]) == (400, True)
 
     play(script)
+
+
+def test_lists_have_the_kind_that_the_definition_says(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        wanted = definition()
+        wanted["spec"]["names"]["listKind"] = "HeapOfCrates"
+        await api.post(DEFINITIONS, wanted)
+        assert (await api.get("/apis/example.com/v1/namespaces/default/crates")).data["kind"] == "HeapOfCrates"
+
+    play(script)
