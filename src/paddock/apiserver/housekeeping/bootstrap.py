@@ -47,11 +47,19 @@ def _machine_rules(verbs: Iterable[str]) -> list[Data]:
 
 _PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/healthz", "/livez", "/readyz", "/version", "/version/")
-_VIEW = [_rule(_READ, ("",), (*_CORE, "namespaces", "persistentvolumeclaims/status", "services/status")), *_machine_rules(_READ)]
+_BOUNDS = ("limitranges", "resourcequotas", "resourcequotas/status")
+_STATUSES = ("persistentvolumeclaims/status", "services/status", "replicationcontrollers/status")
+_WORKLOADS = ("replicationcontrollers", "replicationcontrollers/scale")
+_VIEW = [
+    _rule(_READ, ("",), (*_CORE, *_WORKLOADS, "namespaces", *_STATUSES, *_BOUNDS)),
+    _rule(_READ, ("policy",), ("poddisruptionbudgets", "poddisruptionbudgets/status")),
+    *_machine_rules(_READ),
+]
 _USE = _rule(("update", "get"), ("subresources.kubevirt.io",), ("virtualmachines/*", "virtualmachineinstances/*"))
 _EDIT = [
     _rule(_READ, ("",), ("secrets",)),
-    _rule(_WRITE, ("",), (*_CORE, "secrets")),
+    _rule(_WRITE, ("",), (*_CORE, *_WORKLOADS, "secrets")),
+    _rule(_WRITE, ("policy",), ("poddisruptionbudgets",)),
     _rule(("impersonate",), ("",), ("serviceaccounts",)),
     _rule(("create",), ("",), ("serviceaccounts/token",)),
     *_machine_rules(_WRITE),
