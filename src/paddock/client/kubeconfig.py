@@ -17,6 +17,7 @@ import yaml
 from paddock.base.clock import Clock
 from paddock.client import incluster
 from paddock.client.access import Access, ClientCertificate, Credential, Credentials, Fixed, bearer
+from paddock.client.certificatefiles import CertificateFiles
 from paddock.client.errors import BadAccess
 from paddock.client.execplugin import ExecConfig, ExecPlugin
 from paddock.client.tokenfile import TokenFile
@@ -221,6 +222,9 @@ def _credentials(user: User, folder: Path, cluster: Cluster, cluster_folder: Pat
         return Fixed(Credential((("authorization", f"Basic {pair}"), *acting), certificate))
     if user.exec_ is not None:
         return ExecPlugin(user.exec_, clock, cluster=_cluster_info(cluster, cluster_folder), folder=folder, extra=acting)
+    in_files = user.client_certificate and user.client_key and not user.client_certificate_data and not user.client_key_data
+    if in_files:
+        return CertificateFiles(folder / user.client_certificate, folder / user.client_key, clock, acting)
     return Fixed(Credential(acting, certificate))
 
 

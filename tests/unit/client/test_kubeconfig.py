@@ -111,6 +111,32 @@ def test_users_by_certificate_in_place_and_in_files(tmp_path: Path) -> None:
     assert shown(load(tmp_path, {"client-certificate": "cert.pem", "client-key": str(tmp_path / "key.pem")})) == wanted
 
 
+def test_certificates_in_files_are_read_again(tmp_path: Path) -> None:
+    def put(text: str) -> None:
+        for name in ("cert", "key"):
+            (tmp_path / name).write_text(f"{name} {text}")
+
+    put("one")
+    clock = Clock()
+    user = {"client-certificate": "cert", "client-key": "key", "as": "bob"}
+    found = kubeconfig.find({}, clock, explicit=write(tmp_path, config(user)))
+    first = Credential((("impersonate-user", "bob"),), ClientCertificate(b"cert one", b"key one"))
+    assert shown(found) == first
+    put("two")
+    clock.time += 59
+    assert shown(found) == first
+    clock.time += 1
+    second = Credential(first.headers, ClientCertificate(b"cert two", b"key two"))
+    assert shown(found) == second
+    (tmp_path / "key").unlink()
+    clock.time += 60
+    assert shown(found) == second
+    assert not found.credentials.refused(second)
+    put("three")
+    assert found.credentials.refused(second)
+    assert shown(found).certificate == ClientCertificate(b"cert three", b"key three")
+
+
 def test_token_files_are_read_again(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
     clock = Clock()
