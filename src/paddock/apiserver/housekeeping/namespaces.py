@@ -89,7 +89,7 @@ class Namespaces:
                     await self._delete(resource, record.key)
             left = [record for record in self._parts.store.scan(resource.collection) if record.key.namespace == name]
             if left:
-                remaining[resource.collection] = len(left)
+                remaining[f"{resource.plural}.{resource.group}"] = len(left)
             for record in left:
                 for each in decode(record.value)["metadata"].get("finalizers") or ():
                     finalizers[each] = finalizers.get(each, 0) + 1
