@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from paddock.apiserver.edge.http import Peer, Request, Response
@@ -140,6 +140,18 @@ def review(question: tuple[str, ...]) -> dict[str, Any]:
 @pytest.mark.hypothesis
 @settings(
     max_examples=max(15, settings().max_examples // 10), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@example(
+    grants=[({"kind": "User", "name": "ada"}, [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}], "n", True)],
+    who=("ada", ("system:authenticated",)),
+    questions=[("get", "/healthz")],
+)
+@example(
+    grants=[
+        ({"kind": "User", "name": "ada"}, [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": ["one"]}], "", False)
+    ],
+    who=("ada", ("system:authenticated",)),
+    questions=[("get", "", "pods", "log", name, "n") for name in ("", *NAMES)],
 )
 @given(grants=_grants, who=_users, questions=st.lists(_questions, min_size=10, max_size=20))
 def test_decisions_are_those_of_the_rules(tmp_path: Path, grants: Any, who: Any, questions: Any) -> None:
