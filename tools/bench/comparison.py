@@ -70,16 +70,21 @@ def measure_paddock(folder: Path, size: Size, say: Say) -> Measures:
 
 
 def _measure_growth(folder: Path, size: Size, say: Say) -> Measures:
-    folder.mkdir()
-    server = Paddock(folder)
+    """CPU of a write with few and with many objects stored: two servers take turns, so that a busy moment hits both."""
     with ExitStack() as ending:
-        ending.callback(server.close)
-        server.start()
-        permit(server.admin, objects.NAMESPACE)
-        loads = Loads(server, size, say)
-        loads.growth()
-    found = loads.measures
-    return {**found, "growth": found["growth.many.cpu"] / found["growth.few.cpu"]}
+        loads: dict[str, Loads] = {}
+        for name, stored in zip(("few", "many"), size.growth, strict=True):
+            (folder / name).mkdir(parents=True)
+            server = Paddock(folder / name)
+            ending.callback(server.close)
+            server.start()
+            permit(server.admin, objects.NAMESPACE)
+            loads[name] = Loads(server, size, say)
+            loads[name].fill(stored)
+        rounds = [{name: load.more(turn * size.growth_sample, size.growth_sample) for name, load in loads.items()} for turn in range(5)]
+    few, many = (min(taken[name] for taken in rounds) for name in ("few", "many"))
+    say(f"growth: {few:.3f} ms with {size.growth[0]} objects, {many:.3f} ms with {size.growth[1]}")
+    return {"growth.few.cpu": few, "growth.many.cpu": many, "growth": many / few}
 
 
 def measure_reference(binaries: Binaries, folder: Path, size: Size, say: Say) -> Measures:

@@ -32,12 +32,12 @@ class Size:
     applies: int = 300
     starts: int = 3
     growth: tuple[int, int] = (1_000, 100_000)
-    growth_sample: int = 1_000
+    growth_sample: int = 500
 
     @staticmethod
     def quick() -> "Size":
         """Minutes instead of a quarter of an hour."""
-        return Size(2_000, 2_000, 3, 200, 30, 100, 100, 1, (1_000, 10_000), 500)
+        return Size(2_000, 2_000, 3, 200, 30, 100, 100, 1, (1_000, 10_000), 200)
 
 
 class Loads:
@@ -151,15 +151,14 @@ class Loads:
             times.append(self._server.start())
         self._keep(f"start.{name}", min(times))
 
-    def growth(self) -> None:
-        """CPU of a write with few and with many objects stored."""
-        few, many = self._size.growth
-        sample, target, begin = self._size.growth_sample, self._server.target, 0
-        for name, stored in (("few", few), ("many", many)):
-            self._drive(64, _creations(target, begin, stored, "many"), b"201")
-            _, cpu = self._drive(16, _creations(target, stored, stored + sample, "many"), b"201")
-            self._keep(f"growth.{name}.cpu", cpu)
-            begin = stored + sample
+    def fill(self, count: int) -> None:
+        """Store so many objects."""
+        self._drive(64, _creations(self._server.target, 0, count, "many"), b"201")
+
+    def more(self, begin: int, count: int) -> float:
+        """CPU milliseconds of each of some more creates."""
+        _, cpu = self._drive(16, _creations(self._server.target, begin, begin + count, "more"), b"201")
+        return cpu
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
