@@ -211,30 +211,34 @@ async def watching(target: Target, path: str, number: int) -> AsyncIterator[Watc
         await asyncio.sleep(0.1)
 
 
-def fetch(target: Target, path: str, *, accept: str = "") -> tuple[float, int]:
+def connect(target: Target) -> ssl.SSLSocket:
+    """A connection for requests that are sent one by one."""
+    return target.tls().wrap_socket(socket.create_connection((target.host, target.port), timeout=120), server_hostname=target.host)
+
+
+def fetch(connection: ssl.SSLSocket, request: bytes) -> tuple[float, int]:
     """Read one large answer as fast as sockets allow: seconds and bytes."""
-    with target.tls().wrap_socket(socket.create_connection((target.host, target.port)), server_hostname=target.host) as connection:
-        began = time.perf_counter()
-        connection.sendall(target.request("GET", path, accept=accept))
-        buffer, head, size, needed, tail = bytearray(_RECEIVE), bytearray(), 0, -1, b""
-        while True:
-            count = connection.recv_into(buffer)
-            if not count:
-                raise LoadFailed(f"the answer to {path} broke off after {size} bytes")
-            size += count
-            tail = (tail + bytes(buffer[max(0, count - 5) : count]))[-5:]
-            if needed < 0:
-                head += buffer[:count]
-                needed = _length(head)
-                if needed >= 0 and head[9:12] != b"200":
-                    raise LoadFailed(f"{path}: {bytes(head[:300])!r}")
-            if size >= needed > 0 or (needed == 0 and tail == _LAST_CHUNK):
-                return time.perf_counter() - began, size
+    began = time.perf_counter()
+    connection.sendall(request)
+    buffer, head, size, needed, tail = bytearray(_RECEIVE), bytearray(), 0, -1, b""
+    while True:
+        count = connection.recv_into(buffer)
+        if not count:
+            raise LoadFailed(f"an answer broke off after {size} bytes")
+        size += count
+        tail = (tail + bytes(buffer[max(0, count - 5) : count]))[-5:]
+        if needed < 0:
+            head += buffer[:count]
+            needed = _length(head)
+            if needed >= 0 and head[9:12] != b"200":
+                raise LoadFailed(f"an answer began with {bytes(head[:300])!r}")
+        if size >= needed > 0 or (needed == 0 and tail == _LAST_CHUNK):
+            return time.perf_counter() - began, size
 
 
 def call(target: Target, method: str, path: str, body: bytes = b"", *, media: str = "application/json") -> tuple[int, bytes]:
     """One request on a connection of its own: the status and the whole answer."""
-    with target.tls().wrap_socket(socket.create_connection((target.host, target.port), timeout=30), server_hostname=target.host) as one:
+    with connect(target) as one:
         one.sendall(target.request(method, path, body, media=media))
         answer = _read(one)
         return int(answer[9:12]), bytes(answer)
@@ -264,7 +268,7 @@ _connection: ssl.SSLSocket
 
 def _open(target: Target) -> None:
     global _connection
-    _connection = target.tls().wrap_socket(socket.create_connection((target.host, target.port)), server_hostname=target.host)
+    _connection = connect(target)
 
 
 def _write(request: bytes) -> float:

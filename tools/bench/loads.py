@@ -10,7 +10,7 @@ from typing import Any
 import uvloop
 
 from tools.bench import objects
-from tools.bench.client import LoadFailed, Outcome, Target, Watchers, Writer, call, drive, fetch, watching
+from tools.bench.client import LoadFailed, Outcome, Target, Watchers, Writer, call, connect, drive, fetch, watching
 from tools.bench.programs import Server
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -89,9 +89,11 @@ class Loads:
         self._list("label", f"{objects.COLLECTION}?labelSelector=group%3Dg7", self._size.lists * 10)
 
     def _list(self, name: str, path: str, runs: int, *, accept: str = "") -> None:
-        fetch(self._server.target, path, accept=accept)
-        before = self._server.cpu()
-        taken = [fetch(self._server.target, path, accept=accept) for _ in range(runs)]
+        request = self._server.target.request("GET", path, accept=accept)
+        with connect(self._server.target) as connection:
+            fetch(connection, request)
+            before = self._server.cpu()
+            taken = [fetch(connection, request) for _ in range(runs)]
         self._keep(f"{name}.cpu", (self._server.cpu() - before) * 1000 / runs)
         self._keep(f"{name}.wall", min(seconds for seconds, _ in taken) * 1000)
         self._keep(f"{name}.bytes", taken[0][1])
