@@ -63,7 +63,7 @@ class Gate:
     def bound(self, resource: Resource, new: Data, old: Data | None, options: Options) -> None:
         """Limits and quotas of the namespace."""
         counts, limited = self.ledger.namespaces, self._limited and resource.collection == measuring.CLAIMS
-        if not (counts or limited) or options.subresource or not resource.namespaced:
+        if not (counts or limited) or options.subresource or options.unasked or not resource.namespaced:
             return
         if limited:
             self._limits.check(resource, new, old)

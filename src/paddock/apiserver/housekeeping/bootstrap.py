@@ -132,7 +132,7 @@ def objects() -> Iterator[tuple[str, Data]]:
 async def ensure(parts: Parts) -> None:
     """Make what is missing, and give roles back what they lack."""
     await flows.ensure(parts)
-    options = Options(user="system:apiserver", manager="paddock")
+    options = Options(user="system:apiserver", manager="paddock", unasked=True)
     for plural, data in objects():
         group = _RBAC if plural.startswith("cluster") else ""
         resource = parts.registry.find(group, "v1", plural)

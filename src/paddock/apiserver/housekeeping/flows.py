@@ -13,7 +13,7 @@ from paddock.apiserver.security.flow.control import LEVELS, SCHEMAS
 from paddock.meta import failure
 from paddock.store.contract import Change, Key
 
-_WHO = Options(user="system:apiserver", groups=("system:masters",), manager="api-priority-and-fairness-config-producer-v1")
+_WHO = Options(user="system:apiserver", groups=("system:masters",), manager="api-priority-and-fairness-config-producer-v1", unasked=True)
 _STATUS = Options(
     user="system:apiserver",
     groups=("system:masters",),

@@ -14,7 +14,7 @@ SECONDS = 10.0
 _NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40
 _STATUS_SECONDS = 300.0
-_WHO = Options(user="system:apiserver", manager="paddock")
+_WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
 
 
 class Heartbeat:

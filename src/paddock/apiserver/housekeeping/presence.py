@@ -20,7 +20,7 @@ from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
 from paddock.store.contract import Key
 
-_WHO = Options(user="system:apiserver", manager="paddock")
+_WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
 _SERVICE = "kubernetes"
 _PODS = "110"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

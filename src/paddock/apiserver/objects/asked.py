@@ -24,6 +24,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     field_validation: str = ""
     dry_run: bool = False
     subresource: str = ""
+    # the server's own, without which it would not come up: nobody may keep it from that
+    unasked: bool = False
     # the object is made by an apply: its owner is an applier
     applies: bool = False
 

@@ -87,7 +87,7 @@ class Writer:
         raise AssertionError("the last attempt returns or raises")
 
     async def _create(self, resource: Resource, namespace: str, raw: Data, options: Options) -> Written:
-        concerned = self._admission.concerns(resource, "CREATE", options.subresource)
+        concerned = not options.unasked and self._admission.concerns(resource, "CREATE", options.subresource)
         for _ in range(_ATTEMPTS):
             # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
             draft = self._draft(resource, copied(raw) if concerned else raw, options, None)
@@ -130,7 +130,7 @@ class Writer:
     async def replace(self, resource: Resource, namespace: str, name: str, compute: Compute, options: Options) -> Written:
         """Give an object a new form; `compute` makes it from the old one. Raises `Failure`."""
         key = Key(resource.collection, namespace if resource.namespaced else "", name)
-        concerned = self._admission.concerns(resource, "UPDATE", options.subresource)
+        concerned = not options.unasked and self._admission.concerns(resource, "UPDATE", options.subresource)
         for _ in range(_ATTEMPTS):
             before = self._store_of.decided(key)
             if before is None:

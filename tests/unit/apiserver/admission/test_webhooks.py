@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from paddock.apiserver.edge.http import Response
+from paddock.apiserver.housekeeping import bootstrap, presence
 from tests.apiharness import Harness
 from tests.webhooks import Answering, Webhook
 
@@ -383,6 +384,18 @@ def test_nobody_is_kept_from_configuring_admission(tmp_path: Path) -> None:
         assert (await api.post(MAPS, config_map())).status == 400
         assert (await api.delete(f"{GROUP}/validatingwebhookconfigurations/c")).status == 200
         assert (await api.post(MAPS, config_map())).status == 201
+
+    play(tmp_path, deny, script)
+
+
+def test_nobody_keeps_the_server_from_coming_up(tmp_path: Path) -> None:
+    async def script(api: Harness, hook: Webhook) -> None:
+        everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
+        for kind in ("Validating", "Mutating"):
+            await configure(api, hook, kind, rules=[everything])
+        await bootstrap.ensure(api.parts)
+        await presence.ensure(api.parts, presence.this_host("127.0.0.1"), 7443)
+        assert hook.asked == []
 
     play(tmp_path, deny, script)
 
