@@ -31,7 +31,8 @@ class Chaos:
             (Writer(number, ledger, random.Random(seed * 100 + number)), ledger) for ledger in self.ledgers for number in range(_WRITERS)
         ]
         self._highest = 0
-        self.answers = 0
+        # how many writes were answered, and how often the watcher that did so least began again
+        self.answers = self.resumed = 0
 
     async def run(self, moments: int) -> None:
         """The whole story."""
@@ -89,12 +90,19 @@ class Chaos:
             assert not gently or all(ends), "a watch was cut off instead of ended"
 
     async def _end_server(self, *, gently: bool) -> None:
-        # Long enough that most watches are open; the moment itself is anywhere between and within writes.
-        await asyncio.sleep(0.1 + self._chance.expovariate(4))
+        # Counted in answers, so that a slow host does the same; the moment itself is anywhere between and within writes.
+        enough = self._answers() + self._chance.randint(5, 150)
+        async with asyncio.timeout(_PATIENCE):
+            while self._answers() < enough:
+                await asyncio.sleep(0.002)
+        await asyncio.sleep(self._chance.uniform(0, 0.02))
         if gently:
             assert await self.server.stop() == 0, self.server.said()
         else:
             self.server.kill()
+
+    def _answers(self) -> int:
+        return sum(writer.answers for writer, _ in self._writers)
 
     # --- looking ----------------------------------------------------------------------------------------------------------
 
@@ -169,7 +177,8 @@ class Chaos:
             await asyncio.gather(*watches)
         for ledger in ledgers:
             ledger.hold_watchers()
-        self.answers = sum(writer.answers for writer, _ in self._writers)
+        self.answers = self._answers()
+        self.resumed = min(watched.resumed for ledger in self.ledgers for watched in ledger.watchers)
         store = open_store(self.server.places.store)
         assert store.revision >= self._highest
         await store.close()
