@@ -366,6 +366,8 @@ def _kind_of(name: str, target: Estimate | None, args: list[Estimate]) -> str:
         return args[1].kind if args[1].kind == args[2].kind else "dyn"
     if target is None and name in ("+", "-", "*", "/", "%", "neg") and args:
         return args[0].kind if all(each.kind == args[0].kind for each in args) else "dyn"
+    if target is not None and name in ("sum", "min", "max"):
+        return target.item
     if target is None and name in _OPAQUE:
         return _OPAQUE[name]
     known = (functions.GLOBAL if target is None else functions.METHODS).get(name)

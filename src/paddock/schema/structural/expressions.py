@@ -161,8 +161,10 @@ class _Place:
         except EvaluationError as error:
             return _Failed(f"{error} evaluating rule: {rule.message or rule.text.strip()}")
         except OutOfBudget:
-            why = "operation cancelled: actual cost limit exceeded"
-            return _Failed(f"{why} evaluating rule: {rule.message or rule.text.strip()}")
+            why = (
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit"
+            )
+            return _Failed(f"{why} for rule: {rule.message or rule.text.strip()}")
         finally:
             total.spend(whole - max(budget.left, 0))
 

@@ -60,3 +60,11 @@ def test_messages_cost_too() -> None:
 
 def test_what_does_not_compile_costs_nothing() -> None:
     assert not list(limits.check(with_rule(UNBOUNDED, "self.all(x, self.exists(y, x.z == y)) &&"), PLACE))
+
+
+@pytest.mark.parametrize(
+    "rule", ["(self.sum() + self.sum()) % 2 == 0", "self.min() + self.max() > 3", "self.isSorted() && self.sum() + 1 > 2"]
+)
+def test_what_is_computed_of_numbers_is_a_number(rule: str) -> None:
+    numbers = {"type": "array", "maxItems": 1000, "items": {"type": "integer"}}
+    assert not list(limits.check(with_rule(numbers, rule), PLACE))
