@@ -54,7 +54,7 @@ TARGETS: Sequence[Target] = (
     Target("api/crds", lambda: files.crds(catalog.every())),
     Target("api/openapi", lambda: files.openapi_documents(catalog.every())),
     Target("api/jsonschema", lambda: files.json_schemas(catalog.every())),
-    Target("docs/reference", reference_pages, foreign=frozenset({"conformance.md", "performance.md"})),
+    Target("docs/reference", reference_pages, foreign=frozenset({"conformance.md", "kubernetes-conformance.md", "performance.md"})),
 )
 
 

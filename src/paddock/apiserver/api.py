@@ -15,6 +15,7 @@ from paddock.apiserver.openapi import OpenApi
 from paddock.apiserver.parts import Call, Parts, User
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.routing import Route, route
+from paddock.apiserver.security.audit.log import DECISION
 from paddock.apiserver.security.deadlines import Deadlines, check_timeout
 from paddock.apiserver.security.flow.control import FlowControl
 from paddock.apiserver.security.identity import NotYet
@@ -145,12 +146,20 @@ class Api:
         began = perf_counter() if place.verb in _READS else 0.0
         warnings: list[str] = []
         try:
-            self._guard.check(request, place, user)
+            self._check(request, place, user, entry)
             return await self._serve(request, place, (user, entry), warnings)
         finally:
             self.flows.leave(flow, perf_counter() - began if began else 0.0)
             if warnings:
                 extra.extend(_warning_headers(warnings))
+
+    def _check(self, request: Request, place: Route, user: User, entry: Entry) -> None:
+        """Whether they may. The audit log tells this refusal from those of quotas and policies, which are 403, too."""
+        try:
+            self._guard.check(request, place, user)
+        except Failure:
+            entry.notes[DECISION] = "forbid"
+            raise
 
     def _identified_at_last(self, request: Request) -> User:
         try:

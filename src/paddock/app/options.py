@@ -109,7 +109,7 @@ def _add_more(options: Parser) -> None:
     add = options.add_argument
     add("--service-cluster-ip-range", default="", metavar="CIDR", help="addresses of Services (default: 10.96.0.0/12)")
     add("--disable-admission-plugins", action="append", default=[], help="admission to leave out, by kube-apiserver's names")
-    add("--enable-admission-plugins", action="append", default=[], help="admission to add, by kube-apiserver's names")
+    add("--enable-admission-plugins", action="append", default=[], help="without effect: all admission that there is is on")
     arguments.add_choice(options, ("--audit-level",), ("None", "Metadata"), "what the audit log holds (default: Metadata)")
     add("--audit-policy-file", type=Path, help="audit policy (audit.k8s.io/v1), in place of --audit-level")
     add("--audit-log-path", type=Path, help="file of the audit log (default: audit.log in the directory)")
@@ -143,7 +143,6 @@ def settings(command: str, parsed: argparse.Namespace) -> Settings:
         open_to_all=_is_open(_split(parsed.authorization_mode)),
         network=_network(parsed.service_cluster_ip_range),
         admission_off=_split(parsed.disable_admission_plugins),
-        admission_on=_split(parsed.enable_admission_plugins),
         controllers=command == "up",
         audit=_audit(parsed, in_memory=in_memory),
         # Nobody waits for what is thrown away.

@@ -108,6 +108,7 @@ class Running:
         self.parts.following.end_all()
         await self.parts.gate.close()
         await self._edge.close(self._settings.drain_seconds)
+        await self.parts.caller.close()
         await self.parts.following.close()
         await self.store.close()
         self._lines.close()

@@ -103,7 +103,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     network: IPv4Network = IPv4Network("10.96.0.0/12")
     # admission by the names of kube-apiserver's plug-ins
     admission_off: tuple[str, ...] = ()
-    admission_on: tuple[str, ...] = ()
     # controllers run too (`paddock up`), or the server alone (`paddock apiserver`)
     controllers: bool = True
     audit: Audit = Audit()

@@ -133,7 +133,7 @@ def test_all_options_together_make_the_settings(tmp_path: Path) -> None:
     assert (found.in_memory, found.temporary, found.anonymous, found.open_to_all, found.controllers) == (True, False, False, True, True)
     assert (found.accounts.issuers, found.accounts.audiences) == (("https://one", "https://two"), ("x", "y"))
     assert (found.accounts.longest_seconds, found.tls.least) == (7200, "VersionTLS13")
-    assert (found.admission_off, found.admission_on) == (("A", "B"), ("C",))
+    assert found.admission_off == ("A", "B")
 
 
 def test_where_nothing_is_named_a_store_in_memory_has_a_directory_of_its_own() -> None:

@@ -110,7 +110,6 @@ def test_paths_are_allowed_by_their_rules_alone(guarded: Callable[[Script], None
     guarded(script)
 
 
-@pytest.mark.spec("kube-api", 122)
 def test_a_wrong_token_is_never_nobody(guarded: Callable[[Script], None]) -> None:
     async def script(api: GuardedHarness) -> None:
         assert (await api.get("/healthz", authorization="Bearer no.such.token")).status == 401

@@ -13,6 +13,8 @@ from paddock.meta import ages, failure
 
 _MUTATING = frozenset(("create", "update", "patch", "delete", "deletecollection", "post", "put"))
 _LONGEST_URI, _LONGEST_AGENT, _LONGEST_ID = 4096, 256, 64
+# The annotation that tells whether rights refused a request.
+DECISION = "authorization.k8s.io/decision"
 # The client went before its answer came; the code that proxies use for it.
 GONE = 499
 
@@ -117,7 +119,7 @@ class AuditLog:
         if code:
             event["responseStatus"] = _status(code, answer, closed=closed)
             if code != 401:
-                event["annotations"] = {"authorization.k8s.io/decision": "forbid" if code == 403 else "allow", **entry.notes}
+                event["annotations"] = {DECISION: "allow", **entry.notes}
         if not closed and config.level in ("Request", "RequestResponse"):
             managed = not config.without_managed_fields
             event["requestObject"] = content.request_object(request, place, managed=managed)
