@@ -25,6 +25,12 @@ def _quota(data: Data, now: float) -> list[Any]:
     return [name_of(data), ", ".join(requests), ", ".join(limits), age_of(data, now)]
 
 
+def _api_service(data: Data, now: float) -> list[Any]:
+    conditions = (data.get("status") or {}).get("conditions") or ()
+    available = next((each.get("status") for each in conditions if each.get("type") == "Available"), "")
+    return [name_of(data), "Local", available, age_of(data, now)]
+
+
 def _budget(data: Data, now: float) -> list[Any]:
     spec, status = data.get("spec") or {}, data.get("status") or {}
     bounds = [str(spec[each]) if spec.get(each) is not None else "N/A" for each in ("minAvailable", "maxUnavailable")]
@@ -145,6 +151,7 @@ _DRIVER_COLUMNS = (
 _PRIORITY_COLUMNS = (column("Value", kind=_INTEGER), column("Global-Default", kind=_BOOLEAN), AGE, column("PreemptionPolicy", wide=True))
 
 CLUSTER_TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
+    ("apiregistration.k8s.io", "APIService"): ((*_columns(("Service", "Available")), AGE), _api_service),
     ("", "ResourceQuota"): ((*_columns(("Request", "Limit")), AGE), _quota),
     ("", "ReplicationController"): (_CONTROLLER_COLUMNS, _controller),
     ("", "PodTemplate"): (_columns(("Containers", "Images", "Pod Labels")), _template),
