@@ -8,6 +8,7 @@ nothing of the user's set-up reaches the tests.
 import http.client
 import json
 import os
+import ssl
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -100,7 +101,7 @@ class Api:
                 connection.request(method, target, data, send)
                 reply = connection.getresponse()
                 return _answer(f"{method} {target}", reply, reply.read())
-            except (http.client.RemoteDisconnected, ConnectionError):
+            except (http.client.HTTPException, ConnectionError, ssl.SSLEOFError):
                 # The server may close an idle connection; a second refusal is a fact. Either way the next use connects anew.
                 connection.close()
         raise Unreachable(f"no answer to {method} {target}")
