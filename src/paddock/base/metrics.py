@@ -4,6 +4,7 @@ Nothing here is global: whoever puts a program together makes one `Metrics` and 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ Labels = tuple[str, ...]
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Metric:
+class Metric(ABC):
     """A name with what it measures and the names of its labels. Values of labels are given in that order."""
 
     KIND = "untyped"
@@ -23,9 +24,9 @@ class Metric:
         self.text = text
         self.labels = labels
 
+    @abstractmethod
     def lines(self) -> Iterator[str]:
         """The samples."""
-        raise NotImplementedError
 
     def _key(self, values: Labels) -> Labels:
         if len(values) != len(self.labels):

@@ -77,6 +77,11 @@ def is_binary(text: int | str) -> bool:
     return isinstance(text, str) and text.endswith(tuple(_BINARY))
 
 
+def respelled(text: int | str) -> int | str:
+    """An amount in its canonical form; what is no quantity stays as it is."""
+    return canonical(parse(text), in_binary=is_binary(text)) if is_quantity(text) else text
+
+
 def canonical(value: int, *, in_binary: bool = False) -> str:
     """A value in billionths as Kubernetes prints it: the largest unit that leaves a whole number, no fraction."""
     if in_binary and value % UNIT == 0 and abs(value) >= 1024 * UNIT:

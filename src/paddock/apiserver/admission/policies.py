@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.apiserver.admission.covering import Candidates, Covering
 from paddock.apiserver.admission.matching import Asked, is_namespace, selector_of
 from paddock.apiserver.admission.stored import Binding, Policy, read_binding, read_policy
 from paddock.apiserver.admission.world import World
@@ -15,7 +16,6 @@ from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure, selectors
 from paddock.meta.failure import Cause, Failure
-from paddock.store.contract import Change
 
 _LOG = logging.getLogger(__name__)
 Data = dict[str, Any]
@@ -45,44 +45,19 @@ class NotConfigured(Exception):
     """A policy cannot be asked as it is bound."""
 
 
-Found = tuple[tuple[Policy, tuple[tuple[Any, Resource], ...]], ...]
+Found = tuple[tuple[Policy, Candidates], ...]
 
 
-class Policies:
-    """The policies and bindings, by following the store."""
+class Policies(Covering[Policy, Candidates]):
+    """The policies that are bound, with the rules that cover a write."""
 
     def __init__(self, world: World, *, off: bool = False) -> None:
-        self._world = world
         self._off = off
-        # whether any policy is in effect: asked on every write
-        self.any = False
-        self._policies: tuple[Policy, ...] = ()
-        self._found: dict[tuple[str, str, str, str, str], Found] = {}
-        self._edition = -1
-        self._load()
-        world.store.follow(self._changed)
+        super().__init__(world, POLICIES, BINDINGS)
 
-    def find(self, asked: Asked) -> Found:
-        """The bound policies whose rules cover a request, with these rules."""
-        if self._edition != self._world.registry.edition:
-            self._found.clear()
-            self._edition = self._world.registry.edition
-        resource = asked.resource
-        place = (resource.group, resource.version, resource.plural, asked.operation, asked.subresource)
-        found = self._found.get(place)
-        if found is None:
-            each = ((policy, policy.matcher.candidates(asked, self._world)) for policy in self._policies)
-            found = self._found[place] = tuple((policy, rules) for policy, rules in each if rules)
-        return found
-
-    def _changed(self, changes: tuple[Change, ...]) -> None:
-        if any(change.key.collection in (POLICIES, BINDINGS) for change in changes):
-            self._load()
-
-    def _load(self) -> None:
-        self._found.clear()
+    def _read(self) -> tuple[Policy, ...]:
         if self._off:
-            return
+            return ()
         store = self._world.store
         bindings = [read_binding(decode(record.value)) for record in sorted(store.scan(BINDINGS), key=lambda record: record.key.name)]
         found = (
@@ -90,8 +65,10 @@ class Policies:
             for record in sorted(store.scan(POLICIES), key=lambda record: record.key.name)
         )
         # A policy that nobody has bound has no effect.
-        self._policies = tuple(each for each in found if each.bindings)
-        self.any = bool(self._policies)
+        return tuple(each for each in found if each.bindings)
+
+    def _about(self, candidates: Candidates) -> Candidates:
+        return candidates
 
 
 async def judge(found: Found, attempt: Attempt, world: World) -> None:

@@ -14,14 +14,14 @@ import orjson
 
 from paddock.apiserver.admission import answers, questions
 from paddock.apiserver.admission.answers import CannotAsk, Verdict
-from paddock.apiserver.admission.matching import Asked, Matcher, read_matcher
+from paddock.apiserver.admission.covering import Candidates, Covering
+from paddock.apiserver.admission.matching import Matcher, read_matcher
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.calling import Answered, Caller, CallFailed, address_of
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure, patch
-from paddock.store.contract import Change
 
 _LOG = logging.getLogger(__name__)
 Data = dict[str, Any]
@@ -69,43 +69,20 @@ def _read(configuration: str, index: int, data: Data) -> Hook:
 Found = tuple[tuple[Hook, Resource], ...]
 
 
-class Webhooks:
-    """The webhooks of one collection of configurations, by following the store."""
+class Webhooks(Covering[Hook, Resource]):
+    """The webhooks of one collection of configurations, by the name of their configuration and their place in it."""
 
     def __init__(self, world: World, collection: str) -> None:
-        self._world = world
         self._collection = collection
-        # whether there is any webhook at all: asked on every write
-        self.any = False
-        self._hooks: tuple[Hook, ...] = ()
-        self._found: dict[tuple[str, str, str, str, str], Found] = {}
-        self._edition = -1
-        self._load()
-        world.store.follow(self._changed)
+        super().__init__(world, collection)
 
-    def find(self, asked: Asked) -> Found:
-        """The webhooks whose rules cover a request, by the name of their configuration and their place in it."""
-        if self._edition != self._world.registry.edition:
-            self._found.clear()
-            self._edition = self._world.registry.edition
-        resource = asked.resource
-        place = (resource.group, resource.version, resource.plural, asked.operation, asked.subresource)
-        found = self._found.get(place)
-        if found is None:
-            each = ((hook, hook.matcher.candidates(asked, self._world)) for hook in self._hooks)
-            found = self._found[place] = tuple((hook, candidates[0][1]) for hook, candidates in each if candidates)
-        return found
-
-    def _changed(self, changes: tuple[Change, ...]) -> None:
-        if any(change.key.collection == self._collection for change in changes):
-            self._load()
-
-    def _load(self) -> None:
-        self._found.clear()
+    def _read(self) -> tuple[Hook, ...]:
         records = sorted(self._world.store.scan(self._collection), key=lambda record: record.key.name)
         configurations = ((record.key.name, decode(record.value).get("webhooks") or ()) for record in records)
-        self._hooks = tuple(_read(name, index, hook) for name, hooks in configurations for index, hook in enumerate(hooks))
-        self.any = bool(self._hooks)
+        return tuple(_read(name, index, hook) for name, hooks in configurations for index, hook in enumerate(hooks))
+
+    def _about(self, candidates: Candidates) -> Resource:
+        return candidates[0][1]
 
 
 class Asking:

@@ -186,13 +186,9 @@ def _quantities(schema: Data) -> Callable[[Data], None] | None:
             given = data.get(name)
             if isinstance(given, dict):
                 # What is no quantity stays as it is: the schema refuses it with its own words.
-                data[name] = {key: _canonical(each) if quantity.is_quantity(each) else each for key, each in given.items()}
+                data[name] = {key: quantity.respelled(each) for key, each in given.items()}
 
     return write
-
-
-def _canonical(amount: int | str) -> str:
-    return quantity.canonical(quantity.parse(amount), in_binary=quantity.is_binary(amount))
 
 
 def _is_quantity(schema: Any) -> bool:

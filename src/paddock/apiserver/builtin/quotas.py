@@ -208,13 +208,7 @@ def _settle(holder: Data, *members: str) -> None:
     """Write amounts as Kubernetes does, in place."""
     for member in members:
         if holder.get(member):
-            holder[member] = {name: _spelled(amount) for name, amount in holder[member].items()}
-
-
-def _spelled(amount: int | str) -> int | str:
-    if not quantity.is_quantity(amount):
-        return amount
-    return quantity.canonical(quantity.parse(amount), in_binary=quantity.is_binary(amount))
+            holder[member] = {name: quantity.respelled(amount) for name, amount in holder[member].items()}
 
 
 class LimitStrategy(Strategy):

@@ -1,0 +1,67 @@
+"""Who wants to see a write, by the rules that stand in the store; worked out once for each sort of write."""
+
+from abc import ABC, abstractmethod
+from typing import Generic, Protocol, TypeVar
+
+from paddock.apiserver.admission.matching import Asked, Matcher, Rule
+from paddock.apiserver.admission.world import World
+from paddock.apiserver.resources.resource import Resource
+from paddock.store.contract import Change
+
+Candidates = tuple[tuple[Rule, Resource], ...]
+
+
+class Bound(Protocol):
+    """Something that is for some writes."""
+
+    @property
+    def matcher(self) -> Matcher: ...
+
+
+Of = TypeVar("Of", bound=Bound)
+How = TypeVar("How")
+
+
+class Covering(ABC, Generic[Of, How]):
+    """What is read from some collections, by following the store, with how each of it is about a write."""
+
+    def __init__(self, world: World, *collections: str) -> None:
+        self._world = world
+        self._collections = collections
+        # whether there is any at all: asked on every write
+        self.any = False
+        self._all: tuple[Of, ...] = ()
+        self._found: dict[tuple[str, str, str, str, str], tuple[tuple[Of, How], ...]] = {}
+        self._edition = -1
+        self._load()
+        world.store.follow(self._changed)
+
+    def find(self, asked: Asked) -> tuple[tuple[Of, How], ...]:
+        """Those whose rules cover a request."""
+        if self._edition != self._world.registry.edition:
+            self._found.clear()
+            self._edition = self._world.registry.edition
+        resource = asked.resource
+        place = (resource.group, resource.version, resource.plural, asked.operation, asked.subresource)
+        found = self._found.get(place)
+        if found is None:
+            each = ((one, one.matcher.candidates(asked, self._world)) for one in self._all)
+            found = self._found[place] = tuple((one, self._about(candidates)) for one, candidates in each if candidates)
+        return found
+
+    @abstractmethod
+    def _read(self) -> tuple[Of, ...]:
+        """What the store holds now."""
+
+    @abstractmethod
+    def _about(self, candidates: Candidates) -> How:
+        """What has to be known of the rules that cover a write."""
+
+    def _changed(self, changes: tuple[Change, ...]) -> None:
+        if any(change.key.collection in self._collections for change in changes):
+            self._load()
+
+    def _load(self) -> None:
+        self._found.clear()
+        self._all = self._read()
+        self.any = bool(self._all)
