@@ -1,0 +1,1 @@
+"""The host library that boots guests: machines, images, volumes, networks, seeds. Knows no Kubernetes."""
