@@ -12,7 +12,7 @@ PART ?=
 
 export PYTHON
 
-.PHONY: help setup demo test lint format gen gen-check golden conformance conformance-check bench soak test-reference lock clean
+.PHONY: help setup demo test lint format gen gen-check golden conformance conformance-check bench soak test-reference test-host lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 	else \
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
 	fi
+
+test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part
+	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(if $(SLOW),--slow $(if $(PART),,--conformance-results=tests/host/results.json))
 
 lock: ## write the lock files anew from pyproject.toml (needs uv)
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group build -o requirements.lock

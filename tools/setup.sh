@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes .venv with exactly what requirements-dev.lock names. Quick when there is nothing to do: a stamp holds the
 # checksum of everything the result depends on.
-# Root installs the Debian packages that are missing; anyone else is told which ones to install.
+# Root installs the Debian packages that are missing; anyone else is told which ones to install. What only real guests need
+# (`make test-host`) is never a reason to fail: its tests skip, and say so. PADDOCK_HOST_PACKAGES=no leaves those packages alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -59,6 +60,30 @@ fi
 
 version=$("$python" -c 'import platform; print(platform.python_version())')
 # What the environment is made of: the interpreter, the place, the lock, and the package's own metadata.
+# What a host needs to run machines, and the tests to look at them.
+host_packages=(qemu-system-x86 qemu-utils ovmf swtpm nftables iproute2 e2fsprogs dosfstools mtools gdisk passt openssh-client xorriso xz-utils zstd)
+
+# host_packages_missing: those of them that are not installed, on one line.
+host_packages_missing() {
+    dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${host_packages[@]}" 2>/dev/null |
+        awk -v wanted="${host_packages[*]}" '$1 == "installed" { have[$2] = 1 }
+            END { n = split(wanted, names, " "); for (i = 1; i <= n; i++) if (!(names[i] in have)) printf "%s ", names[i] }'
+}
+
+# install_host_packages: a host without them, or without a network to get them from, still has everything else.
+install_host_packages() {
+    local missing
+    [ "${PADDOCK_HOST_PACKAGES:-}" != no ] && command -v dpkg-query >/dev/null && [ "$(dpkg --print-architecture)" = amd64 ] || return 0
+    missing=$(host_packages_missing)
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        say "to run machines, and \`make test-host\`, install: sudo apt-get install --no-install-recommends $missing"
+        return 0
+    fi
+    # shellcheck disable=SC2086
+    (apt_install $missing) || say "could not install $missing; \`make test-host\` will leave tests out and say which"
+}
+
 want=$(
     {
         "$python" - <<'END'
@@ -71,6 +96,7 @@ END
         cat "$lock" tools/setup.sh
     } | sha256sum | cut -d' ' -f1
 )
+install_host_packages
 if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
     exit 0
 fi

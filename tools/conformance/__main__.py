@@ -21,7 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (checklist.ChecklistError, reasons.ReasonsError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 1
-    tested = (*results.read(options.results), *(results.read(options.reference) if options.reference.exists() else ()))
+    elsewhere = (path for path in (options.reference, options.host) if path.exists())
+    tested = (*results.read(options.results), *(result for path in elsewhere for result in results.read(path)))
     verdicts = verdict.decide(checklists, tested, why)
     outdated = reasons.outdated(why, verdict.met(verdicts))
     for spec, key in outdated:
@@ -43,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.conformance", description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="what the test run recorded")
     parser.add_argument("--reference", type=Path, default=ROOT / "tests" / "reference" / "results.json", help="what real clients showed")
+    parser.add_argument("--host", type=Path, default=ROOT / "tests" / "host" / "results.json", help="what real guests showed")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when the page is stale")
     parser.add_argument("--specs", type=Path, default=ROOT / "docs" / "spec")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "reference" / "conformance.md")

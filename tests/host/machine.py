@@ -1,0 +1,93 @@
+"""What this machine can do: the names that `@pytest.mark.needs(...)` takes, each with a look that says why not."""
+
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+_QEMU = "qemu-system-x86_64"
+_OVMF = Path("/usr/share/OVMF")
+
+
+def _programs(*names: str) -> Callable[[], str]:
+    def look() -> str:
+        missing = [name for name in names if shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None]
+        return f"there is no {', no '.join(missing)} on this machine" if missing else ""
+
+    return look
+
+
+def _root() -> str:
+    return "" if os.geteuid() == 0 else "only root may"
+
+
+def _user() -> str:
+    return "" if os.geteuid() != 0 else "root may do what this test sees refused"
+
+
+def _kvm() -> str:
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "there is no /dev/kvm that this user may open"
+    # A KVM that interprets instructions answers every question and runs no kernel.
+    modules = Path("/sys/module")
+    if (modules / "kvm_pvm").exists() and not any((modules / name).exists() for name in ("kvm_intel", "kvm_amd")):
+        return "KVM of this machine emulates instructions; no kernel boots under it"
+    return ""
+
+
+def _tun() -> str:
+    return "" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "/dev/net/tun may not be opened"
+
+
+def _vlan() -> str:
+    return "" if Path("/proc/net/vlan").exists() else "this kernel has no VLANs on bridges"
+
+
+def _iommu() -> str:
+    groups = Path("/sys/kernel/iommu_groups")
+    return "" if groups.is_dir() and any(groups.iterdir()) else "this machine has no IOMMU"
+
+
+def _hugepages() -> str:
+    pools = Path("/sys/kernel/mm/hugepages").glob("hugepages-*/nr_hugepages")
+    return "" if any(int(pool.read_text()) for pool in pools) else "no huge pages are set aside"
+
+
+def _ovmf() -> str:
+    return "" if (_OVMF / "OVMF_CODE_4M.fd").exists() and (_OVMF / "OVMF_CODE_4M.ms.fd").exists() else "there is no OVMF on this machine"
+
+
+def _apt() -> str:
+    if missing := _programs("apt-get", "dpkg-deb")():
+        return missing
+    return "" if any(Path("/var/lib/apt/lists").glob("*_Packages*")) else "apt has no package lists; run `apt-get update`"
+
+
+NEEDS: dict[str, Callable[[], str]] = {
+    "qemu": _programs(_QEMU, "qemu-img"),
+    "root": _root,
+    "user": _user,
+    "kvm": _kvm,
+    "tun": _tun,
+    "netns": lambda: _programs("ip")() or _root(),
+    "nft": _programs("nft"),
+    "ovmf": _ovmf,
+    "swtpm": _programs("swtpm"),
+    "passt": _programs("passt"),
+    "ssh": _programs("ssh", "ssh-keygen"),
+    "xorriso": _programs("xorriso", "osirrox"),
+    "mtools": _programs("mcopy", "mmd", "mkfs.vfat"),
+    "mmdebstrap": _programs("mmdebstrap"),
+    "virtiofsd": _programs("virtiofsd"),
+    "apt": _apt,
+    "vlan": _vlan,
+    "iommu": _iommu,
+    "hugepages": _hugepages,
+}
+
+
+@cache
+def lacks(name: str) -> str:
+    """Why this machine has not got what is named; "": it has."""
+    return NEEDS[name]()
