@@ -1,0 +1,217 @@
+"""Whether a machine may run on this host, as a scheduler would say it (docs/spec/kubevirt.md 3.2 and 3.6). Pure.
+
+There is one node, so every wish is either fulfilled or not; preferences decide nothing. Machines stand for their launcher pods: a term
+of affinity selects them by the labels that such a pod would have.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+from paddock.meta import selectors
+from paddock.meta.pods import Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Toleration, TopologySpreadConstraint
+
+UNSCHEDULABLE, FAILED_CREATE = "Unschedulable", "FailedCreate"
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
+_UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """Who is kept away from the node."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class Host(msgspec.Struct, frozen=True):
+    """The node."""
+
+    name: str
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class Neighbour(msgspec.Struct, frozen=True):
+    """A machine: one that asks, or one that is on the node already (its instance is Scheduled or Running)."""
+
+    namespace: str
+    labels: Mapping[str, str] = {}
+    affinity: Affinity | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why it may not: `reason` is the condition's (PodScheduled for Unschedulable, Synchronized for FailedCreate)."""
+
+    reason: str
+    message: str
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What is around the machine."""
+
+    host: Host
+    neighbours: Sequence[Neighbour] = ()
+    # names of the PriorityClasses that exist; the system's own always do
+    priorities: frozenset[str] = frozenset()
+    # labels of the namespaces, for terms that select namespaces
+    namespaces: Mapping[str, Mapping[str, str]] = {}
+
+
+_SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical"))
+
+
+def placed(spec: VirtualMachineInstanceSpec, who: Neighbour, around: Surroundings) -> Refusal | None:
+    """Why a machine may not run here; None when it may. `who` says its namespace and labels."""
+    named = spec.priorityClassName
+    if named and named not in around.priorities | _SYSTEM_PRIORITIES:
+        return Refusal(FAILED_CREATE, f"no PriorityClass with name {named} was found: create it, or change priorityClassName")
+    why = next(_refusals(spec, who, around), None)
+    return Refusal(UNSCHEDULABLE, f"0/1 nodes are available: 1 node(s) {why}.") if why is not None else None
+
+
+def pod_labels(name: str, labels: Mapping[str, str] | None, created_by: str = "") -> dict[str, str]:
+    """The labels that the launcher pod of a machine would have."""
+    own = {"kubevirt.io": "virt-launcher", "vm.kubevirt.io/name": name}
+    return {**(labels or {}), **own, **({"kubevirt.io/created-by": created_by} if created_by else {})}
+
+
+def _refusals(spec: VirtualMachineInstanceSpec, who: Neighbour, around: Surroundings) -> Iterator[str]:
+    """In the order in which a scheduler's filters run."""
+    host, tolerations, affinity = around.host, spec.tolerations or (), spec.affinity or Affinity()
+    if host.unschedulable and not _tolerated(Taint(_UNSCHEDULABLE_TAINT), tolerations):
+        yield "were unschedulable"
+    for taint in host.taints:
+        if taint.effect in _KEEPS_AWAY and not _tolerated(taint, tolerations):
+            yield f"had untolerated taint {{{taint.key}: {taint.value}}}"
+    if not _node_fits(spec, affinity, host):
+        yield "didn't match Pod's node affinity/selector"
+    for constraint in spec.topologySpreadConstraints or ():
+        if constraint.whenUnsatisfiable == "DoNotSchedule":
+            yield from _uneven(constraint, who, around)
+    if not _wanted_neighbours(affinity, who, around):
+        yield "didn't match pod affinity rules"
+    if any(_selected(term, who, around) for term in _required(affinity.podAntiAffinity) if term.topologyKey in host.labels):
+        yield "didn't match pod anti-affinity rules"
+    if _unwanted_by_others(who, around):
+        yield "didn't satisfy existing pods anti-affinity rules"
+
+
+def _tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(_tolerates(each, taint) for each in tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    if toleration.operator in ("Lt", "Gt"):
+        return bool(toleration.key) and _ordered(toleration.operator, taint.value, toleration.value or "")
+    return bool(toleration.key) and (toleration.value or "") == taint.value
+
+
+def _node_fits(spec: VirtualMachineInstanceSpec, affinity: Affinity, host: Host) -> bool:
+    if any(host.labels.get(key) != value for key, value in (spec.nodeSelector or {}).items()):
+        return False
+    rules = affinity.nodeAffinity
+    required = rules.requiredDuringSchedulingIgnoredDuringExecution if rules is not None else None
+    return required is None or any(_term_holds(term, host) for term in required.nodeSelectorTerms)
+
+
+def _term_holds(term: NodeSelectorTerm, host: Host) -> bool:
+    # A term that says nothing selects no node.
+    if not term.matchExpressions and not term.matchFields:
+        return False
+    fields = {"metadata.name": host.name}
+    return all(_holds(each, host.labels) for each in term.matchExpressions or ()) and all(
+        _holds(each, fields) for each in term.matchFields or ()
+    )
+
+
+def _holds(condition: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    """A condition of a node selector, which unlike one of a label selector compares numbers, too."""
+    values, has = condition.values or [], labels.get(condition.key)
+    match condition.operator:
+        case "In":
+            return has in values
+        case "NotIn":
+            return has not in values
+        case "Exists":
+            return has is not None
+        case "DoesNotExist":
+            return has is None
+        case "Gt" | "Lt":
+            return has is not None and len(values) == 1 and _ordered(condition.operator, has, values[0])
+    return False
+
+
+def _ordered(operator: str, has: str, bound: str) -> bool:
+    try:
+        left, right = int(has), int(bound)
+    except ValueError:
+        return False
+    return left > right if operator == "Gt" else left < right
+
+
+def _required(rules: object) -> Sequence[PodAffinityTerm]:
+    return getattr(rules, "requiredDuringSchedulingIgnoredDuringExecution", None) or ()
+
+
+def _wanted_neighbours(affinity: Affinity, who: Neighbour, around: Surroundings) -> bool:
+    """Whether all neighbours that a machine wants are here. The first of a group that wants its own kind may begin."""
+    terms = _required(affinity.podAffinity)
+    if any(term.topologyKey not in around.host.labels for term in terms):
+        return False
+    if all(_selected(term, who, around) for term in terms):
+        return True
+    nobody = not any(_selected(term, who, around) for term in terms)
+    return nobody and all(_selects(term, who, who, around) for term in terms)
+
+
+def _unwanted_by_others(who: Neighbour, around: Surroundings) -> bool:
+    """Whether somebody who is here already does not want the machine."""
+    return any(
+        term.topologyKey in around.host.labels and _selects(term, other, who, around)
+        for other in around.neighbours
+        if other.affinity is not None
+        for term in _required(other.affinity.podAntiAffinity)
+    )
+
+
+def _selected(term: PodAffinityTerm, of: Neighbour, around: Surroundings) -> bool:
+    return any(_selects(term, of, other, around) for other in around.neighbours)
+
+
+def _selects(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: Surroundings) -> bool:
+    """Whether a term of one machine means another."""
+    if term.labelSelector is None or not _in_reach(term, of, other, around):
+        return False
+    same = all(of.labels.get(key) == other.labels.get(key) for key in term.matchLabelKeys or () if key in of.labels)
+    apart = all(of.labels.get(key) != other.labels.get(key) for key in term.mismatchLabelKeys or () if key in of.labels)
+    return same and apart and selectors.matches(term.labelSelector, other.labels)
+
+
+def _in_reach(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: Surroundings) -> bool:
+    """Without names and without a selector a term means its own namespace."""
+    if term.namespaceSelector is not None and selectors.matches(term.namespaceSelector, around.namespaces.get(other.namespace, {})):
+        return True
+    if term.namespaces:
+        return other.namespace in term.namespaces
+    return term.namespaceSelector is None and other.namespace == of.namespace
+
+
+def _uneven(constraint: TopologySpreadConstraint, who: Neighbour, around: Surroundings) -> Iterator[str]:
+    """One node is one place, which is as even as can be, unless more places are asked for or the node is none."""
+    if constraint.topologyKey not in around.host.labels:
+        yield "didn't match pod topology spread constraints (missing required label)"
+    elif (constraint.minDomains or 1) > 1:
+        selector = constraint.labelSelector
+        counted = [each for each in around.neighbours if each.namespace == who.namespace]
+        here = sum(selector is not None and selectors.matches(selector, each.labels) for each in (*counted, who))
+        if here > constraint.maxSkew:
+            yield "didn't match pod topology spread constraints"

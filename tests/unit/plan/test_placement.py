@@ -1,0 +1,139 @@
+"""Whether a machine may run on the one host."""
+
+from typing import Any
+
+import pytest
+
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+from paddock.meta.pods import Affinity
+from paddock.meta.wire import from_data
+from paddock.plan.placement import Host, Neighbour, Surroundings, Taint, placed, pod_labels
+
+HOST = Host("here", {"kubernetes.io/hostname": "here", "zone": "a", "cpus": "8"})
+WEB = {"app": "web"}
+TERM: dict[str, Any] = {"labelSelector": {"matchLabels": WEB}, "topologyKey": "kubernetes.io/hostname"}
+
+
+def required(kind: str, *terms: dict[str, Any]) -> dict[str, Any]:
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
+
+
+def nodes(*expressions: dict[str, Any], fields: bool = False) -> dict[str, Any]:
+    member = "matchFields" if fields else "matchExpressions"
+    terms = {"nodeSelectorTerms": [{member: list(expressions)}] if expressions else [{}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+def spread(**more: Any) -> dict[str, Any]:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": WEB}}
+    return {"topologySpreadConstraints": [{**constraint, **more}]}
+
+
+def why(spec: dict[str, Any], around: Surroundings, who: Neighbour | None = None) -> str:
+    found = placed(from_data({"domain": {"devices": {}}, **spec}, VirtualMachineInstanceSpec), who or Neighbour("default", WEB), around)
+    return found.message if found is not None else ""
+
+
+SELECTOR, TAINT = "didn't match Pod's node affinity/selector", "had untolerated taint {k: v}"
+AFFINITY, ANTI = "didn't match pod affinity rules", "didn't match pod anti-affinity rules"
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        ({}, ""),
+        ({"nodeSelector": {"zone": "a"}}, ""),
+        ({"nodeSelector": {"zone": "b"}}, SELECTOR),
+        (nodes({"key": "zone", "operator": "In", "values": ["a", "c"]}), ""),
+        (nodes({"key": "zone", "operator": "NotIn", "values": ["a"]}), SELECTOR),
+        (nodes({"key": "gpu", "operator": "Exists"}), SELECTOR),
+        (nodes({"key": "gpu", "operator": "DoesNotExist"}), ""),
+        (nodes({"key": "cpus", "operator": "Gt", "values": ["4"]}), ""),
+        (nodes({"key": "cpus", "operator": "Lt", "values": ["4"]}), SELECTOR),
+        (nodes({"key": "zone", "operator": "Gt", "values": ["4"]}), SELECTOR),
+        (nodes({"key": "metadata.name", "operator": "In", "values": ["here"]}, fields=True), ""),
+        (nodes({"key": "metadata.name", "operator": "In", "values": ["there"]}, fields=True), SELECTOR),
+        (nodes(), SELECTOR),
+        (required("podAntiAffinity", TERM), ""),
+        (required("podAffinity", TERM), ""),
+        (required("podAffinity", {**TERM, "labelSelector": {"matchLabels": {"app": "db"}}}), AFFINITY),
+        (required("podAffinity", {**TERM, "topologyKey": "rack"}), AFFINITY),
+        (spread(), ""),
+        (spread(topologyKey="rack"), "missing required label"),
+        (spread(topologyKey="rack", whenUnsatisfiable="ScheduleAnyway"), ""),
+        (spread(minDomains=2), ""),
+        ({"priorityClassName": "system-node-critical"}, ""),
+        ({"priorityClassName": "gold"}, "no PriorityClass with name gold was found"),
+    ],
+)
+def test_alone_on_the_host(spec: dict[str, Any], wanted: str) -> None:
+    found = why(spec, Surroundings(HOST))
+    assert wanted in found and bool(wanted) == bool(found)
+
+
+def test_the_words_of_a_scheduler() -> None:
+    assert why({"nodeSelector": {"zone": "b"}}, Surroundings(HOST)) == f"0/1 nodes are available: 1 node(s) {SELECTOR}."
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "wanted"),
+    [
+        ([], TAINT),
+        ([{"key": "k", "operator": "Equal", "value": "v"}], ""),
+        ([{"key": "k", "value": "other"}], TAINT),
+        ([{"key": "k", "operator": "Exists"}], ""),
+        ([{"operator": "Exists"}], ""),
+        ([{"operator": "Exists", "effect": "NoExecute"}], TAINT),
+        ([{"key": "j", "operator": "Exists"}], TAINT),
+    ],
+)
+def test_taints(tolerations: list[dict[str, Any]], wanted: str) -> None:
+    host = Host("here", HOST.labels, (Taint("k", "v", "NoSchedule"), Taint("soft", "", "PreferNoSchedule")))
+    assert wanted in why({"tolerations": tolerations}, Surroundings(host))
+
+
+def test_a_closed_host() -> None:
+    closed = Surroundings(Host("here", unschedulable=True))
+    assert "were unschedulable" in why({}, closed)
+    assert not why({"tolerations": [{"operator": "Exists"}]}, closed)
+
+
+@pytest.mark.parametrize(
+    ("term", "other", "wanted"),
+    [
+        ({}, Neighbour("default", WEB), ANTI),
+        ({}, Neighbour("default", {"app": "db"}), ""),
+        ({}, Neighbour("other", WEB), ""),
+        ({"namespaces": ["other"]}, Neighbour("other", WEB), ANTI),
+        ({"namespaceSelector": {"matchLabels": {"team": "x"}}}, Neighbour("other", WEB), ANTI),
+        ({"namespaceSelector": {}}, Neighbour("other", WEB), ANTI),
+        ({"topologyKey": "rack"}, Neighbour("default", WEB), ""),
+        ({"mismatchLabelKeys": ["app"]}, Neighbour("default", WEB), ""),
+        ({"matchLabelKeys": ["app"]}, Neighbour("default", WEB), ANTI),
+    ],
+)
+def test_unwanted_neighbours(term: dict[str, Any], other: Neighbour, wanted: str) -> None:
+    around = Surroundings(HOST, (other,), namespaces={"other": {"team": "x"}})
+    assert wanted in why(required("podAntiAffinity", {**TERM, **term}), around)
+
+
+def test_wanted_neighbours_who_are_here() -> None:
+    db = {**TERM, "labelSelector": {"matchLabels": {"app": "db"}}}
+    assert not why(required("podAffinity", db), Surroundings(HOST, (Neighbour("default", {"app": "db"}),)))
+
+
+def test_those_who_are_here_may_object() -> None:
+    affinity = from_data(required("podAntiAffinity", TERM)["affinity"], Affinity)
+    around = Surroundings(HOST, (Neighbour("default", {"app": "db"}, affinity),))
+    assert "existing pods anti-affinity" in why({}, around)
+    assert not why({}, around, Neighbour("default", {"app": "cache"}))
+
+
+def test_more_places_than_there_are() -> None:
+    around = Surroundings(HOST, (Neighbour("default", WEB),))
+    assert "topology spread constraints" in why(spread(minDomains=2), around)
+
+
+def test_labels_of_the_pod_that_is_not_there() -> None:
+    assert pod_labels("web", {"app": "web"}, "uid")["kubevirt.io/created-by"] == "uid"
+    assert pod_labels("web", None) == {"kubevirt.io": "virt-launcher", "vm.kubevirt.io/name": "web"}
