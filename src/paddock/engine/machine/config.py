@@ -3,11 +3,15 @@
 Everything here is decided: names are resolved to paths, defaults are filled in, and no value needs the host to be understood. Values
 that a user wrote (names, serials, kernel arguments) may stand in any field of type `str`; whoever writes them into a command line
 or a QMP command escapes them.
+
+A config is kept in a machine's directory as JSON; a field that is added has a default, so that older files are still read.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 Bus = Literal["virtio", "sata", "scsi", "usb", "ide"]
 Format = Literal["raw", "qcow2"]
@@ -52,16 +56,14 @@ class Disk:
     hotplugged: bool = False
 
 
-@dataclass(frozen=True)
-class Tap:
+class Tap(Struct, frozen=True, tag="tap"):
     """A tap device that exists; QEMU gets its file descriptor."""
 
     device: str
     queues: int = 1
 
 
-@dataclass(frozen=True)
-class User:
+class User(Struct, frozen=True, tag="user"):
     """QEMU's own user-mode network."""
 
     network: str
@@ -77,8 +79,7 @@ class User:
     isolated: bool = False
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(Struct, frozen=True, tag="stream"):
     """A UNIX socket that another process (passt) listens at."""
 
     path: Path

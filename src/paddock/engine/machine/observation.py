@@ -1,0 +1,175 @@
+"""What is seen of a machine. An `Observation` is replaced as a whole; whoever holds one holds what was true at one moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Phase = Literal["defined", "queued", "starting", "running", "stopping", "ended"]
+# "" runs; "io-error": a disk could not be written and QEMU waits; "start": started paused; "internal": for a moment, by the engine itself
+Paused = Literal["", "user", "io-error", "start", "watchdog", "internal"]
+EndReason = Literal[
+    "guest-shutdown",  # the guest powered itself off, asked to or not
+    "guest-reboot",  # the guest rebooted, and a reboot ends this machine
+    "killed",  # it did not stop in time, or something on the host ended it
+    "crashed",  # QEMU ended without a word
+    "panicked",  # the guest said so
+    "watchdog",  # the guest did not feed its watchdog
+    "internal-error",  # the processor got into a state that the accelerator cannot handle
+    "never-started",  # QEMU refused its command line, or ended before the guest ran
+    "host-reboot",  # the host went down under it
+    "saved",  # its state is in a file, or went on elsewhere
+]
+
+
+@dataclass(frozen=True)
+class End:
+    """Why a run of a machine ended."""
+
+    reason: EndReason
+    # the last lines of QEMU's log, where they tell more than the reason
+    text: str = ""
+    # seconds since the epoch
+    at: float = 0.0
+    # it was told to stop before
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class DiskState:
+    """A disk as QEMU has it."""
+
+    state: Literal["plugged", "unplugging"] = "plugged"
+    # what the guest sees, in bytes
+    size: int = 0
+    # why it cannot be unplugged, when that was tried
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class NicState:
+    """A network card as QEMU has it."""
+
+    state: Literal["plugged", "unplugging"] = "plugged"
+    link_up: bool = True
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """Something long that QEMU does to a disk, by the disk's name."""
+
+    kind: str
+    state: Literal["running", "failed"] = "running"
+    done: int = 0
+    total: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A machine as it is seen."""
+
+    phase: Phase = "defined"
+    paused: Paused = ""
+    pid: int = 0
+    # rises with every start
+    run: int = 0
+    # of the last run
+    end: End | None = None
+    # "kvm" or "tcg" while it runs
+    accelerator: str = ""
+    # an agent in the guest has its channel open
+    agent: bool = False
+    # phase or milestone (queued, started, running, agent, stopping, ended) -> seconds since the epoch, of the current or last run
+    times: Mapping[str, float] = field(default_factory=dict)
+    disks: Mapping[str, DiskState] = field(default_factory=dict)
+    nics: Mapping[str, NicState] = field(default_factory=dict)
+    # processor sockets and bytes of memory that the guest has now
+    sockets: int = 0
+    memory: int = 0
+    # disk -> what its last failed access said: "enospc" or words; emptied when the guest goes on
+    disk_errors: Mapping[str, str] = field(default_factory=dict)
+    jobs: Mapping[str, JobState] = field(default_factory=dict)
+    # times the guest was reset, by itself or by us, in this run
+    resets: int = 0
+    # when a stop ends with force, in seconds since the epoch; 0: no stop is under way
+    deadline: float = 0.0
+    # a sentence for people, when something needs their attention
+    detail: str = ""
+
+    @property
+    def live(self) -> bool:
+        """A QEMU process exists or will in a moment."""
+        return self.phase in ("queued", "starting", "running", "stopping")
+
+
+@dataclass(frozen=True)
+class DiskStatistics:
+    """Counters of a disk since QEMU started."""
+
+    reads: int = 0
+    writes: int = 0
+    flushes: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    read_seconds: float = 0.0
+    write_seconds: float = 0.0
+    flush_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class NicStatistics:
+    """Counters of a network card, as the guest sees them: received is what the guest received."""
+
+    received_bytes: int = 0
+    received_packets: int = 0
+    received_errors: int = 0
+    received_dropped: int = 0
+    sent_bytes: int = 0
+    sent_packets: int = 0
+    sent_errors: int = 0
+    sent_dropped: int = 0
+
+
+@dataclass(frozen=True)
+class VcpuStatistics:
+    """A virtual processor: seconds it ran, and seconds it was ready to and did not."""
+
+    number: int
+    seconds: float = 0.0
+    delay_seconds: float = 0.0
+    state: Literal["OFFLINE", "RUNNING", "BLOCKED"] = "RUNNING"
+
+
+@dataclass(frozen=True)
+class MemoryStatistics:
+    """Bytes, and counts of pages' faults. None: the guest does not say (its balloon driver tells)."""
+
+    domain: int = 0
+    balloon: int = 0
+    resident: int = 0
+    available: int | None = None
+    usable: int | None = None
+    unused: int | None = None
+    cached: int | None = None
+    swap_in: int | None = None
+    swap_out: int | None = None
+    major_faults: int | None = None
+    minor_faults: int | None = None
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a machine used up to now."""
+
+    cpu_user_seconds: float = 0.0
+    cpu_system_seconds: float = 0.0
+    vcpus: tuple[VcpuStatistics, ...] = ()
+    memory: MemoryStatistics = MemoryStatistics()
+    disks: Mapping[str, DiskStatistics] = field(default_factory=dict)
+    nics: Mapping[str, NicStatistics] = field(default_factory=dict)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all threads of the process."""
+        return self.cpu_user_seconds + self.cpu_system_seconds

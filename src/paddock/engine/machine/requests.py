@@ -1,0 +1,107 @@
+"""What a machine does with a request, as a table. Pure: no process, no clock.
+
+               defined   queued    starting  running   paused    stopping  ended
+    START      go        already   already   already   already   refuse    go
+    STOP       already   go        go        go        go        go        already
+    PAUSE      refuse    refuse    refuse    go        already   refuse    refuse
+    RESUME     refuse    refuse    refuse    already   go        refuse    refuse
+    RESET      refuse    refuse    refuse    go        go        refuse    refuse
+    PRESS      refuse    refuse    refuse    go        refuse    already   refuse
+    CHANGE     refuse    refuse    refuse    go        go        refuse    refuse     plug, unplug, resize, overlay, commit ...
+    LOOK       refuse    refuse    refuse    go        go        go        refuse     screenshot, statistics, console ...
+    FORGET     go        refuse    refuse    refuse    refuse    refuse    go
+
+A stop overtakes: what waits when it comes, or is being done, is refused with `Stopping`, unless it only looks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.observation import Observation
+
+State = Literal["defined", "queued", "starting", "running", "paused", "stopping", "ended"]
+STATES: tuple[State, ...] = ("defined", "queued", "starting", "running", "paused", "stopping", "ended")
+
+
+class Verb(Enum):
+    """What can be asked of a machine."""
+
+    START = "start"
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RESET = "reset"
+    PRESS = "press the power button of"
+    CHANGE = "change"
+    LOOK = "look at"
+    FORGET = "forget"
+
+
+@dataclass(frozen=True)
+class Go:
+    """It is done."""
+
+
+@dataclass(frozen=True)
+class Already:
+    """It is so; nothing has to be done."""
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """It is not done."""
+
+    reason: str
+    why: str
+    fix: str
+
+
+Rule = Go | Already | Refuse
+
+_GO = Go()
+_ALREADY = Already()
+_NOT_RUNNING = Refuse("NotRunning", "it does not run", "start it first")
+_STARTING = Refuse("StillStarting", "it is being started", "wait until it runs")
+_STOPPING = Refuse("Stopping", "it is being stopped", "wait until it has ended")
+_RUNNING = Refuse("StillRunning", "its process lives", "stop it first")
+_PAUSED = Refuse("Paused", "it is paused", "resume it first")
+
+
+def _row(*rules: Rule) -> dict[State, Rule]:
+    return dict(zip(STATES, rules, strict=True))
+
+
+RULES: Mapping[Verb, Mapping[State, Rule]] = {
+    Verb.START: _row(_GO, _ALREADY, _ALREADY, _ALREADY, _ALREADY, _STOPPING, _GO),
+    Verb.STOP: _row(_ALREADY, _GO, _GO, _GO, _GO, _GO, _ALREADY),
+    Verb.PAUSE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _ALREADY, _STOPPING, _NOT_RUNNING),
+    Verb.RESUME: _row(_NOT_RUNNING, _STARTING, _STARTING, _ALREADY, _GO, _STOPPING, _NOT_RUNNING),
+    Verb.RESET: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _NOT_RUNNING),
+    Verb.PRESS: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _ALREADY, _NOT_RUNNING),
+    Verb.CHANGE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _NOT_RUNNING),
+    Verb.LOOK: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _GO, _NOT_RUNNING),
+    Verb.FORGET: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _GO),
+}
+
+
+def state(observed: Observation) -> State:
+    """The column of the table."""
+    if observed.phase == "running" and observed.paused:
+        return "paused"
+    return observed.phase
+
+
+def judge(verb: Verb, observed: Observation) -> Rule:
+    """What the table says."""
+    return RULES[verb][state(observed)]
+
+
+def admit(verb: Verb, observed: Observation, name: str, action: str = "") -> bool:
+    """True: do it. False: it is so already. Raises `Refused`; `action` is said instead of the verb."""
+    rule = judge(verb, observed)
+    if isinstance(rule, Refuse):
+        raise Refused(f"cannot {action or verb.value} machine {name}", reason=rule.reason, why=rule.why, fix=rule.fix)
+    return isinstance(rule, Go)

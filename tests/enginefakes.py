@@ -1,0 +1,446 @@
+"""Machines in memory, with the contract of `paddock.engine.machine` and no QEMU.
+
+machines = FakeMachines(clock)
+machine = await machines.define("uid-1", config)
+await machine.start()              # queued, starting, running: one step each time the loop turns
+machine.power_off()                # the guest shuts itself down
+machine.crash("a line of its log")
+machine.agent.connect()
+machines.hold("uid-1")             # the next start stays in `starting` until release()
+machines.fail("uid-1", "no such file")   # its starts fail
+
+A guest obeys the power button at once unless `machine.deaf`. Time is asyncio's, so tests in virtual time see stops take their grace.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from paddock.base.clock import Clock, SystemClock
+from paddock.engine.machine import guest
+from paddock.engine.machine.config import Disk, Layer, MachineConfig, Nic
+from paddock.engine.machine.errors import AgentError, Refused
+from paddock.engine.machine.observation import (
+    DiskState,
+    End,
+    EndReason,
+    MemoryStatistics,
+    NicState,
+    Observation,
+    Paused,
+    Statistics,
+)
+from paddock.engine.machine.requests import Verb, admit
+
+PNG = b"\x89PNG\r\n\x1a\nfake"
+
+
+class FakePipe:
+    """What was written to the guest is in `written`; `say` is what the guest says."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.closed = False
+        self._said: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def say(self, data: bytes) -> None:
+        self._said.put_nowait(data)
+
+    async def read(self) -> bytes:
+        return b"" if self.closed and self._said.empty() else await self._said.get()
+
+    async def write(self, data: bytes) -> None:
+        if not self.closed:
+            self.written += data
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._said.put_nowait(b"")
+
+
+class FakeAgent:
+    """An agent whose answers are attributes. `refuse["freeze"] = "text"` makes one fail; `calls` is what was asked of it."""
+
+    def __init__(self, machine: "FakeMachine") -> None:
+        self._machine = machine
+        self.refuse: dict[str, str] = {}
+        self.calls: list[tuple[Any, ...]] = []
+        self.told_info = guest.AgentInfo("7.2.0", (("guest-ping", True), ("guest-exec", True), ("guest-fsfreeze-freeze", True)))
+        self.told_os = guest.GuestOs(name="Paddock Test Linux", id="test", version_id="1")
+        self.told_hostname = "guest"
+        self.told_timezone = guest.Timezone("UTC", 0)
+        self.told_users: tuple[guest.GuestUser, ...] = ()
+        self.told_filesystems: tuple[guest.Filesystem, ...] = ()
+        self.told_interfaces: tuple[guest.GuestInterface, ...] = ()
+        self.passwords: dict[str, str] = {}
+        self.authorized: dict[str, tuple[str, ...]] = {}
+        self.is_frozen = False
+        self.run: Callable[[tuple[str, ...]], guest.Executed] = lambda argv: guest.Executed(0, b"", b"")
+
+    def connect(self) -> None:
+        self._machine.observe(agent=True, milestone="agent")
+
+    def disconnect(self) -> None:
+        self._machine.observe(agent=False)
+
+    def _called(self, name: str, *values: Any) -> None:
+        self.calls.append((name, *values))
+        if not self._machine.observed.agent:
+            raise AgentError(f"cannot ask the agent of {self._machine.id}", reason="NotConnected", why="its channel is closed")
+        if name in self.refuse:
+            raise AgentError(f"the agent of {self._machine.id} refused {name}", reason="Refused", why=self.refuse[name])
+
+    async def ping(self) -> None:
+        self._called("ping")
+
+    async def info(self) -> guest.AgentInfo:
+        self._called("info")
+        return self.told_info
+
+    async def os(self) -> guest.GuestOs:
+        self._called("os")
+        return self.told_os
+
+    async def hostname(self) -> str:
+        self._called("hostname")
+        return self.told_hostname
+
+    async def timezone(self) -> guest.Timezone:
+        self._called("timezone")
+        return self.told_timezone
+
+    async def users(self) -> tuple[guest.GuestUser, ...]:
+        self._called("users")
+        return self.told_users
+
+    async def filesystems(self) -> tuple[guest.Filesystem, ...]:
+        self._called("filesystems")
+        return self.told_filesystems
+
+    async def interfaces(self) -> tuple[guest.GuestInterface, ...]:
+        self._called("interfaces")
+        return self.told_interfaces
+
+    async def freeze(self) -> int:
+        self._called("freeze")
+        self.is_frozen = True
+        return 1
+
+    async def thaw(self) -> int:
+        self._called("thaw")
+        self.is_frozen = False
+        return 1
+
+    async def frozen(self) -> bool:
+        self._called("frozen")
+        return self.is_frozen
+
+    async def set_password(self, user: str, password: str, *, crypted: bool = False) -> None:
+        self._called("set_password", user)
+        self.passwords[user] = password
+
+    async def add_keys(self, user: str, keys: tuple[str, ...], *, reset: bool = False) -> None:
+        self._called("add_keys", user)
+        before = () if reset else self.authorized.get(user, ())
+        self.authorized[user] = (*before, *(key for key in keys if key not in before))
+
+    async def keys(self, user: str) -> tuple[str, ...]:
+        self._called("keys", user)
+        return self.authorized.get(user, ())
+
+    async def execute(self, argv: tuple[str, ...], timeout: float, stdin: bytes = b"") -> guest.Executed:
+        self._called("execute", argv)
+        return self.run(argv)
+
+    async def shutdown(self, mode: str = "powerdown") -> None:
+        self._called("shutdown", mode)
+        if mode == "reboot":
+            self._machine.reboot()
+        else:
+            self._machine.power_off()
+
+
+class FakeMachine:
+    """A machine in memory."""
+
+    def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
+        self.id = id
+        self.config = config
+        self.observed = Observation()
+        self.agent = FakeAgent(self)
+        self.deaf = False
+        self.presses = 0
+        self.overlays: list[Mapping[str, Layer]] = []
+        self.commits: list[tuple[str, Path]] = []
+        self.consoles: list[FakePipe] = []
+        self.displays: list[FakePipe] = []
+        self.told = Statistics(memory=MemoryStatistics(domain=config.memory.size, resident=config.memory.size))
+        self._machines = machines
+        self._steps: list[asyncio.Handle] = []
+
+    # What tests do to the guest.
+
+    def power_off(self) -> None:
+        self._end("guest-shutdown")
+
+    def reboot(self) -> None:
+        if self.config.reboot_ends:
+            self._end("guest-reboot")
+        else:
+            self.observe(resets=self.observed.resets + 1, agent=False)
+
+    def crash(self, text: str = "") -> None:
+        self._end("crashed", text)
+
+    def end(self, reason: EndReason, text: str = "") -> None:
+        self._end(reason, text)
+
+    def io_error(self, disk: str, error: str = "enospc") -> None:
+        self.observe(paused="io-error", disk_errors={**self.observed.disk_errors, disk: error})
+
+    # The contract.
+
+    async def start(self, *, paused: bool = False) -> None:
+        if not self._admit(Verb.START):
+            return
+        times = {"queued": self._machines.clock.seconds()}
+        self._replace(Observation(phase="queued", run=self.observed.run + 1, times=times))
+        self._soon(0.0, self._starting, "start" if paused else "")
+
+    async def stop(self, grace_seconds: float) -> None:
+        if not self._admit(Verb.STOP):
+            return
+        if self.observed.phase == "queued":
+            self._end("killed")
+            return
+        deadline = self._machines.clock.seconds() + grace_seconds
+        if self.observed.deadline:
+            deadline = min(deadline, self.observed.deadline)
+        self._drop_steps()
+        self.observe(phase="stopping", deadline=deadline, milestone="stopping")
+        if grace_seconds > 0 and not self.deaf and not self.observed.paused:
+            self.presses += 1
+            self._soon(0.0, self.power_off)
+        else:
+            self._soon(max(0.0, deadline - self._machines.clock.seconds()), self._end, "killed")
+
+    async def pause(self) -> None:
+        if self._admit(Verb.PAUSE):
+            self.observe(paused="user")
+
+    async def resume(self) -> None:
+        if self._admit(Verb.RESUME):
+            self.observe(paused="", disk_errors={})
+
+    async def reset(self) -> None:
+        self._admit(Verb.RESET)
+        self.observe(resets=self.observed.resets + 1, agent=False)
+
+    async def press_power(self) -> None:
+        if self._admit(Verb.PRESS):
+            self.presses += 1
+            if not self.deaf:
+                self._soon(0.0, self.power_off)
+
+    async def forget(self) -> None:
+        self._admit(Verb.FORGET)
+        self._machines.drop(self.id)
+
+    async def plug_disk(self, disk: Disk) -> None:
+        self._admit(Verb.CHANGE)
+        if any(one.name == disk.name for one in self.config.disks):
+            return
+        self.config = replace(self.config, disks=(*self.config.disks, replace(disk, hotplugged=True)))
+        self.observe(disks={**self.observed.disks, disk.name: DiskState()})
+
+    async def unplug_disk(self, name: str) -> None:
+        self._admit(Verb.CHANGE)
+        self.config = replace(self.config, disks=tuple(one for one in self.config.disks if one.name != name))
+        self.observe(disks={key: value for key, value in self.observed.disks.items() if key != name})
+
+    async def resize_disk(self, name: str, size: int) -> None:
+        self._admit(Verb.CHANGE)
+        self.observe(disks={**self.observed.disks, name: replace(self.observed.disks[name], size=size)})
+
+    async def plug_nic(self, nic: Nic) -> None:
+        self._admit(Verb.CHANGE)
+        if any(one.name == nic.name for one in self.config.nics):
+            return
+        self.config = replace(self.config, nics=(*self.config.nics, nic))
+        self.observe(nics={**self.observed.nics, nic.name: NicState(link_up=nic.link_up)})
+
+    async def unplug_nic(self, name: str) -> None:
+        self._admit(Verb.CHANGE)
+        self.config = replace(self.config, nics=tuple(one for one in self.config.nics if one.name != name))
+        self.observe(nics={key: value for key, value in self.observed.nics.items() if key != name})
+
+    async def set_link(self, name: str, up: bool) -> None:
+        self._admit(Verb.CHANGE)
+        self.config = replace(self.config, nics=tuple(replace(one, link_up=up) if one.name == name else one for one in self.config.nics))
+        self.observe(nics={**self.observed.nics, name: replace(self.observed.nics[name], link_up=up)})
+
+    async def set_sockets(self, count: int) -> None:
+        self._admit(Verb.CHANGE)
+        if not self.observed.sockets <= count <= self.config.cpu.max_sockets:
+            raise Refused(f"cannot give machine {self.id} {count} sockets", reason="OutOfRange")
+        self.config = replace(self.config, cpu=replace(self.config.cpu, sockets=count))
+        self.observe(sockets=count)
+
+    async def set_memory(self, size: int) -> None:
+        self._admit(Verb.CHANGE)
+        if size > self.config.memory.max_size:
+            raise Refused(f"cannot give machine {self.id} {size} bytes of memory", reason="OutOfRange")
+        self.config = replace(self.config, memory=replace(self.config.memory, size=size))
+        self.observe(memory=size)
+
+    async def overlay_disks(self, layers: Mapping[str, Layer]) -> None:
+        self._admit(Verb.CHANGE)
+        self.overlays.append(dict(layers))
+        self.config = replace(self.config, disks=tuple(replace(one, layer=layers.get(one.name, one.layer)) for one in self.config.disks))
+        self.observe()
+
+    async def commit_disk(self, name: str, base: Path) -> None:
+        self._admit(Verb.CHANGE)
+        self.commits.append((name, base))
+
+    async def screenshot(self) -> bytes:
+        self._admit(Verb.LOOK)
+        if not self.config.devices.graphics:
+            raise Refused(f"cannot take a picture of machine {self.id}", reason="NoDisplay", why="it has no display")
+        return PNG
+
+    async def dump_memory(self, path: Path) -> None:
+        self._admit(Verb.LOOK)
+        path.write_bytes(b"\x7fELFfake")
+
+    async def statistics(self) -> Statistics:
+        self._admit(Verb.LOOK)
+        return self.told
+
+    def console(self) -> FakePipe:
+        self._admit(Verb.LOOK)
+        return self._session(self.consoles)
+
+    async def vnc(self) -> FakePipe:
+        self._admit(Verb.LOOK)
+        return self._session(self.displays)
+
+    # How it works.
+
+    def observe(self, *, milestone: str = "", **changes: Any) -> None:
+        """Replaces members of the observation, and tells."""
+        if milestone:
+            changes["times"] = {**self.observed.times, milestone: self._machines.clock.seconds()}
+        self._replace(replace(self.observed, **changes))
+
+    def proceed(self, paused: Paused) -> None:
+        """From `starting` to `running`, or to what the test said instead."""
+        if text := self._machines.failing.get(self.id):
+            self._end("never-started", text)
+            return
+        config = self.config
+        self.observe(
+            phase="running",
+            paused=paused,
+            pid=4000 + self.observed.run,
+            accelerator="tcg",
+            sockets=config.cpu.sockets,
+            memory=config.memory.size,
+            disks={one.name: DiskState() for one in config.disks},
+            nics={one.name: NicState(link_up=one.link_up) for one in config.nics},
+            milestone="running",
+        )
+
+    def _starting(self, paused: Paused) -> None:
+        self.observe(phase="starting", milestone="started")
+        if self.id in self._machines.held:
+            self._machines.held[self.id] = paused
+        else:
+            self._soon(0.0, self.proceed, paused)
+
+    def _end(self, reason: EndReason, text: str = "") -> None:
+        if self.observed.phase in ("defined", "ended"):
+            return
+        self._drop_steps()
+        now = self._machines.clock.seconds()
+        for pipe in (*self.consoles, *self.displays):
+            pipe.close()
+        seen = self.observed
+        end = End(reason, text, now, asked=seen.phase == "stopping")
+        self._replace(Observation(phase="ended", run=seen.run, end=end, times={**seen.times, "ended": now}))
+
+    def _admit(self, verb: Verb) -> bool:
+        return admit(verb, self.observed, self.id)
+
+    def _session(self, pipes: list[FakePipe]) -> FakePipe:
+        for pipe in pipes:
+            pipe.close()
+        pipes.append(FakePipe())
+        return pipes[-1]
+
+    def _soon(self, seconds: float, call: Callable[..., None], *values: Any) -> None:
+        self._steps.append(asyncio.get_running_loop().call_later(seconds, call, *values))
+
+    def _drop_steps(self) -> None:
+        for step in self._steps:
+            step.cancel()
+        self._steps.clear()
+
+    def _replace(self, observed: Observation) -> None:
+        self.observed = observed
+        self._machines.changed(self.id)
+
+
+class FakeMachines:
+    """The machines of a host in memory."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self.failing: dict[str, str] = {}
+        self.held: dict[str, Paused] = {}
+        self._machines: dict[str, FakeMachine] = {}
+        self._listeners: list[Callable[[str], None]] = []
+
+    def fail(self, id: str, text: str) -> None:
+        """Its starts fail; "" lets them succeed again."""
+        self.failing[id] = text
+
+    def hold(self, id: str) -> None:
+        """Its next start waits in `starting`."""
+        self.held[id] = ""
+
+    def release(self, id: str) -> None:
+        """A start that waits goes on."""
+        self._machines[id].proceed(self.held.pop(id))
+
+    async def adopt(self) -> None: ...
+
+    def get(self, id: str) -> FakeMachine | None:
+        return self._machines.get(id)
+
+    def __iter__(self) -> Iterator[FakeMachine]:
+        return iter(tuple(self._machines.values()))
+
+    async def define(self, id: str, config: MachineConfig) -> FakeMachine:
+        machine = self._machines.get(id)
+        if machine is None:
+            machine = self._machines[id] = FakeMachine(self, id, config)
+        elif machine.config != config:
+            if machine.observed.live:
+                raise Refused(f"cannot change the config of machine {id}", reason="StillRunning", why="its process lives")
+            machine.config = config
+        return machine
+
+    def listen(self, tell: Callable[[str], None]) -> None:
+        self._listeners.append(tell)
+
+    def changed(self, id: str) -> None:
+        for tell in self._listeners:
+            tell(id)
+
+    def drop(self, id: str) -> None:
+        del self._machines[id]
+        self.changed(id)
