@@ -1,0 +1,1 @@
+"""Networks of machines: addresses, taps, DHCP, DNS, listeners, policies."""

@@ -1,0 +1,158 @@
+"""Which MAC and which address a card has. Pure: the same book, the same request, the same answer.
+
+An address is a number in the pod network. It is derived from the card, moved on where somebody has it, and kept until the owner is
+released; after that it rests a while, so that nobody's cached name leads to a stranger.
+"""
+
+import hashlib
+import ipaddress
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from paddock.engine.networks.errors import NetworkUnusable
+
+REST_SECONDS = 600.0
+# Left to the network itself, the host and the broadcast address.
+_FIRST, _LAST_FREE = 2, 1
+# None of them lies in the default network of Services, 10.96.0.0/12.
+CANDIDATES = ("10.112.64.0/18", "10.125.64.0/18", "10.244.64.0/18", "172.30.64.0/18", "192.168.128.0/18")
+
+Network = ipaddress.IPv4Network
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a card has."""
+
+    owner: str
+    name: str
+    mac: str
+    index: int
+
+    @property
+    def key(self) -> Key:
+        """Which card."""
+        return (self.owner, self.name)
+
+
+@dataclass(frozen=True)
+class Book:
+    """Everything that was given and not taken back."""
+
+    network: str
+    # 40 random bits of the host's own IPv6 network
+    site: str = ""
+    entries: Mapping[Key, Entry] = field(default_factory=dict)
+    # number -> when it was released
+    resting: Mapping[int, float] = field(default_factory=dict)
+
+    def give(self, key: Key, now: float, mac: str = "") -> tuple["Book", Entry]:
+        """The card's entry, made when there is none. A MAC that the user wrote is taken as it is."""
+        found = self.entries.get(key)
+        taken = {entry.mac for entry in self.entries.values() if entry.key != key}
+        if found is not None:
+            wanted = mac.lower() or found.mac
+            if wanted == found.mac:
+                return self, found
+            entry = replace(found, mac=wanted)
+        else:
+            entry = Entry(*key, mac.lower() or free_mac(key, taken), self._free_index(key, now))
+        return replace(self, entries={**self.entries, key: entry}), entry
+
+    def release(self, owner: str, now: float) -> "Book":
+        """The owner's cards have nothing any more."""
+        gone = [entry for entry in self.entries.values() if entry.owner == owner]
+        if not gone:
+            return self
+        kept = {key: entry for key, entry in self.entries.items() if entry.owner != owner}
+        resting = {index: at for index, at in self.resting.items() if at + REST_SECONDS > now}
+        return replace(self, entries=kept, resting={**resting, **{entry.index: now for entry in gone}})
+
+    def _free_index(self, key: Key, now: float) -> int:
+        used = {entry.index for entry in self.entries.values()}
+        used |= {index for index, at in self.resting.items() if at + REST_SECONDS > now}
+        count = ipaddress.IPv4Network(self.network).num_addresses - _FIRST - _LAST_FREE
+        start = int.from_bytes(_digest("address", *key)[:8], "big") % count
+        for step in range(min(count, len(used) + 1)):
+            index = _FIRST + (start + step) % count
+            if index not in used:
+                return index
+        raise NetworkUnusable(
+            f"cannot give {key[0]}/{key[1]} an address",
+            why=f"all {count} addresses of {self.network} are in use",
+            fix="delete machines, or choose a larger pod network",
+        )
+
+    def address(self, entry: Entry) -> str:
+        """Its address in the pod network."""
+        return str(Network(self.network)[entry.index])
+
+    def address6(self, entry: Entry) -> str:
+        """Its address in the host's own IPv6 network."""
+        return str(self.network6[entry.index])
+
+    @property
+    def network6(self) -> ipaddress.IPv6Network:
+        """The host's own IPv6 network."""
+        return ipaddress.IPv6Network((int("fd" + (self.site or "0" * 10), 16) << 80, 64))
+
+    @property
+    def host(self) -> str:
+        """The host's address in the pod network: the gateway, and the name server."""
+        return str(Network(self.network)[1])
+
+    @property
+    def host6(self) -> str:
+        """The host's address in its own IPv6 network."""
+        return str(self.network6[1])
+
+
+def free_mac(key: Key, taken: Collection[str]) -> str:
+    """A MAC derived from the card; locally administered, not a group, and never the gateway's."""
+    for attempt in range(1 << 16):
+        digest = _digest("mac", *key, str(attempt))
+        mac = "02:" + ":".join(f"{byte:02x}" for byte in digest[:5])
+        if mac not in taken and any(digest[:5]):
+            return mac
+    raise NetworkUnusable(f"cannot find a free MAC for {key[0]}/{key[1]}")  # 65536 collisions in 40 bits
+
+
+def loopback(index: int, *, high: bool = False) -> str:
+    """The loopback address that stands for a machine where there is no pod network; see `UserMode` for `high`."""
+    return str(ipaddress.IPv4Address("127.65.0.0" if high else "127.64.0.0") + index)
+
+
+def choose_network(wanted: str, routes: Iterable[str], services: str) -> str:
+    """The network for machines: the one wanted, or the first that the host does not use for anything else."""
+    used = [Network(each, strict=False) for each in routes]
+    used.append(Network(services))
+    for candidate in (wanted,) if wanted else CANDIDATES:
+        network = Network(candidate)
+        clash = next((each for each in used if each.prefixlen and each.overlaps(network)), None)
+        if clash is None:
+            return candidate
+        if wanted:
+            raise NetworkUnusable(
+                f"cannot use {wanted} as pod network",
+                why=f"it overlaps {clash}, which the host or the Services use",
+                fix="choose another one",
+            )
+    raise NetworkUnusable("cannot choose a pod network", why="the host uses all that are known", fix="set the pod network to a private one")
+
+
+def check_network(text: str) -> str:
+    """A network that a user wrote; raises `NetworkUnusable`."""
+    try:
+        network = Network(text)
+    except ValueError as error:
+        raise NetworkUnusable(f"cannot use {text!r} as pod network", why=str(error), fix="write it as 10.112.64.0/18") from error
+    if not 8 <= network.prefixlen <= 28:
+        raise NetworkUnusable(
+            f"cannot use {text} as pod network", why="its prefix is not 8 to 28 bits long", fix="write it as 10.112.64.0/18"
+        )
+    return str(network)
+
+
+def _digest(*parts: str) -> bytes:
+    return hashlib.sha256("\0".join(parts).encode()).digest()

@@ -1,0 +1,193 @@
+"""What networks are asked for and what they answer, as data.
+
+A card belongs to an owner, which is whatever should keep its addresses: as long as the owner is not released, the card of that name
+has the same MAC and the same address, whichever process or start of a machine uses it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from paddock.engine.machine.config import Stream, Tap, User
+
+Protocol = Literal["tcp", "udp"]
+Binding = Literal["masquerade", "bridge", "passt", "host-bridge"]
+INNER_NETWORK = "10.0.2.0/24"
+INNER_NETWORK6 = "fd10:0:2::/120"
+# What a guest that was told an address by us is told about its end: 999 days.
+LEASE_SECONDS = 999 * 86400
+
+
+@dataclass(frozen=True)
+class Ports:
+    """A range of ports; `last` 0 means the first alone."""
+
+    protocol: Protocol
+    first: int
+    last: int = 0
+
+    @property
+    def end(self) -> int:
+        """The last port of the range."""
+        return self.last or self.first
+
+
+@dataclass(frozen=True)
+class Dhcp:
+    """What a guest is told by DHCP besides its address."""
+
+    tftp_server: str = ""
+    boot_file: str = ""
+    ntp: tuple[str, ...] = ()
+    # (224 to 254, value)
+    private: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Range:
+    """Addresses that a bridge's own DHCP server hands out."""
+
+    network: str
+    first: str = ""
+    last: str = ""
+    gateway: str = ""
+    # (destination, gateway or "")
+    routes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A bridge of the host that a card is put into."""
+
+    name: str
+    # made when it is missing, and removed with the last card
+    create: bool = True
+    mtu: int = 0
+    # the host takes the gateway's address of each range
+    is_gateway: bool = False
+    masquerade: bool = False
+    # (address/prefix, gateway or "") given to the one card that uses it
+    static: tuple[tuple[str, str], ...] = ()
+    ranges: tuple[Range, ...] = ()
+    routes: tuple[tuple[str, str], ...] = ()
+    dns: tuple[str, ...] = ()
+    domain: str = ""
+    search: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Card:
+    """A network card as it is wanted. (owner, name) says which one it is."""
+
+    owner: str
+    name: str
+    binding: Binding = "masquerade"
+    # "" gives it one of its own
+    mac: str = ""
+    # what the guest sees behind masquerade: 10.0.2.0/24 where empty
+    network: str = ""
+    network6: str = ""
+    bridge: Bridge | None = None
+    # what may be reached from outside; empty: everything
+    ports: tuple[Ports, ...] = ()
+    hostname: str = ""
+    domain: str = ""
+    # empty: those of the group
+    search: tuple[str, ...] = ()
+    dhcp: Dhcp = Dhcp()
+    model: str = "virtio"
+    queues: int = 1
+    # machines of a group find each other by their plain names
+    group: str = ""
+    # the user that may open the tap, and that a helper process runs as
+    user: int = 0
+    # where a helper process puts its socket
+    directory: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Which card it is."""
+        return (self.owner, self.name)
+
+
+@dataclass(frozen=True)
+class Plug:
+    """A card that is ready for a machine."""
+
+    mac: str
+    # what everybody else reaches it by
+    address: str
+    # what the guest believes, with its prefix length; "" when somebody else's DHCP server decides
+    guest_address: str
+    backend: Tap | User | Stream
+    mtu: int = 1500
+    # what does not work, as sentences for the user; always the same for the same card
+    limits: tuple[str, ...] = ()
+    address6: str = ""
+    guest_address6: str = ""
+    gateway: str = ""
+    dns: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A port of a card that a published port leads to."""
+
+    owner: str
+    name: str
+    port: int
+
+
+@dataclass(frozen=True)
+class PublishedPort:
+    """A port and where it leads."""
+
+    protocol: Protocol
+    port: int
+    targets: tuple[Target, ...]
+    # the same on every address of the host; 0: not
+    node_port: int = 0
+
+
+@dataclass(frozen=True)
+class Published:
+    """A service: addresses inside, ports of the host, addresses outside."""
+
+    # whose it is, in problems and statistics
+    name: str
+    ports: tuple[PublishedPort, ...]
+    # its own addresses, which exist nowhere else
+    addresses: tuple[str, ...] = ()
+    # addresses of the host, on which each port itself is listened at
+    outside: tuple[str, ...] = ()
+    # networks that may use `outside` and the node ports; empty: all
+    sources: tuple[str, ...] = ()
+    # a client stays with its target for so long; 0: each connection is on its own
+    affinity_seconds: int = 0
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Who may talk: an address block without some parts, or cards by their owners."""
+
+    block: str = ""
+    without: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Allow:
+    """What is allowed: any of the peers (None: everybody) on any of the ports (None: every protocol and port)."""
+
+    peers: tuple[Peer, ...] | None = None
+    ports: tuple[Ports, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the cards of some owners may receive and send. None: the policy does not speak of that direction. Policies add up."""
+
+    name: str
+    owners: tuple[str, ...]
+    ingress: tuple[Allow, ...] | None = None
+    egress: tuple[Allow, ...] | None = None

@@ -1,0 +1,100 @@
+"""The book of addresses on disk: `addresses.json`, written whole to a new file that takes the old one's place."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from paddock.engine.networks.addresses import Book, Entry, Key
+from paddock.engine.networks.errors import NetworkUnusable
+
+_VERSION = 1
+
+
+class Ledger:
+    """The book and its file. What was answered is on disk."""
+
+    def __init__(self, path: Path, book: Book) -> None:
+        self._path = path
+        self.book = book
+
+    @classmethod
+    def open(cls, path: Path, fresh: Callable[[], Book]) -> "Ledger":
+        """The book as it was left; `fresh` makes the first one."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            ledger = cls(path, fresh())
+            ledger._write()
+            return ledger
+        return cls(path, _decoded(path, raw))
+
+    def give(self, key: Key, now: float, mac: str = "") -> Entry:
+        """The card's entry."""
+        book, entry = self.book.give(key, now, mac)
+        self._set(book)
+        return entry
+
+    def release(self, owner: str, now: float) -> None:
+        """The owner's addresses are free, after a rest."""
+        self._set(self.book.release(owner, now))
+
+    def get(self, key: Key) -> Entry | None:
+        """The card's entry, when it has one."""
+        return self.book.entries.get(key)
+
+    def _set(self, book: Book) -> None:
+        if book is self.book:
+            return
+        before, self.book = self.book, book
+        try:
+            self._write()
+        except BaseException:
+            self.book = before
+            raise
+
+    def _write(self) -> None:
+        fresh = self._path.with_suffix(".new")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_encoded(self.book))
+            file.flush()
+            os.fdatasync(file.fileno())
+        fresh.replace(self._path)
+
+
+def _encoded(book: Book) -> bytes:
+    data = {
+        "version": _VERSION,
+        "network": book.network,
+        "site": book.site,
+        "cards": [
+            {"owner": entry.owner, "name": entry.name, "mac": entry.mac, "index": entry.index}
+            for entry in sorted(book.entries.values(), key=lambda entry: entry.key)
+        ],
+        "resting": {str(index): at for index, at in sorted(book.resting.items())},
+    }
+    return orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def _decoded(path: Path, raw: bytes) -> Book:
+    try:
+        data: dict[str, Any] = orjson.loads(raw)
+        version = data["version"]
+        if version == _VERSION:
+            entries = [Entry(each["owner"], each["name"], each["mac"], each["index"]) for each in data["cards"]]
+            resting = {int(index): float(at) for index, at in data["resting"].items()}
+            return Book(data["network"], data["site"], {entry.key: entry for entry in entries}, resting)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _unreadable(path, f"{type(error).__name__}: {error}") from error
+    raise _unreadable(path, f"it is of version {version}")
+
+
+def _unreadable(path: Path, why: str) -> NetworkUnusable:
+    # A new book would give running machines' addresses to others.
+    return NetworkUnusable(
+        f"cannot read the addresses of machines in {path}", why=why, fix="restore the file, or remove it when no machine runs"
+    )

@@ -1,0 +1,138 @@
+"""passt: one process beside each machine that has such a card. It ends by itself when QEMU leaves it, and outlives Paddock.
+
+Without `--no-map-gw` the guest would reach this host's loopback address through its gateway.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import ipaddress
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddock.engine.networks.errors import NetworkBusy
+
+_START_SECONDS = 5.0
+_LOOK_SECONDS = 0.01
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What one process is for."""
+
+    socket: Path
+    inner: str
+    mac: str
+    user: int = 0
+    search: tuple[str, ...] = ()
+    # (protocol, address on the host, port on the host, port in the guest)
+    forwards: tuple[tuple[str, str, int, int], ...] = ()
+
+
+def socket_name(card: str) -> str:
+    """Short whatever the card is called: a path of a socket has 107 bytes."""
+    return f"passt-{hashlib.sha256(card.encode()).hexdigest()[:8]}.sock"
+
+
+def argv(program: str, wanted: Wanted) -> list[str]:
+    """The command line. Nothing in it was written by a user but the search list, which follows its option."""
+    inner = ipaddress.IPv4Network(wanted.inner)
+    command = [program, "--foreground", "--quiet", "--one-off", "--no-map-gw", "--ipv4-only", "--socket", str(wanted.socket)]
+    command += ["--address", str(inner[2]), "--netmask", str(inner.prefixlen), "--gateway", str(inner[1])]
+    command += ["--mac-addr", wanted.mac, "--mtu", "1500", "--dns", str(inner[3]), "--dns-forward", str(inner[3])]
+    command += ["--search", " ".join(wanted.search)]
+    for protocol, option in (("tcp", "--tcp-ports"), ("udp", "--udp-ports")):
+        ports = [f"{address}/{host}:{guest}" for known, address, host, guest in wanted.forwards if known == protocol]
+        for each in ports or ["none"]:
+            command += [option, each]
+    if wanted.user and os.geteuid() == 0:
+        command += ["--runas", f"{wanted.user}:{wanted.user}"]
+    return command
+
+
+class Helper:
+    """A passt that was started, by us or by a former run."""
+
+    def __init__(self, pid: int, socket: Path) -> None:
+        self._pid = pid
+        self._socket = socket
+
+    def alive(self) -> bool:
+        """Whether it is there, and is not another process with its number."""
+        try:
+            said = Path(f"/proc/{self._pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return os.fsencode(self._socket) in said
+
+    async def end(self) -> None:
+        """End it, and clean up."""
+        if self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGTERM)
+        for path in (self._socket, _pid_file(self._socket), _log_file(self._socket)):
+            path.unlink(missing_ok=True)
+
+
+def _pid_file(socket: Path) -> Path:
+    return socket.with_suffix(".pid")
+
+
+def _log_file(socket: Path) -> Path:
+    return socket.with_suffix(".log")
+
+
+def _said(socket: Path) -> str:
+    lines = _log_file(socket).read_bytes()[-2000:].decode(errors="replace").strip().splitlines()
+    # Where there is no syslog it complains about that after each line.
+    return next((line for line in reversed(lines) if line and "syslog" not in line), "")
+
+
+def find(socket: Path) -> Helper | None:
+    """The one that a former run started."""
+    try:
+        helper = Helper(int(_pid_file(socket).read_text()), socket)
+    except (OSError, ValueError):
+        return None
+    return helper if helper.alive() else None
+
+
+async def start(program: str, wanted: Wanted) -> Helper:
+    """A process that listens at the socket; one that does already is kept."""
+    found = find(wanted.socket)
+    if found is not None:
+        return found
+    wanted.socket.unlink(missing_ok=True)
+    try:
+        # Its complaints go to a file, since it outlives every pipe of ours.
+        with _log_file(wanted.socket).open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *argv(program, wanted),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise NetworkBusy(f"cannot start {program}", why=str(error)) from error
+    try:
+        await _listening(process, wanted.socket)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        raise
+    _pid_file(wanted.socket).write_text(f"{process.pid}\n")
+    return Helper(process.pid, wanted.socket)
+
+
+async def _listening(process: asyncio.subprocess.Process, socket: Path) -> None:
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            while not socket.exists():
+                if process.returncode is not None:
+                    raise NetworkBusy("passt ended as it started", why=_said(socket) or f"exit status {process.returncode}")
+                await asyncio.sleep(_LOOK_SECONDS)
+    except TimeoutError as error:
+        raise NetworkBusy("passt does not listen", why=f"no socket within {_START_SECONDS:g} s") from error

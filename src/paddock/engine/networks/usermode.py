@@ -1,0 +1,209 @@
+"""Networks without root: each machine behind a user-mode network of its own.
+
+The machine stands behind a loopback address that is its alone, 127.64.x.y: port P of the guest is port P there. Ports below 1024 cannot be
+bound without root and are 64512+P, and those from 64512 on are at 127.65.x.y instead. A port is opened when somebody asks for it: through
+QEMU while the machine runs, or at its start when the card lists it.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paddock.base.errors import PaddockError
+from paddock.engine.machine.config import Stream, User
+from paddock.engine.networks import passt
+from paddock.engine.networks.addresses import Entry, Key, loopback
+from paddock.engine.networks.cards import INNER_NETWORK, Card, Plug, Protocol
+from paddock.engine.networks.errors import NetworkUnusable, Unreachable
+
+# owner, name of the card, protocol, address and port on the host, port of the guest
+Forward = Callable[[str, str, Protocol, str, int, int], Awaitable[None]]
+
+_LOW, _HIGH = 1024, 64512
+# A card that lists more is served when somebody asks.
+_MOST_AHEAD = 64
+
+NO_MEETING = "machines cannot reach each other: the user-mode network has no pod network; they can where Paddock runs as root"
+NO_SERVICES = "the machine cannot reach Services by their address inside"
+ONLY_LOOPBACK = "the machine's address is a loopback address: only this host reaches it; a NodePort reaches it from elsewhere"
+HOST_IS_OPEN = "the machine reaches what listens at this host's loopback address, through its gateway; passt binding does not allow that"
+ONE_QUEUE = "the card has one queue"
+PASST_PORTS = "only the ports that the card lists can be reached, as passt opens them when it starts"
+NO_NAMES = "machines of the namespace are not found by name"
+NO_PING = "only TCP and UDP leave the machine"
+
+
+def host_place(index: int, port: int) -> tuple[str, int]:
+    """Where a port of the guest is on the host."""
+    if port < _LOW:
+        return loopback(index), _HIGH + port
+    return loopback(index, high=port >= _HIGH), port
+
+
+@dataclass
+class _Plugged:
+    card: Card
+    entry: Entry
+    plug: Plug
+    # (protocol, port of the guest)
+    open: set[tuple[Protocol, int]] = field(default_factory=set)
+    helper: passt.Helper | None = None
+
+
+class UserMode:
+    """The cards of machines without a network of the host's."""
+
+    def __init__(self, *, passt_program: str | None, reasons: tuple[str, ...] = (), nameservers: Callable[[], tuple[str, ...]]) -> None:
+        self._passt = passt_program
+        self._reasons = reasons
+        self._nameservers = nameservers
+        self._cards: dict[Key, _Plugged] = {}
+        # set by whoever runs the machines
+        self.forward: Forward | None = None
+
+    async def plug(self, card: Card, entry: Entry) -> Plug:
+        """A network of its own for the card."""
+        found = self._cards.get(card.key)
+        if found is not None and found.card == card and found.entry == entry and (found.helper is None or found.helper.alive()):
+            return found.plug
+        if found is not None:
+            await self._end(found)
+        if card.binding == "host-bridge":
+            raise NetworkUnusable(
+                f"cannot connect {card.name} to a bridge", why="bridges need root", fix="run Paddock as root, or use the pod network"
+            )
+        made = await self._with_passt(card, entry) if card.binding == "passt" else self._with_slirp(card, entry)
+        self._cards[card.key] = made
+        return made.plug
+
+    async def unplug(self, key: Key) -> None:
+        """The card is gone."""
+        found = self._cards.pop(key, None)
+        if found is not None:
+            await self._end(found)
+
+    async def reach(self, entry: Entry, protocol: Protocol, port: int) -> tuple[str, int]:
+        """Where on the host a port of the guest is; it is opened now if it is not."""
+        found = self._cards.get(entry.key)
+        if found is None:
+            raise Unreachable(f"cannot reach port {port} of {entry.name}", why="the card is not plugged")
+        ports = found.card.ports
+        if ports and not any(each.protocol == protocol and each.first <= port <= each.end for each in ports):
+            raise Unreachable(
+                f"cannot reach {protocol} port {port} of {entry.name}", why="the interface lists other ports", fix="add it to `ports`"
+            )
+        place = host_place(entry.index, port)
+        if (protocol, port) not in found.open and found.helper is None:
+            await self._open(found, protocol, place, port)
+        return place
+
+    async def _open(self, found: _Plugged, protocol: Protocol, place: tuple[str, int], port: int) -> None:
+        if self.forward is None:
+            raise Unreachable(f"cannot reach port {port} of {found.entry.name}", why="the machine does not run")
+        try:
+            await self.forward(found.entry.owner, found.entry.name, protocol, *place, port)
+        except PaddockError:
+            # A forward from before a restart is still there: then somebody listens.
+            if not is_bound(protocol, place):
+                raise
+        found.open.add((protocol, port))
+
+    def restarted(self, owner: str) -> None:
+        """The owner's machine is another process: what was opened while the former ran is closed."""
+        for key, found in self._cards.items():
+            if key[0] == owner:
+                found.open = _ahead(found.card)
+
+    async def _end(self, found: _Plugged) -> None:
+        if found.helper is not None:
+            await found.helper.end()
+
+    def _with_slirp(self, card: Card, entry: Entry) -> _Plugged:
+        inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
+        _check_inner(inner)
+        forwards = tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(_ahead(card)))
+        backend = User(
+            network=str(inner),
+            gateway=str(inner[1]),
+            address=str(inner[2]),
+            dns=str(inner[3]),
+            hostname=card.hostname,
+            domain=card.domain,
+            search=card.search,
+            forwards=forwards,
+        )
+        limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._reasons]
+        if card.queues > 1:
+            limits.append(ONE_QUEUE)
+        if card.binding == "bridge":
+            limits.append("the card is behind masquerade: bridges need root")
+        return _Plugged(card, entry, self._plug(card, entry, backend, inner, limits), _ahead(card))
+
+    async def _with_passt(self, card: Card, entry: Entry) -> _Plugged:
+        if self._passt is None:
+            raise NetworkUnusable(f"cannot connect {card.name} by passt", why="there is no passt on this host", fix="install passt")
+        if not card.directory:
+            raise NetworkUnusable(f"cannot connect {card.name} by passt", why="the machine has no directory for its socket")
+        inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
+        _check_inner(inner)
+        opened = _ahead(card)
+        wanted = passt.Wanted(
+            socket=Path(card.directory) / passt.socket_name(card.name),
+            inner=str(inner),
+            mac="02:00:00:00:00:00",
+            user=card.user,
+            search=card.search,
+            forwards=tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(opened)),
+        )
+        helper = await passt.start(self._passt, wanted)
+        limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, *self._reasons]
+        return _Plugged(card, entry, self._plug(card, entry, Stream(wanted.socket), inner, limits), opened, helper)
+
+    def _plug(self, card: Card, entry: Entry, backend: User | Stream, inner: ipaddress.IPv4Network, limits: list[str]) -> Plug:
+        return Plug(
+            mac=entry.mac,
+            address=loopback(entry.index),
+            guest_address=f"{inner[2]}/{inner.prefixlen}",
+            backend=backend,
+            limits=tuple(limits),
+            gateway=str(inner[1]),
+            dns=(str(inner[3]),),
+            search=card.search,
+        )
+
+
+def _ahead(card: Card) -> set[tuple[Protocol, int]]:
+    listed = [(each.protocol, port) for each in card.ports for port in range(each.first, each.end + 1)]
+    return set(listed[:_MOST_AHEAD])
+
+
+def _check_inner(inner: ipaddress.IPv4Network) -> None:
+    if inner.num_addresses < 8:
+        raise NetworkUnusable(f"cannot use {inner} inside a machine", why="it has fewer than 8 addresses", fix="set a larger vmNetworkCIDR")
+
+
+def is_bound(protocol: Protocol, place: tuple[str, int]) -> bool:
+    """Whether somebody has this port of a loopback address."""
+    kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
+    with socket.socket(socket.AF_INET, kind | socket.SOCK_CLOEXEC) as probe:
+        if protocol == "tcp":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(place)
+        except OSError:
+            return True
+    return False
+
+
+async def connect(place: tuple[str, int], seconds: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to a place on the host or in the pod network."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await asyncio.open_connection(*place)
+    except TimeoutError as error:
+        raise Unreachable(f"cannot connect to {place[0]}:{place[1]}", why=f"no answer within {seconds:g} s") from error
+    except OSError as error:
+        raise Unreachable(f"cannot connect to {place[0]}:{place[1]}", why=error.strerror or str(error)) from error

@@ -1,0 +1,128 @@
+"""Who gets which address: the same each time, nobody's twice, and not at once a stranger's."""
+
+import ipaddress
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.networks import addresses
+from paddock.engine.networks.addresses import Book, check_network, choose_network, free_mac, loopback
+from paddock.engine.networks.errors import NetworkUnusable
+from paddock.engine.networks.ledger import Ledger
+
+NETWORK = "10.112.64.0/18"
+FULL = ipaddress.IPv4Network("10.0.0.0/28").num_addresses - 3
+
+
+def test_a_card_keeps_what_it_was_given() -> None:
+    book, first = Book(NETWORK).give(("vm", "default"), 0.0)
+    again, second = book.give(("vm", "default"), 50.0)
+    assert again is book and first == second
+    assert Book(NETWORK).give(("vm", "default"), 9.0)[1] == first, "the same card on an empty book"
+
+
+def test_a_mac_of_ours_is_locally_administered_and_no_group() -> None:
+    first = int(free_mac(("vm", "default"), ()).split(":")[0], 16)
+    assert first & 2 and not first & 1
+
+
+def test_a_taken_mac_is_passed_over() -> None:
+    first = free_mac(("vm", "a"), ())
+    assert free_mac(("vm", "a"), {first}) != first
+
+
+def test_a_mac_that_the_user_wrote_wins_and_changes_nothing_else() -> None:
+    book, before = Book(NETWORK).give(("vm", "a"), 0.0)
+    _, after = book.give(("vm", "a"), 0.0, "DE:AD:00:00:be:ef")
+    assert (after.mac, after.index) == ("de:ad:00:00:be:ef", before.index)
+
+
+def test_every_address_of_a_network_is_given_once_and_then_no_more() -> None:
+    book, seen = Book("10.0.0.0/28"), set()
+    for number in range(FULL):
+        book, entry = book.give((f"vm{number}", "a"), 0.0)
+        seen.add(book.address(entry))
+    assert len(seen) == FULL and book.host not in seen and "10.0.0.0" not in seen and "10.0.0.15" not in seen
+    with pytest.raises(NetworkUnusable, match="all 13 addresses"):
+        book.give(("one more", "a"), 0.0)
+
+
+def test_a_released_address_rests_before_somebody_else_gets_it() -> None:
+    book = Book("10.0.0.0/28")
+    for number in range(FULL):
+        book, _ = book.give((f"vm{number}", "a"), 0.0)
+    book = book.release("vm3", 100.0)
+    with pytest.raises(NetworkUnusable):
+        book.give(("new", "a"), 100.0 + addresses.REST_SECONDS - 1)
+    book, entry = book.give(("new", "a"), 100.0 + addresses.REST_SECONDS)
+    assert entry.index in range(2, 15)
+
+
+def test_releasing_a_stranger_changes_nothing() -> None:
+    book, _ = Book(NETWORK).give(("vm", "a"), 0.0)
+    assert book.release("nobody", 1.0) is book
+
+
+@pytest.mark.parametrize(
+    ("wanted", "routes", "chosen"),
+    [
+        ("", [], addresses.CANDIDATES[0]),
+        ("", ["10.112.0.0/14"], addresses.CANDIDATES[1]),
+        ("", ["10.0.0.0/8"], "172.30.64.0/18"),
+        ("10.1.0.0/16", ["10.2.0.0/16"], "10.1.0.0/16"),
+    ],
+)
+def test_a_network_is_chosen_that_nobody_uses(wanted: str, routes: list[str], chosen: str) -> None:
+    assert choose_network(wanted, routes, "10.96.0.0/12") == chosen
+
+
+@pytest.mark.parametrize("wanted", ["10.96.64.0/18", "192.0.2.0/24"])
+def test_a_network_in_use_is_refused_and_the_clash_is_named(wanted: str) -> None:
+    with pytest.raises(NetworkUnusable, match=r"10\.96\.0\.0/12|192\.0\.2\.0/25"):
+        choose_network(wanted, ["192.0.2.0/25"], "10.96.0.0/12")
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1/8", "nonsense", "10.0.0.0/30", "fd00::/64"])
+def test_a_malformed_network_is_refused(text: str) -> None:
+    with pytest.raises(NetworkUnusable):
+        check_network(text)
+
+
+def test_loopback_addresses_of_all_numbers_are_loopback_addresses() -> None:
+    places = {loopback(index, high=high) for index in (2, 255, 16383) for high in (False, True)}
+    assert len(places) == 6 and all(ipaddress.IPv4Address(place).is_loopback for place in places)
+
+
+def test_ipv6_addresses_lie_in_a_unique_local_network() -> None:
+    book, entry = Book(NETWORK, "0123456789").give(("vm", "a"), 0.0)
+    assert ipaddress.IPv6Address(book.address6(entry)) in ipaddress.IPv6Network("fd01:2345:6789::/64")
+
+
+def test_the_book_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "networks" / "addresses.json"
+    ledger = Ledger.open(path, lambda: Book(NETWORK, "00000000ab"))
+    entry = ledger.give(("vm", "a"), 5.0)
+    ledger.give(("gone", "a"), 5.0)
+    ledger.release("gone", 6.0)
+    again = Ledger.open(path, lambda: Book("10.0.0.0/28"))
+    assert again.book == ledger.book and again.get(("vm", "a")) == entry
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_could_not_be_written_was_not_given(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "addresses.json", lambda: Book(NETWORK))
+    (tmp_path / "addresses.new").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        ledger.give(("vm", "a"), 0.0)
+    assert ledger.get(("vm", "a")) is None
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"[]", b'{"version": 2}', b'{"version": 1, "network": "10.0.0.0/24"}', b'{"version":1,"cards":3}']
+)
+def test_an_unreadable_book_is_said_and_not_replaced(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "addresses.json"
+    path.write_bytes(raw)
+    with pytest.raises(NetworkUnusable, match="cannot read the addresses"):
+        Ledger.open(path, lambda: Book(NETWORK))
+    assert path.read_bytes() == raw
