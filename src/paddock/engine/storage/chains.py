@@ -1,0 +1,82 @@
+"""Which files make up a disk, and which of them something needs. Reads records; changes nothing but who may read a frozen layer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from paddock.engine.machine.config import Layer
+from paddock.engine.storage import records
+from paddock.engine.storage.errors import VolumeBroken
+from paddock.engine.storage.places import RECORD, Places
+from paddock.engine.storage.records import Base, FrozenBase, ImageBase, LayerFile, Record
+
+# Deeper is a circle, or a mistake.
+_DEEPEST = 500
+
+
+def top(places: Places, directory: Path, record: Record) -> Layer:
+    """The layer of a volume that is written, with all below it."""
+    return layer_of(places, directory, record, record.top)
+
+
+def layer_of(places: Places, directory: Path, record: Record, layer: LayerFile, depth: int = 0) -> Layer:
+    """A layer of a volume with all below it."""
+    below = None if record.base is None else resolved(places, record.base, depth + 1)
+    for each in record.layers:
+        below = Layer(directory / each.path, each.format, below)
+        if each == layer:
+            return below
+    raise VolumeBroken(f"volume {directory.name} has no layer {layer.name}", fix="restore it from a backup")
+
+
+def resolved(places: Places, base: Base, depth: int = 0) -> Layer:
+    """What lies below a volume."""
+    if isinstance(base, ImageBase):
+        return Layer(places.root / base.path, base.format)
+    directory = places.find(base.volume)
+    record = records.read(directory / RECORD) if directory is not None else None
+    found = next((each for each in record.layers if each.name == base.layer), None) if record is not None else None
+    if directory is None or record is None or found is None or depth > _DEEPEST:
+        raise VolumeBroken(f"layer {base.layer} of volume {base.volume} is not there", fix="restore it from a backup")
+    return layer_of(places, directory, record, found, depth)
+
+
+def image_of(places: Places, record: Record) -> str:
+    """The digest of the image that lies below a volume; empty when none does."""
+    base = record.base
+    for _ in range(_DEEPEST):
+        if not isinstance(base, FrozenBase):
+            return base.digest if base is not None else ""
+        directory = places.find(base.volume)
+        below = records.read(directory / RECORD) if directory is not None else None
+        base = below.base if below is not None else None
+    return ""
+
+
+def needed(places: Places) -> set[tuple[str, str]]:
+    """Layers (volume, name) that a snapshot or another volume has below it."""
+    found = {(record.volume, record.layer) for _, record in places.every_snapshot()}
+    for _, record in places.volumes():
+        if isinstance(record.base, FrozenBase):
+            found.add((record.base.volume, record.base.layer))
+    return found
+
+
+def unneeded(places: Places) -> list[Path]:
+    """Deleted volumes of which nothing needs a layer."""
+    holders = {volume for volume, _ in needed(places)}
+    return [directory for directory, record in places.volumes() if record.deleted and directory.name not in holders]
+
+
+def superfluous(places: Places, id: str, record: Record) -> int | None:
+    """The place of a layer of a volume that nothing else needs, so that the one above it can be merged into it; None: each is needed."""
+    others = needed(places)
+    return next((place for place, each in enumerate(record.layers[:-1]) if (id, each.name) not in others), None)
+
+
+def open_to_readers(layer: Layer, pools: Sequence[Path]) -> None:
+    """Frozen layers of volumes are for the machines of all volumes above them: to be read, and written by none."""
+    each: Layer | None = layer
+    while each is not None:
+        if any(each.path.is_relative_to(pool) for pool in pools):
+            each.path.chmod(0o444)
+        each = each.backing

@@ -1,0 +1,68 @@
+"""What storage cannot do, and whether it may be possible later."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from paddock.base.errors import PaddockError, Terminal, Transient
+
+
+class StorageError(PaddockError):
+    """Something the store of volumes could not do."""
+
+
+class StoreFull(StorageError, Transient):
+    """No space is left where volumes are."""
+
+
+class StoreReadOnly(StorageError, Transient):
+    """Nothing can be written where volumes are."""
+
+
+class StoreFailed(StorageError, Transient):
+    """The file system, or the program that works on disks, failed."""
+
+
+class VolumeBusy(StorageError, Transient):
+    """A machine, or somebody else, uses the volume."""
+
+
+class VolumeMissing(StorageError, Terminal):
+    """There is no such volume or snapshot."""
+
+
+class VolumeBroken(StorageError, Terminal):
+    """A file of a volume is not what was written."""
+
+
+class TooSmall(StorageError, Terminal):
+    """What should be in the volume is larger than the volume."""
+
+
+class NotAllowed(StorageError, Terminal):
+    """This cannot be done with this volume at all."""
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def of(error: OSError, what: str, place: Path) -> StorageError:
+    """The error that stands for one of the file system."""
+    why = error.strerror or str(error)
+    if error.errno in _FULL:
+        return StoreFull(what, why=f"no space is left below {place} ({why})", fix="free space there; it is tried again")
+    if error.errno == errno.EROFS:
+        return StoreReadOnly(what, why=f"{place} is read-only", fix="mount it writable; it is tried again")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return StoreReadOnly(what, why=f"{place} may not be written ({why})", fix="give the server's user the right; it is tried again")
+    return StoreFailed(what, why=f"{place}: {why}", fix="look at the disk of the host; it is tried again")
+
+
+@contextmanager
+def spoken(what: str, place: Path) -> Iterator[None]:
+    """Errors of the file system inside become ours."""
+    try:
+        yield
+    except OSError as error:
+        raise of(error, what, place) from error

@@ -1,0 +1,177 @@
+"""Files of volumes: written whole or not at all, copied without their holes, and looked at for who uses them. Blocking; for threads."""
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+# The ioctl by which btrfs, xfs and others let two files share their blocks.
+_FICLONE = 0x40049409
+_CHUNK = 4 * 1024 * 1024
+# QEMU's image locks: a byte for each permission that is held (100 on) and for each that is not shared (200 on).
+_LOCKS, _LOCKS_LENGTH = 100, 200
+_NOT_SHARING_WRITE = 201
+_FLOCK = struct.Struct("hhqqi4x")
+_NO_CLONE = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ETXTBSY, errno.ENOSYS, errno.EPERM)
+
+Tell = Callable[[int, int], None]
+
+
+def sync_directory(path: Path) -> None:
+    """Names in a directory survive a loss of power."""
+    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def sync_file(path: Path) -> None:
+    """What a file holds survives a loss of power."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """A small file, replaced as a whole."""
+    fresh = path.with_name(f".{path.name}.new")
+    number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(number, data)
+        os.fsync(number)
+    finally:
+        os.close(number)
+    fresh.replace(path)
+    sync_directory(path.parent)
+
+
+def make_blank(path: Path, size: int, *, allocate: bool) -> None:
+    """A disk of zeros; `allocate` takes its space at once."""
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.ftruncate(number, size)
+        if allocate:
+            os.posix_fallocate(number, 0, size)
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def allocate_all(path: Path, size: int) -> None:
+    """Take the space of a file's holes."""
+    number = os.open(path, os.O_RDWR)
+    try:
+        os.posix_fallocate(number, 0, size)
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def copy(source: Path, target: Path, tell: Tell | None = None) -> bool:
+    """A copy that takes no more space than the source has data; True when the file system shares the blocks.
+
+    Raises `BlockingIOError` when a machine writes the source. While it is copied none can begin to.
+    """
+    from_ = os.open(source, os.O_RDONLY)
+    try:
+        if is_locked(from_):
+            raise BlockingIOError(errno.EAGAIN, "a machine uses it", str(source))
+        fcntl.fcntl(from_, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, _NOT_SHARING_WRITE, 1, 0))
+        to = os.open(target, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            shared = _share(from_, to)
+            if not shared:
+                _copy_data(from_, to, tell)
+            os.fsync(to)
+        finally:
+            os.close(to)
+    finally:
+        os.close(from_)
+    return shared
+
+
+def _share(from_: int, to: int) -> bool:
+    try:
+        fcntl.ioctl(to, _FICLONE, from_)
+    except OSError as error:
+        if error.errno in _NO_CLONE:
+            return False
+        raise
+    return True
+
+
+def can_share(directory: Path) -> bool:
+    """Whether files in a directory can share their blocks."""
+    one, other = directory / ".share-one", directory / ".share-other"
+    try:
+        one.write_bytes(b"x" * 4096)
+        with open(one, "rb") as source, open(other, "wb") as target:
+            return _share(source.fileno(), target.fileno())
+    finally:
+        one.unlink(missing_ok=True)
+        other.unlink(missing_ok=True)
+
+
+def _copy_data(from_: int, to: int, tell: Tell | None) -> None:
+    size = os.fstat(from_).st_size
+    os.ftruncate(to, size)
+    total, done, place = os.fstat(from_).st_blocks * 512, 0, 0
+    while True:
+        try:
+            start = os.lseek(from_, place, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return
+            raise
+        end = os.lseek(from_, start, os.SEEK_HOLE)
+        for offset in range(start, end, _CHUNK):
+            _copy_range(from_, to, offset, min(_CHUNK, end - offset))
+            done += min(_CHUNK, end - offset)
+            if tell is not None:
+                tell(done, max(total, done))
+        place = end
+
+
+def _copy_range(from_: int, to: int, offset: int, count: int) -> None:
+    while count:
+        try:
+            copied = os.copy_file_range(from_, to, count, offset, offset)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+            copied = os.pwrite(to, os.pread(from_, min(count, _CHUNK), offset), offset)
+        if copied == 0:
+            raise OSError(errno.EIO, "the source became shorter while it was copied")
+        offset, count = offset + copied, count - copied
+
+
+def is_locked(number: int) -> bool:
+    """Whether a QEMU, or `copy`, has the file open in a way that matters to others."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _LOCKS, _LOCKS_LENGTH, 0)
+    kind = _FLOCK.unpack(fcntl.fcntl(number, fcntl.F_OFD_GETLK, asked))[0]
+    return bool(kind != fcntl.F_UNLCK)
+
+
+def in_use(path: Path) -> bool:
+    """Whether a QEMU has the file open."""
+    try:
+        number = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return is_locked(number)
+    finally:
+        os.close(number)
+
+
+def allocated(path: Path) -> int:
+    """Bytes that a file takes on its disk; 0 when it is not there."""
+    try:
+        return path.stat().st_blocks * 512
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,74 @@
+"""Where volumes are: a directory each, in one of several pools (docs/dev/on-disk.md)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddock.engine.storage import records
+from paddock.engine.storage.errors import NotAllowed
+from paddock.engine.storage.records import Record, SnapshotRecord
+
+RECORD = "volume.json"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Directories of volumes and snapshots below the engine's directory; pools may be elsewhere."""
+
+    root: Path
+    pools: Mapping[str, Path]
+
+    def pool(self, name: str) -> Path:
+        """The directory of a pool."""
+        found = self.root / "volumes" if not name else self.pools.get(name)
+        if found is None:
+            raise NotAllowed(f"there is no place for volumes named {name}", fix="name one that is configured")
+        return found
+
+    @property
+    def every_pool(self) -> tuple[Path, ...]:
+        """All directories with volumes."""
+        return (self.root / "volumes", *self.pools.values())
+
+    @property
+    def snapshots(self) -> Path:
+        """Records of snapshots."""
+        return self.root / "snapshots"
+
+    @property
+    def scratch(self) -> Path:
+        """What ends with its machine."""
+        return self.root / "scratch"
+
+    def find(self, id: str) -> Path | None:
+        """The directory of a volume, wherever it is."""
+        checked(id)
+        return next((pool / id for pool in self.every_pool if (pool / id / RECORD).exists()), None)
+
+    def snapshot(self, id: str) -> Path:
+        """The record of a snapshot."""
+        return self.snapshots / f"{checked(id)}.json"
+
+    def volumes(self) -> Iterator[tuple[Path, Record]]:
+        """All volumes that can be read."""
+        for pool in self.every_pool:
+            for record_path in sorted(pool.glob(f"[!.]*/{RECORD}")):
+                record = records.read(record_path)
+                if record is not None:
+                    yield record_path.parent, record
+
+    def every_snapshot(self) -> Iterator[tuple[str, SnapshotRecord]]:
+        """All snapshots."""
+        for path in sorted(self.snapshots.glob("[!.]*.json")):
+            record = records.read_snapshot(path)
+            if record is not None:
+                yield path.stem, record
+
+
+def checked(id: str) -> str:
+    """An id that is safe as a name of a file."""
+    if not _ID.match(id):
+        raise NotAllowed(f"{id!r} cannot be an id of a volume", why="only letters, digits, dots, dashes and underscores can be in one")
+    return id

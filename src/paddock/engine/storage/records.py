@@ -1,0 +1,112 @@
+"""What is written beside a disk: which files make it up, oldest first, and what lies below them (docs/dev/on-disk.md)."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from paddock.engine.storage import files
+from paddock.engine.storage.errors import VolumeBroken
+
+VERSION = 1
+Format = Literal["raw", "qcow2"]
+
+
+class ImageBase(msgspec.Struct, frozen=True, tag="image", tag_field="kind"):
+    """An image of the library lies below; `path` is relative to the engine's directory."""
+
+    digest: str
+    path: str
+    format: Format
+
+
+class FrozenBase(msgspec.Struct, frozen=True, tag="volume", tag_field="kind"):
+    """A layer of another volume lies below, which nobody writes any more."""
+
+    volume: str
+    layer: str
+
+
+Base = ImageBase | FrozenBase
+
+
+class LayerFile(msgspec.Struct, frozen=True):
+    """A layer by the name that others know it by, and the file in the volume's directory that holds it."""
+
+    name: str
+    format: Format
+    # after a merge the file has the name of the layer that went
+    file: str = ""
+
+    @property
+    def path(self) -> str:
+        """The name of the file."""
+        return self.file or self.name
+
+
+class Record(msgspec.Struct, frozen=True):
+    """`volume.json`."""
+
+    size: int
+    # oldest first; the last is the one that is written
+    layers: tuple[LayerFile, ...]
+    base: Base | None = None
+    # an archive was unpacked: the volume is a directory of files, and no disk
+    is_files: bool = False
+    # nobody's any more; kept for those that have a layer of it below theirs
+    deleted: bool = False
+    version: int = VERSION
+
+    @property
+    def top(self) -> LayerFile:
+        """The layer that is written."""
+        return self.layers[-1]
+
+
+class SnapshotRecord(msgspec.Struct, frozen=True):
+    """`snapshots/ID.json`: a layer as it was frozen."""
+
+    volume: str
+    layer: str
+    size: int
+    version: int = VERSION
+
+
+_RECORDS = msgspec.json.Decoder(Record)
+_SNAPSHOTS = msgspec.json.Decoder(SnapshotRecord)
+
+
+def read(path: Path) -> Record | None:
+    """The record of a volume; None when there is none."""
+    try:
+        record = _RECORDS.decode(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore it from a backup, or delete the volume") from error
+    _check_version(path, record.version)
+    return record
+
+
+def read_snapshot(path: Path) -> SnapshotRecord | None:
+    """The record of a snapshot; None when there is none."""
+    try:
+        record = _SNAPSHOTS.decode(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore it from a backup, or delete the snapshot") from error
+    _check_version(path, record.version)
+    return record
+
+
+def _check_version(path: Path, version: int) -> None:
+    if version != VERSION:
+        raise VolumeBroken(
+            f"cannot use {path}", why=f"its version is {version}, and this program knows {VERSION}", fix="use a newer Paddock"
+        )
+
+
+def write(path: Path, record: Record | SnapshotRecord) -> None:
+    """Replace a record as a whole."""
+    files.write_whole(path, msgspec.json.encode(record))

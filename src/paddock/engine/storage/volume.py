@@ -1,0 +1,73 @@
+"""What a volume, a snapshot and the space for them look like from outside."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from paddock.engine.machine.config import Format, Layer
+from paddock.engine.storage import files as on_disk
+from paddock.engine.storage.errors import TooSmall, VolumeBusy
+
+
+class BaseImage(Protocol):
+    """What is needed of an image of the library."""
+
+    @property
+    def digest(self) -> str: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def format(self) -> Format: ...
+    @property
+    def virtual_size(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume as it is now."""
+
+    id: str
+    layer: Layer
+    # what a guest sees, in bytes
+    size: int
+    # what its own files take on the disk of the host
+    allocated: int
+    directory: Path
+    # digest of the image below it, if there is one
+    image: str = ""
+    # an archive was unpacked here: files, and no disk
+    files: Path | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a QEMU has it open."""
+        return self.files is None and on_disk.in_use(self.layer.path)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A frozen state of a volume."""
+
+    id: str
+    volume: str
+    size: int
+    layer: Layer
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The file system where volumes are, in bytes."""
+
+    total: int
+    free: int
+
+
+def busy(id: str) -> VolumeBusy:
+    """The refusal of a volume that a machine writes."""
+    return VolumeBusy(f"volume {id} is in use", why="a machine has it open", fix="stop the machine, or wait until it ends")
+
+
+def too_small(needed: int, size: int) -> TooSmall:
+    """The refusal of a volume that is smaller than what should be in it."""
+    why = f"its virtual size is {needed} bytes, and {size} were asked for"
+    return TooSmall("the image does not fit into the volume", why=why, fix="A larger PVC is required")

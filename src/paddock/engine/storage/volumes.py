@@ -1,0 +1,444 @@
+"""The volumes of a host. A volume exists when its `volume.json` does, and what it says is true at every moment.
+
+A machine that runs owns its disks; everything here that touches what a disk holds is for volumes at rest, and refuses one that a QEMU has
+open (`VolumeBusy`). For machines that run there are `next_layer` and `frozen`, between which the machine itself goes on in a new layer,
+and `grown`, after the machine itself made its disk larger.
+
+Freezing: the layer that was written becomes read-only by being covered with a new one. Frozen layers may have several volumes above
+them, so a directory stays, marked as deleted, until nothing needs a layer of it. Writing down a new layer is safe before it is used:
+an empty layer changes nothing.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import msgspec
+
+from paddock.engine.machine.config import Layer
+from paddock.engine.storage import chains, errors, exports, files, qemuimg, records
+from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
+from paddock.engine.storage.places import RECORD, Places, checked
+from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, Record, SnapshotRecord
+from paddock.engine.storage.volume import BaseImage, Capacity, Snapshot, Volume, busy, too_small
+
+P = ParamSpec("P")
+R = TypeVar("R")
+SECTOR = 512
+_DISK = "disk.img"
+_FILES = "files"
+Tell = Callable[[int, int], None]
+
+
+class Volumes:
+    """Makes, copies, grows and removes volumes. Every operation may be repeated."""
+
+    def __init__(self, root: Path, pools: Mapping[str, Path] | None = None) -> None:
+        self._places = Places(root, dict(pools or {}))
+        # with how many hold or want it
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._shares: dict[Path, bool] = {}
+
+    def prepare(self) -> None:
+        """Once, at the start: directories are there, and what a sudden end left half made is gone. Blocking."""
+        for directory in (*self._places.every_pool, self._places.snapshots, self._places.scratch):
+            with errors.spoken("cannot use the directory of volumes", directory):
+                directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+                # A QEMU with a user of its own passes through, and sees only what it was given the name of.
+                directory.chmod(0o711)
+                for left in directory.glob(".*"):
+                    shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+        self._sweep()
+
+    # --- looking ----------------------------------------------------------------------------------------------------------
+
+    def get(self, id: str) -> Volume | None:
+        """A volume, if it is there."""
+        directory = self._places.find(id)
+        record = records.read(directory / RECORD) if directory is not None else None
+        if directory is None or record is None or record.deleted:
+            return None
+        layer = chains.top(self._places, directory, record)
+        allocated = sum(files.allocated(directory / each.path) for each in record.layers)
+        unpacked = directory / _FILES if record.is_files else None
+        return Volume(id, layer, record.size, allocated, directory, chains.image_of(self._places, record), unpacked)
+
+    def get_snapshot(self, id: str) -> Snapshot | None:
+        """A snapshot, if it is there."""
+        record = records.read_snapshot(self._places.snapshot(id))
+        if record is None:
+            return None
+        layer = chains.resolved(self._places, FrozenBase(record.volume, record.layer))
+        return Snapshot(id, record.volume, record.size, layer)
+
+    def ids(self) -> set[str]:
+        """All volumes there are."""
+        return {directory.name for directory, record in self._places.volumes() if not record.deleted}
+
+    def used_images(self) -> set[str]:
+        """Digests of the images that lie below volumes."""
+        return {record.base.digest for _, record in self._places.volumes() if isinstance(record.base, ImageBase)}
+
+    def capacity(self, pool: str = "") -> Capacity:
+        """How much space there is."""
+        place = self._places.pool(pool)
+        with errors.spoken("cannot tell how much space there is", place):
+            found = os.statvfs(place)
+        return Capacity(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
+    # --- making -----------------------------------------------------------------------------------------------------------
+
+    async def create(self, id: str, size: int, *, base: BaseImage | None = None, preallocate: bool = False, pool: str = "") -> Volume:
+        """A blank volume, or one that begins with what an image holds. One that is there already is left as it is."""
+        if base is not None and base.virtual_size > size:
+            raise too_small(base.virtual_size, size)
+        async with self._locked(id):
+            found = self.get(id)
+            if found is not None:
+                return found
+            size = _rounded(size)
+            what = f"cannot make volume {id}"
+            async with self._making(id, pool, what) as fresh:
+                if base is None:
+                    await _blocking(what, fresh, files.make_blank, fresh / _DISK, size, allocate=preallocate)
+                    record = Record(size, (LayerFile(_DISK, "raw"),))
+                else:
+                    record = await self._over_image(fresh, size, base, preallocate=preallocate)
+                await self._publish(id, fresh, record)
+        return self._there(id)
+
+    async def _over_image(self, fresh: Path, size: int, base: BaseImage, *, preallocate: bool) -> Record:
+        disk = fresh / _DISK
+        below = Layer(base.path, base.format)
+        if preallocate:
+            await qemuimg.convert(below, disk, "raw")
+            await qemuimg.resize(Layer(disk, "raw"), size)
+            await _blocking("cannot take the space of a volume", fresh, files.allocate_all, disk, size)
+            return Record(size, (LayerFile(_DISK, "raw"),))
+        if base.format == "raw" and await self._can_share(fresh) and await _shared(base.path, disk):
+            await qemuimg.resize(Layer(disk, "raw"), size)
+            return Record(size, (LayerFile(_DISK, "raw"),))
+        disk.unlink(missing_ok=True)
+        await qemuimg.create_overlay(disk, below, size)
+        place = os.path.relpath(base.path, self._places.root)
+        return Record(size, (LayerFile(_DISK, "qcow2"),), ImageBase(base.digest, place, base.format))
+
+    async def create_files(self, id: str, size: int, fill: Callable[[Path], None], pool: str = "") -> Volume:
+        """A volume of files instead of a disk. `fill` puts them into a directory; it runs in a thread."""
+        async with self._locked(id):
+            found = self.get(id)
+            if found is not None:
+                return found
+            what = f"cannot make volume {id}"
+            async with self._making(id, pool, what) as fresh:
+                (fresh / _FILES).mkdir(mode=0o700)
+                await _blocking(what, fresh, fill, fresh / _FILES)
+                await _blocking(what, fresh, files.make_blank, fresh / _DISK, 0, allocate=False)
+                await self._publish(id, fresh, Record(_rounded(size), (LayerFile(_DISK, "raw"),), is_files=True))
+        return self._there(id)
+
+    async def clone(self, source: str, id: str, size: int, *, tell: Tell | None = None, pool: str = "") -> Volume:
+        """A volume that begins with what another holds, which must be at rest. Only what the other wrote itself is copied."""
+        async with self._locked(id):
+            found = self.get(id)
+            if found is not None:
+                return found
+            async with self._locked(source):
+                from_ = self._there(source)
+                if from_.size > size:
+                    raise too_small(from_.size, size)
+                what = f"cannot copy volume {source}"
+                async with self._making(id, pool, what) as fresh:
+                    record = await self._copied(from_, fresh, _rounded(size), tell)
+                    await self._publish(id, fresh, record)
+        return self._there(id)
+
+    async def _copied(self, source: Volume, fresh: Path, size: int, tell: Tell | None) -> Record:
+        record = self._record(source.directory)
+        disk, what = fresh / _DISK, f"cannot copy volume {source.id}"
+        if source.files is not None:
+            (fresh / _FILES).mkdir(mode=0o700)
+            await _blocking(what, fresh, _copy_tree, source.files, fresh / _FILES)
+        try:
+            await _blocking(what, fresh, files.copy, source.layer.path, disk, tell)
+        except errors.StoreFailed as error:
+            if isinstance(error.__cause__, BlockingIOError):
+                raise busy(source.id) from error
+            raise
+        base = record.base if len(record.layers) == 1 else FrozenBase(source.id, record.layers[-2].name)
+        if size > source.size and source.files is None:
+            await qemuimg.resize(Layer(disk, record.top.format, source.layer.backing), size)
+        return Record(size, (LayerFile(_DISK, record.top.format),), base, is_files=record.is_files)
+
+    # --- changing ---------------------------------------------------------------------------------------------------------
+
+    async def grow(self, id: str, size: int) -> Volume:
+        """Make a volume at rest larger; a smaller size changes nothing."""
+        async with self._locked(id):
+            volume, size = self._there(id), _rounded(size)
+            if size > volume.size:
+                if volume.files is None:
+                    if volume.busy:
+                        raise busy(id)
+                    await qemuimg.resize(volume.layer, size)
+                await self._write(volume.directory, msgspec.structs.replace(self._record(volume.directory), size=size))
+        return self._there(id)
+
+    async def grown(self, id: str, size: int) -> Volume:
+        """The machine that has this volume made it larger; write that down."""
+        async with self._locked(id):
+            volume = self._there(id)
+            if _rounded(size) > volume.size:
+                await self._write(volume.directory, msgspec.structs.replace(self._record(volume.directory), size=_rounded(size)))
+        return self._there(id)
+
+    async def delete(self, id: str) -> None:
+        """Remove a volume. Layers that others have below theirs go with the last of them."""
+        async with self._locked(id):
+            volume = self.get(id)
+            if volume is not None:
+                if volume.busy:
+                    raise busy(id)
+                await self._write(volume.directory, msgspec.structs.replace(self._record(volume.directory), deleted=True))
+        await _blocking(f"cannot remove volume {id}", self._places.root, self._sweep)
+
+    # --- snapshots --------------------------------------------------------------------------------------------------------
+
+    async def snapshot(self, id: str, snapshot: str) -> None:
+        """Freeze what a volume at rest holds."""
+        if self.get_snapshot(snapshot) is None:
+            volume = self._there(id)
+            if volume.busy and not self._has_next(volume, snapshot):
+                raise busy(id)
+            await self.next_layer(id, snapshot)
+            await self.frozen(id, snapshot)
+
+    async def next_layer(self, id: str, snapshot: str) -> Layer:
+        """The layer in which a volume goes on so that what is below it is the snapshot. A machine that runs is to go on in it now.
+
+        Repeated, the same layer. Between this and `frozen` there is no snapshot yet.
+        """
+        async with self._locked(id):
+            volume, name = self._there(id), _next_name(snapshot)
+            if volume.files is not None:
+                raise NotAllowed(f"cannot take a snapshot of volume {id}", why="it holds files, and no disk")
+            record = self._record(volume.directory)
+            if name not in {each.name for each in record.layers}:
+                path, fresh = volume.directory / name, volume.directory / f".{name}"
+                await qemuimg.create_overlay(fresh, volume.layer, volume.size)
+                await _blocking("cannot make a layer", fresh.parent, os.replace, fresh, path)
+                layers = (*record.layers, LayerFile(name, "qcow2"))
+                await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
+        return self._there(id).layer
+
+    async def frozen(self, id: str, snapshot: str) -> None:
+        """The volume has gone on in the layer that `next_layer` gave: what lies below it is the snapshot from now on."""
+        if self.get_snapshot(snapshot) is not None:
+            return
+        async with self._locked(id):
+            volume = self._there(id)
+            names = [each.name for each in self._record(volume.directory).layers]
+            if _next_name(snapshot) not in names:
+                raise VolumeMissing(f"volume {id} has not gone on for snapshot {snapshot}")
+            below = names[names.index(_next_name(snapshot)) - 1]
+            record = SnapshotRecord(id, below, volume.size)
+            await _blocking("cannot write a snapshot down", self._places.snapshots, records.write, self._places.snapshot(snapshot), record)
+
+    async def restore(self, snapshot: str, id: str, size: int, *, pool: str = "") -> Volume:
+        """A volume that begins with what a snapshot holds."""
+        async with self._locked(id):
+            found = self.get(id)
+            if found is not None:
+                return found
+            held = self.get_snapshot(snapshot)
+            if held is None:
+                raise VolumeMissing(f"there is no snapshot {snapshot}")
+            if held.size > size:
+                raise too_small(held.size, size)
+            async with self._making(id, pool, f"cannot restore snapshot {snapshot}") as fresh:
+                await qemuimg.create_overlay(fresh / _DISK, held.layer, _rounded(size))
+                await _blocking("cannot open a layer to readers", fresh, chains.open_to_readers, held.layer, self._places.every_pool)
+                record = records.read_snapshot(self._places.snapshot(snapshot))
+                assert record is not None
+                base = FrozenBase(record.volume, record.layer)
+                await self._publish(id, fresh, Record(_rounded(size), (LayerFile(_DISK, "qcow2"),), base))
+        return self._there(id)
+
+    async def delete_snapshot(self, snapshot: str) -> None:
+        """Remove a snapshot. What it froze is merged into what lies above it when the volume is at rest (`collapse`)."""
+        record = records.read_snapshot(self._places.snapshot(snapshot))
+        if record is not None:
+            await _blocking("cannot remove a snapshot", self._places.snapshots, self._places.snapshot(snapshot).unlink, True)
+            with contextlib.suppress(VolumeBusy, VolumeMissing):
+                await self.collapse(record.volume)
+        await _blocking("cannot remove a snapshot", self._places.root, self._sweep)
+
+    async def collapse(self, id: str) -> None:
+        """Merge layers of a volume at rest that nothing else needs."""
+        async with self._locked(id):
+            while True:
+                volume = self._there(id)
+                record = self._record(volume.directory)
+                place = chains.superfluous(self._places, id, record)
+                if place is None:
+                    return
+                if volume.busy:
+                    raise busy(id)
+                below, above = record.layers[place : place + 2]
+                (volume.directory / below.path).chmod(0o600)
+                await qemuimg.commit(chains.layer_of(self._places, volume.directory, record, above))
+                # All of it is in the lower file now, and until the record is written the upper one says the same.
+                merged = LayerFile(above.name, below.format, below.path)
+                layers = (*record.layers[:place], merged, *record.layers[place + 2 :])
+                await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
+                (volume.directory / above.path).unlink(missing_ok=True)
+
+    # --- what ends with a machine -----------------------------------------------------------------------------------------
+
+    def scratch(self, machine: str, name: str) -> Path:
+        """Where a layer or a disk is that ends with a machine."""
+        directory = self._places.scratch / checked(machine)
+        directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+        return directory / f"{checked(name)}.img"
+
+    async def overlay(self, path: Path, below: Layer, size: int) -> Layer:
+        """An empty layer over others; one that is there is left as it is."""
+        if not path.exists():
+            fresh = path.with_name(f".{path.name}")
+            await qemuimg.create_overlay(fresh, below, _rounded(size))
+            await _blocking("cannot make a layer", path.parent, os.replace, fresh, path)
+        return Layer(path, "qcow2", below)
+
+    async def blank(self, path: Path, size: int) -> Layer:
+        """An empty disk; one that is there is left as it is."""
+        if not path.exists():
+            fresh = path.with_name(f".{path.name}")
+            fresh.unlink(missing_ok=True)
+            await _blocking("cannot make a disk", path.parent, files.make_blank, fresh, _rounded(size), allocate=False)
+            await _blocking("cannot make a disk", path.parent, os.replace, fresh, path)
+        return Layer(path, "raw")
+
+    async def drop_scratch(self, machine: str) -> None:
+        """Remove everything that ends with a machine."""
+        directory = self._places.scratch / checked(machine)
+        await _blocking("cannot remove scratch files", self._places.scratch, shutil.rmtree, directory, True)
+
+    def scratch_owners(self) -> set[str]:
+        """Machines that have something that ends with them."""
+        return {each.name for each in self._places.scratch.iterdir() if not each.name.startswith(".")}
+
+    # --- exporting --------------------------------------------------------------------------------------------------------
+
+    async def export(self, id: str, format: str) -> AsyncIterator[bytes]:
+        """What a volume at rest holds, flat: raw, gzip (of raw) or qcow2."""
+        volume = self._there(id)
+        if volume.busy:
+            raise busy(id)
+        async for piece in exports.stream(volume.layer, format, self._places.scratch):
+            yield piece
+
+    async def export_snapshot(self, snapshot: str, format: str) -> AsyncIterator[bytes]:
+        """What a snapshot holds, flat."""
+        held = self.get_snapshot(snapshot)
+        if held is None:
+            raise VolumeMissing(f"there is no snapshot {snapshot}")
+        async for piece in exports.stream(held.layer, format, self._places.scratch):
+            yield piece
+
+    # --- inside -----------------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _locked(self, id: str) -> AsyncIterator[None]:
+        lock, users = self._locks.get(id) or (asyncio.Lock(), 0)
+        self._locks[id] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(id)
+            if users > 1:
+                self._locks[id] = (lock, users - 1)
+
+    @contextlib.asynccontextmanager
+    async def _making(self, id: str, pool: str, what: str) -> AsyncIterator[Path]:
+        """A directory to make a volume in, which is gone if it did not become one."""
+        place = self._places.pool(pool)
+        fresh = place / f".new-{checked(id)}"
+        with errors.spoken(what, place):
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir(mode=0o711)
+        try:
+            yield fresh
+        finally:
+            await asyncio.to_thread(shutil.rmtree, fresh, True)
+
+    async def _publish(self, id: str, fresh: Path, record: Record) -> None:
+        def publish() -> None:
+            records.write(fresh / RECORD, record)
+            target = fresh.with_name(id)
+            if target.exists():
+                # Without its record it is nothing.
+                shutil.rmtree(target)
+            fresh.rename(target)
+            files.sync_directory(fresh.parent)
+
+        await _blocking(f"cannot make volume {id}", fresh.parent, publish)
+
+    async def _write(self, directory: Path, record: Record) -> None:
+        await _blocking("cannot write a volume down", directory, records.write, directory / RECORD, record)
+
+    def _record(self, directory: Path) -> Record:
+        record = records.read(directory / RECORD)
+        if record is None:
+            raise VolumeMissing(f"volume {directory.name} has gone")
+        return record
+
+    def _there(self, id: str) -> Volume:
+        volume = self.get(id)
+        if volume is None:
+            raise VolumeMissing(f"there is no volume {id}", fix="make it first")
+        return volume
+
+    def _has_next(self, volume: Volume, snapshot: str) -> bool:
+        return any(each.name == _next_name(snapshot) for each in self._record(volume.directory).layers)
+
+    def _sweep(self) -> None:
+        """Remove deleted volumes that nothing needs. Each may have held another, so again until nothing goes."""
+        while gone := chains.unneeded(self._places):
+            for directory in gone:
+                doomed = directory.with_name(f".gone-{directory.name}")
+                directory.rename(doomed)
+                shutil.rmtree(doomed)
+
+    async def _can_share(self, directory: Path) -> bool:
+        pool = directory.parent
+        if pool not in self._shares:
+            self._shares[pool] = await _blocking("cannot use the directory of volumes", pool, files.can_share, directory)
+        return self._shares[pool]
+
+
+def _rounded(size: int) -> int:
+    """Disks have whole sectors."""
+    return -(-size // SECTOR) * SECTOR
+
+
+def _next_name(snapshot: str) -> str:
+    return f"after-{checked(snapshot)}.img"
+
+
+async def _blocking(what: str, place: Path, do: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+    """Do something that waits for the disk, in a thread; its errors become ours."""
+    with errors.spoken(what, place):
+        return await asyncio.to_thread(do, *arguments, **named)
+
+
+async def _shared(source: Path, target: Path) -> bool:
+    return await _blocking("cannot copy an image", target.parent, files.copy, source, target)
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)

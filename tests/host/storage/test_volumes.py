@@ -1,0 +1,292 @@
+"""Volumes with a real qemu-img: what a disk holds after each operation, who shares what with whom, and what a sudden end leaves."""
+
+import asyncio
+import gzip
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddock.engine.machine.config import Format, Layer
+from paddock.engine.storage import files, qemuimg
+from paddock.engine.storage.errors import NotAllowed, TooSmall, VolumeBroken, VolumeBusy, VolumeMissing
+from paddock.engine.storage.volumes import Volumes
+from tests.host.conftest import wait_until
+
+pytestmark = pytest.mark.needs("qemu")
+MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Image:
+    """As the library gives them."""
+
+    digest: str
+    path: Path
+    format: Format
+    virtual_size: int
+
+
+@pytest.fixture
+def volumes(work: Path) -> Volumes:
+    made = Volumes(work)
+    made.prepare()
+    return made
+
+
+def io(layer: Layer, *commands: str) -> str:
+    """Read or write a disk as a machine would see it."""
+    words = [word for command in commands for word in ("-c", command)]
+    name = qemuimg._json(layer)
+    return subprocess.run(["qemu-io", name, *words], check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+def holds(layer: Layer, pattern: int, offset: str = "0") -> bool:
+    return "verification failed" not in io(layer, f"read -P {pattern} {offset} 64k")
+
+
+def image(work: Path, format: Format = "qcow2", size: int = 8 * MB) -> Image:
+    path = work / "images" / f"golden.{format}"
+    path.parent.mkdir(exist_ok=True)
+    subprocess.run(["qemu-img", "create", "-q", "-f", format, path, str(size)], check=True)
+    io(Layer(path, format), "write -P 7 0 1M")
+    path.chmod(0o444)
+    return Image("sha256:golden", path, format, size)
+
+
+def test_a_blank_volume_has_exactly_the_size_asked_for_and_takes_nothing(volumes: Volumes) -> None:
+    made = asyncio.run(volumes.create("a", 100_000_256))
+    assert (made.size, made.layer.format, made.layer.path.stat().st_size) == (100_000_256, "raw", 100_000_256)
+    assert made.allocated < MB
+    assert asyncio.run(volumes.create("b", 4 * MB, preallocate=True)).allocated >= 4 * MB
+
+
+@pytest.mark.parametrize("format", ["raw", "qcow2"])
+def test_volumes_of_one_image_share_it_and_never_see_each_other(volumes: Volumes, work: Path, format: Format) -> None:
+    async def script() -> None:
+        golden = image(work, format)
+        one, other = await volumes.create("one", 16 * MB, base=golden), await volumes.create("other", 8 * MB, base=golden)
+        io(one.layer, "write -P 9 0 64k")
+        assert holds(one.layer, 9) and holds(other.layer, 7) and holds(one.layer, 7, "64k")
+        # grown to what was asked for, and the rest is empty
+        assert holds(one.layer, 0, "15M")
+        assert one.allocated < 2 * MB
+        assert volumes.used_images() == {"sha256:golden"}
+
+    asyncio.run(script())
+
+
+def test_an_image_that_does_not_fit_is_refused(volumes: Volumes, work: Path) -> None:
+    with pytest.raises(TooSmall, match="A larger PVC is required"):
+        asyncio.run(volumes.create("a", 4 * MB, base=image(work)))
+    assert volumes.get("a") is None
+
+
+def test_a_preallocated_volume_has_the_image_in_it(volumes: Volumes, work: Path) -> None:
+    made = asyncio.run(volumes.create("a", 16 * MB, base=image(work), preallocate=True))
+    assert made.layer.backing is None and made.allocated >= 16 * MB and holds(made.layer, 7)
+    assert volumes.used_images() == set()
+
+
+def test_a_copy_is_a_copy(volumes: Volumes, work: Path) -> None:
+    async def script() -> None:
+        source = await volumes.create("source", 8 * MB, base=image(work))
+        io(source.layer, "write -P 3 1M 64k")
+        copy = await volumes.clone("source", "copy", 12 * MB)
+        io(copy.layer, "write -P 4 1M 64k")
+        assert holds(source.layer, 3, "1M") and holds(copy.layer, 7) and holds(copy.layer, 4, "1M") and holds(copy.layer, 0, "11M")
+        assert copy.size == 12 * MB
+        with pytest.raises(TooSmall):
+            await volumes.clone("source", "less", 4 * MB)
+        with pytest.raises(VolumeMissing):
+            await volumes.clone("nobody", "less", 4 * MB)
+
+    asyncio.run(script())
+
+
+def test_growth(volumes: Volumes, work: Path) -> None:
+    async def script() -> None:
+        await volumes.create("a", 8 * MB, base=image(work))
+        grown = await volumes.grow("a", 20 * MB)
+        assert grown.size == 20 * MB and holds(grown.layer, 7) and holds(grown.layer, 0, "19M")
+        assert (await volumes.grow("a", 4 * MB)).size == 20 * MB
+        await volumes.create("b", MB)
+        assert (await volumes.grow("b", 3 * MB)).layer.path.stat().st_size == 3 * MB
+
+    asyncio.run(script())
+
+
+def test_a_snapshot_stays_what_it_was_and_goes_when_nothing_needs_it(volumes: Volumes, work: Path) -> None:
+    async def script() -> None:
+        volume = await volumes.create("v", 8 * MB, base=image(work))
+        io(volume.layer, "write -P 1 0 64k")
+        await volumes.snapshot("v", "s1")
+        await volumes.snapshot("v", "s1")
+        now = volumes.get("v")
+        assert now is not None
+        io(now.layer, "write -P 2 0 64k")
+        await volumes.snapshot("v", "s2")
+        restored = await volumes.restore("s1", "r", 8 * MB)
+        io(restored.layer, "write -P 5 64k 64k")
+        assert holds(restored.layer, 1) and holds(restored.layer, 5, "64k") and holds(volumes._there("v").layer, 2)
+        # the snapshots go, and the restored disk still has its layer
+        await volumes.delete_snapshot("s1")
+        await volumes.delete_snapshot("s2")
+        assert holds(restored.layer, 1) and holds(volumes._there("v").layer, 2)
+        assert [each.name for each in volumes._record(volume.directory).layers] == ["disk.img", "after-s2.img"]
+        await volumes.delete("v")
+        assert volumes.get("v") is None and volume.directory.exists() and holds(volumes._there("r").layer, 1)
+        await volumes.delete("r")
+        assert sorted(each.name for each in (work / "volumes").iterdir()) == []
+
+    asyncio.run(script())
+
+
+def test_layers_that_nothing_needs_are_merged(volumes: Volumes) -> None:
+    async def script() -> None:
+        volume = await volumes.create("v", 8 * MB)
+        for number, snapshot in enumerate(("s1", "s2", "s3"), 1):
+            io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
+            await volumes.snapshot("v", snapshot)
+        await volumes.delete_snapshot("s2")
+        held = volumes.get_snapshot("s3")
+        assert held is not None and holds(held.layer, 3, "3M") and holds(held.layer, 2, "2M")
+        assert len(volumes._record(volume.directory).layers) == 3
+        await volumes.delete_snapshot("s1")
+        await volumes.delete_snapshot("s3")
+        assert [each.path for each in volumes._record(volume.directory).layers] == ["disk.img"]
+        assert all(holds(volumes._there("v").layer, number, f"{number}M") for number in (1, 2, 3))
+        assert sorted(each.name for each in volume.directory.iterdir()) == ["disk.img", "volume.json"]
+
+    asyncio.run(script())
+
+
+def test_a_machine_goes_on_in_a_new_layer(volumes: Volumes) -> None:
+    """Whatever is lost between the steps, the next look finds a disk with all that was written."""
+
+    async def script() -> None:
+        volume = await volumes.create("v", 8 * MB)
+        io(volume.layer, "write -P 1 0 64k")
+        layer = await volumes.next_layer("v", "s")
+        assert layer.backing == volume.layer and await volumes.next_layer("v", "s") == layer
+        # nobody has written the snapshot down yet, and the layer is the volume's already
+        assert volumes.get_snapshot("s") is None and volumes._there("v").layer == layer
+        io(layer, "write -P 2 0 64k")
+        await volumes.frozen("v", "s")
+        held = volumes.get_snapshot("s")
+        assert held is not None and holds(held.layer, 1) and holds(volumes._there("v").layer, 2)
+
+    asyncio.run(script())
+
+
+def test_what_a_machine_has_open_is_left_alone(volumes: Volumes, spawn: Callable[..., Any], work: Path) -> None:
+    async def make() -> None:
+        await volumes.create("v", 8 * MB)
+
+    asyncio.run(make())
+    volume = volumes._there("v")
+    disk = f"driver=raw,node-name=a,file.driver=file,file.filename={volume.layer.path}"
+    quiet = ["-nodefaults", "-display", "none", "-S", "-m", "32"]
+    spawn(["qemu-system-x86_64", *quiet, "-blockdev", disk, "-device", "virtio-blk-pci,drive=a"])
+    wait_until("the disk is open", lambda: volume.busy)
+
+    async def refused() -> None:
+        for attempt in (
+            volumes.grow("v", 9 * MB),
+            volumes.clone("v", "w", 8 * MB),
+            volumes.delete("v"),
+            volumes.snapshot("v", "s"),
+            anext(volumes.export("v", "raw")),
+        ):
+            with pytest.raises(VolumeBusy):
+                await attempt
+        assert volumes.get("w") is None and volumes.ids() == {"v"}
+        # the machine made it larger itself
+        assert (await volumes.grown("v", 9 * MB)).size == 9 * MB
+
+    asyncio.run(refused())
+
+
+@pytest.mark.parametrize("format", ["raw", "gzip", "qcow2"])
+def test_export_is_flat(volumes: Volumes, work: Path, format: str) -> None:
+    async def script() -> None:
+        volume = await volumes.create("v", 10 * MB, base=image(work))
+        io(volume.layer, "write -P 3 9M 64k")
+        content = b"".join([piece async for piece in volumes.export("v", format)])
+        path = work / "out"
+        path.write_bytes(gzip.decompress(content) if format == "gzip" else content)
+        out = Layer(path, "qcow2" if format == "qcow2" else "raw")
+        assert holds(out, 7) and holds(out, 3, "9M") and list((work / "scratch").iterdir()) == []
+        with pytest.raises(NotAllowed):
+            await anext(volumes.export("v", "vmdk"))
+
+    asyncio.run(script())
+
+
+def test_what_a_sudden_end_left_is_cleared_away(volumes: Volumes, work: Path) -> None:
+    async def script() -> None:
+        await volumes.create("v", MB)
+        half = work / "volumes" / ".new-w"
+        half.mkdir()
+        (half / "disk.img").write_bytes(b"x")
+        (work / "volumes" / "empty").mkdir()
+        fresh = Volumes(work)
+        fresh.prepare()
+        assert fresh.ids() == {"v"} and not half.exists()
+        assert (await fresh.create("empty", MB)).size == MB
+
+    asyncio.run(script())
+
+
+def test_the_header_of_a_layer_is_not_believed(volumes: Volumes, work: Path) -> None:
+    """A guest that took its QEMU over can write anything into its own file."""
+
+    async def script() -> None:
+        secret = work / "secret"
+        secret.write_bytes(b"\5" * MB)
+        volume = await volumes.create("v", 8 * MB, base=image(work))
+        subprocess.run(["qemu-img", "rebase", "-u", "-f", "qcow2", "-b", secret, "-F", "raw", volume.layer.path], check=True)
+        copy = await volumes.clone("v", "w", 8 * MB)
+        assert holds(copy.layer, 7)
+        content = b"".join([piece async for piece in volumes.export("v", "raw")])
+        assert content[:1] == b"\7"
+        volume.layer.path.unlink()
+        subprocess.run(
+            ["qemu-img", "create", "-q", "-f", "qcow2", "-o", f"data_file={secret},data_file_raw=on", volume.layer.path, "1M"], check=True
+        )
+        with pytest.raises(VolumeBroken, match="another file"):
+            await anext(volumes.export("v", "raw"))
+
+    asyncio.run(script())
+
+
+def test_scratch(volumes: Volumes, work: Path) -> None:
+    async def script() -> None:
+        golden = image(work)
+        layer = await volumes.overlay(volumes.scratch("m", "root"), Layer(golden.path, golden.format), 16 * MB)
+        io(layer, "write -P 1 0 64k")
+        again = await volumes.overlay(volumes.scratch("m", "root"), Layer(golden.path, golden.format), 16 * MB)
+        assert again == layer and holds(again, 1)
+        await volumes.blank(volumes.scratch("m", "empty"), 5 * MB)
+        assert volumes.scratch_owners() == {"m"}
+        await volumes.drop_scratch("m")
+        assert volumes.scratch_owners() == set()
+
+    asyncio.run(script())
+
+
+def test_a_copy_takes_no_more_than_there_is_data(work: Path) -> None:
+    source, target = work / "a", work / "b"
+    with open(source, "wb") as file:
+        file.truncate(1 << 40)
+        file.seek(1 << 30)
+        file.write(b"here")
+    seen: list[int] = []
+    files.copy(source, target, lambda done, total: seen.append(done))
+    assert target.stat().st_size == 1 << 40 and target.stat().st_blocks * 512 < MB
+    with open(target, "rb") as file:
+        file.seek(1 << 30)
+        assert file.read(4) == b"here"
