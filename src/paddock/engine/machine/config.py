@@ -217,7 +217,7 @@ class Devices:
     watchdog: str = ""
     # (type, bus, name)
     inputs: tuple[tuple[str, str, str], ...] = ()
-    # "ich9", "ac97" or ""
+    # "ich9", "ac97" or "" for none
     sound: str = ""
     panic: bool = False
     usb_redirections: int = 0
@@ -226,6 +226,8 @@ class Devices:
     shared: tuple[SharedDirectory, ...] = ()
     # host PCI addresses given to the guest
     pci: tuple[str, ...] = ()
+    # virtio devices also have the interface that old guests need
+    virtio_transitional: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,151 @@
+"""Where devices sit on the PCI bus of a machine.
+
+Each virtio device has a root port of its own, numbered in the order in which places are asked for: the order is fixed, so a
+guest finds its devices where they were. Conventional devices sit on the root bus itself. After the last device come empty
+ports, which is where devices can be plugged in later.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from paddock.engine.machine.argv.errors import Unstartable
+from paddock.engine.machine.argv.line import Properties
+
+ROOT = "pcie.0"
+# On the root bus: video at 1, root ports in the slots 2 to 15, eight in each, conventional devices from 16 on. 31 is the chipset's.
+VIDEO_SLOT = 0x1
+_PORT_SLOTS = range(0x2, 0x10)
+_OTHER_SLOTS = range(0x10, 0x1F)
+_FUNCTIONS = 8
+_ADDRESS = re.compile(r"([0-9a-fA-F]{4}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])\Z")
+
+# Empty ports: as many as make this many in all, but never fewer free than that; more for machines with more memory.
+_SMALL = (8, 3)
+_LARGE = (16, 6)
+_LARGE_MEMORY = 2 << 30
+
+Place = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place that the config asks for."""
+
+    bus: int
+    slot: int
+    function: int
+
+
+def parse(of: str, text: str) -> Address:
+    """`dddd:bb:ss.f`. Bus 0 is the root bus, bus N the N-th root port, which has one slot."""
+    match = _ADDRESS.match(text)
+    if match is None:
+        raise _bad(of, text, "it is not written as 0000:01:00.0")
+    domain, bus, slot, function = (int(part, 16) for part in match.groups())
+    ports = len(_PORT_SLOTS) * _FUNCTIONS
+    if domain:
+        raise _bad(of, text, "there is only the PCI domain 0000")
+    if bus > ports:
+        raise _bad(of, text, f"there is no bus {bus:02x}: buses 01 to {ports:02x} are root ports, 00 is the root bus")
+    if bus and slot:
+        raise _bad(of, text, "a root port has only slot 00")
+    if not bus and (slot in (0, VIDEO_SLOT) or slot >= _OTHER_SLOTS.stop):
+        raise _bad(of, text, f"slot {slot:02x} of the root bus is taken by the chipset or the graphics card")
+    return Address(bus, slot, function)
+
+
+def _bad(of: str, text: str, why: str) -> Unstartable:
+    return Unstartable(f"cannot place {of} at PCI address {text!r}", reason="bad-address", of=of, why=why)
+
+
+class Slots:
+    """Gives out places. `wanted` are the addresses that devices of the config ask for."""
+
+    def __init__(self, wanted: Iterable[tuple[str, str]], *, on_root: bool = False) -> None:
+        self._on_root = on_root
+        self._wanted: dict[Address, str] = {}
+        for of, text in wanted:
+            self._want(of, text)
+        root_slots = {address.slot for address in self._wanted if not address.bus}
+        self._port_slots = [slot for slot in _PORT_SLOTS if slot not in root_slots]
+        others = _OTHER_SLOTS if not on_root else range(_PORT_SLOTS.start, _OTHER_SLOTS.stop)
+        self._others = (slot for slot in others if slot not in root_slots)
+        self._own_ports = {address.bus for address in self._wanted if address.bus}
+        self._taken: set[int] = set()
+        self._next = 1
+
+    def _want(self, of: str, text: str) -> None:
+        address = parse(of, text)
+        if address in self._wanted:
+            raise _bad(of, text, f"{self._wanted[address]} is there")
+        self._wanted[address] = of
+
+    def place(self, of: str, address: str = "") -> Place:
+        """The place of an express device: a root port of its own, or where the config wants it."""
+        if address:
+            return self._at(of, address)
+        if self._on_root:
+            return self.conventional(of)
+        while self._next in self._own_ports:
+            self._next += 1
+        number = self._next
+        self._next += 1
+        return {"bus": self._bus(number, of), "addr": "0x0"}
+
+    def _at(self, of: str, text: str) -> Place:
+        at = parse(of, text)
+        place: Place = {"bus": self._bus(at.bus, of), "addr": f"{at.slot:#x}.{at.function:#x}"}
+        functions = {other.function for other in self._wanted if (other.bus, other.slot) == (at.bus, at.slot)}
+        if 0 not in functions:
+            raise _bad(of, text, "a guest looks at a slot only when something is at its function 0")
+        if at.function == 0 and len(functions) > 1:
+            place["multifunction"] = True
+        return place
+
+    def conventional(self, of: str) -> Place:
+        """The place of a device on the root bus."""
+        slot = next(self._others, None)
+        if slot is None:
+            raise Unstartable(f"cannot place {of}", reason="no-room", of=of, why="all slots of the root bus are taken")
+        return {"bus": ROOT, "addr": f"{slot:#x}"}
+
+    def _bus(self, number: int, of: str = "a device") -> str:
+        if not number:
+            return ROOT
+        limit = len(self._port_slots) * _FUNCTIONS
+        if number > limit:
+            why = f"it would need more than {limit} PCI root ports"
+            raise Unstartable(f"cannot place {of}", reason="no-room", of=of, why=why, fix="use the bus scsi for most disks")
+        self._taken.add(number)
+        return _name(number)
+
+    def spare(self, memory: int) -> tuple[str, ...]:
+        """Names of empty ports for devices that are plugged in later. Called when everything has its place."""
+        if self._on_root:
+            return ()
+        total, free = _LARGE if memory > _LARGE_MEMORY else _SMALL
+        last = max(self._taken, default=0)
+        limit = len(self._port_slots) * _FUNCTIONS
+        holes = [number for number in range(1, last) if number not in self._taken]
+        more = max(total - last, free - len(holes), 0)
+        return tuple(_name(number) for number in (*holes, *range(last + 1, min(last + more, limit) + 1)))
+
+    def ports(self, spare: tuple[str, ...], needs_io: frozenset[str]) -> Iterator[Properties]:
+        """The root ports themselves. Only those in `needs_io` get a window of I/O ports, of which there are few."""
+        spares = {int(name.removeprefix("pci.")) for name in spare}
+        last = max(self._taken | spares, default=0)
+        for number in range(1, last + 1):
+            slot = self._port_slots[(number - 1) // _FUNCTIONS]
+            function = (number - 1) % _FUNCTIONS
+            port: dict[str, object] = {"driver": "pcie-root-port", "id": _name(number), "bus": ROOT}
+            port |= {"chassis": number, "port": slot << 3 | function, "addr": f"{slot:#x}.{function:#x}"}
+            if function == 0:
+                port["multifunction"] = True
+            if _name(number) not in needs_io:
+                port["io-reserve"] = 0
+            yield port
+
+
+def _name(number: int) -> str:
+    return f"pci.{number}"

@@ -1,0 +1,189 @@
+"""Processors, memory, clock and the board they sit on."""
+
+import re
+from typing import Any
+
+from paddock.engine.machine.argv import names
+from paddock.engine.machine.argv.errors import unusable
+from paddock.engine.machine.argv.line import Line
+from paddock.engine.machine.argv.options import keyed, pairs
+from paddock.engine.machine.argv.pci import Slots
+from paddock.engine.machine.config import Clock, Cpu, MachineConfig, Memory
+
+_MIB = 1 << 20
+_PAGE = 4096
+# the unit in which virtio-mem gives and takes memory
+MEMORY_BLOCK = 2 * _MIB
+MEMORY_SLOTS = 16
+
+# (guest memory up to, translation buffer), both in MiB. The default takes a gigabyte of the host for each guest.
+_TRANSLATION_BUFFERS = ((256, 32), (1024, 64))
+_LARGEST_TRANSLATION_BUFFER = 128
+
+# The parser of -cpu has no way to escape a comma.
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_HYPERV_VALUE = re.compile(r"[A-Za-z0-9 ._-]{0,12}\Z")
+_MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_ZONE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*)*\Z")
+_DAY = 86_400
+
+
+def translation_buffer(memory: int) -> int:
+    """MiB of translated code that an emulated guest of this size keeps."""
+    for limit, size in _TRANSLATION_BUFFERS:
+        if memory <= limit * _MIB:
+            return size
+    return _LARGEST_TRANSLATION_BUFFER
+
+
+def accelerator(config: MachineConfig, line: Line) -> None:
+    """How the guest's instructions are carried out."""
+    if line.host.accelerator == "kvm":
+        line.option("-accel", "kvm")
+    else:
+        line.option("-accel", keyed("tcg", tb_size=translation_buffer(config.memory.size)))
+
+
+def board(config: MachineConfig, line: Line, flash: tuple[str, ...]) -> None:
+    """The board; `flash` are the nodes with the firmware's code and variables."""
+    if not _MACHINE.match(config.machine_type):
+        raise unusable("the machine type", f"{config.machine_type!r} is no name of one")
+    members: dict[str, Any] = {"usb": False, "dump_guest_core": False, "memory_backend": "ram0"}
+    if config.architecture == "amd64":
+        members |= {"vmport": False, "hpet": config.clock.hpet, "smm": config.smm or config.firmware.secure_boot}
+        if config.firmware.serial_output:
+            members["graphics"] = False
+        if not config.acpi:
+            members["acpi"] = False
+    else:
+        members["gic_version"] = "host" if line.host.accelerator == "kvm" else "3"
+        members["acpi"] = config.acpi
+    members |= {f"pflash{unit}": node for unit, node in enumerate(flash)}
+    line.option("-machine", keyed(config.machine_type, **members))
+
+
+def processors(config: MachineConfig, line: Line) -> None:
+    """The model with its features, and the topology."""
+    cpu = config.cpu
+    line.option("-cpu", ",".join([_model(cpu, line), *_features(cpu, config, kvm=line.host.accelerator == "kvm")]))
+    sockets = max(cpu.sockets, cpu.max_sockets)
+    count, each = cpu.sockets * cpu.cores * cpu.threads, cpu.cores * cpu.threads
+    topology: dict[str, Any] = {"maxcpus": sockets * each, "sockets": sockets}
+    if config.architecture == "amd64":
+        topology["dies"] = 1
+    line.option("-smp", keyed(str(count), **topology, cores=cpu.cores, threads=cpu.threads))
+
+
+def _model(cpu: Cpu, line: Line) -> str:
+    if cpu.model in ("host", "max"):
+        return "host,migratable=on" if line.host.accelerator == "kvm" and cpu.model == "host" else "max"
+    return _word("the processor model", cpu.model)
+
+
+def _features(cpu: Cpu, config: MachineConfig, *, kvm: bool) -> list[str]:
+    found = [f"{_word('a processor feature', name)}={'on' if on else 'off'}" for name, on in cpu.features]
+    if config.architecture != "amd64":
+        return found
+    # Emulated processors have neither Hyper-V's interfaces nor KVM's.
+    if kvm:
+        for name, value in cpu.hyperv:
+            if not _HYPERV_VALUE.match(value):
+                raise unusable(f"the Hyper-V setting {name}", f"{value!r} is no value for it")
+            found.append(f"{_word('a Hyper-V setting', name)}={value}")
+        if config.clock.hyperv:
+            found.append("hv-time=on")
+        if not config.clock.kvm:
+            found.append("kvmclock=off")
+        if cpu.kvm_hidden:
+            found.append("kvm=off")
+    return found
+
+
+def _word(of: str, text: str) -> str:
+    if not _WORD.match(text):
+        raise unusable(of, f"{text!r} is no name of one")
+    return text
+
+
+def memory(config: MachineConfig, line: Line, slots: Slots) -> None:
+    """The guest's memory, and the room for what is plugged in later."""
+    size, extra = boot_size(config), plugged_size(config)
+    members: dict[str, Any] = {"size": f"{size // 1024}k"}
+    if extra:
+        members |= {"slots": MEMORY_SLOTS, "maxmem": f"{(size + extra) // 1024}k"}
+    line.option("-m", keyed(**members))
+    line.object({"id": "ram0", "size": size, **_backing(config)})
+    if extra:
+        shared = {"share": True} if _shared(config) else {}
+        line.object({"qom-type": "memory-backend-memfd", "id": "ram1", "size": extra, "reserve": False, **shared})
+        device = {"driver": "virtio-mem-pci", "id": names.VIRTIO_MEM, "memdev": "ram1", "requested-size": 0, "block-size": MEMORY_BLOCK}
+        line.device("pluggable memory", {**device, **slots.place("pluggable memory")})
+
+
+def boot_size(config: MachineConfig) -> int:
+    """Bytes of memory at the start: whole pages."""
+    page = config.memory.hugepage or _PAGE
+    return -(-config.memory.size // page) * page
+
+
+def plugged_size(config: MachineConfig) -> int:
+    """Bytes of memory that can be plugged in while the guest runs; 0 where it cannot be."""
+    memory = config.memory
+    if not config.hotplug or config.architecture != "amd64" or memory.file or memory.hugepage or not config.acpi:
+        return 0
+    extra = (memory.max_size - boot_size(config)) // MEMORY_BLOCK * MEMORY_BLOCK
+    return max(extra, 0)
+
+
+def _shared(config: MachineConfig) -> bool:
+    return config.memory.shared or bool(config.devices.shared)
+
+
+def _backing(config: MachineConfig) -> dict[str, Any]:
+    memory: Memory = config.memory
+    shared = _shared(config)
+    if memory.file is not None:
+        if shared and memory.private:
+            raise unusable("the memory file", "memory that other programs share cannot be a private copy")
+        return {"qom-type": "memory-backend-file", "mem-path": str(memory.file), "share": not memory.private}
+    if memory.hugepage:
+        huge = {"hugetlb": True, "hugetlbsize": memory.hugepage, "prealloc": True}
+        return {"qom-type": "memory-backend-memfd", "share": shared, **huge}
+    if shared:
+        return {"qom-type": "memory-backend-memfd", "share": True}
+    # Memory without a file behind it: the host may merge equal pages and use large ones.
+    return {"qom-type": "memory-backend-ram"}
+
+
+def clock(config: MachineConfig, line: Line) -> None:
+    """What the guest's clocks start with, and what becomes of missed ticks."""
+    what: Clock = config.clock
+    base, zone = "utc", _zone(what)
+    if zone:
+        base, line.environment["TZ"] = "localtime", zone
+    slew = "slew" if what.rtc_policy == "catchup" and config.architecture == "amd64" else None
+    line.option("-rtc", keyed(base=base, driftfix=slew))
+    if line.host.accelerator == "kvm" and config.architecture == "amd64" and what.pit_policy in ("delay", "discard"):
+        line.option("-global", pairs(("kvm-pit.lost_tick_policy", what.pit_policy)))
+
+
+def _zone(clock: Clock) -> str:
+    """The zone QEMU has to be in for the guest's clock to start with the right time; "" is UTC."""
+    if clock.base != "utc":
+        if not _ZONE.match(clock.base):
+            raise unusable("the clock's time zone", f"{clock.base!r} is no name of one")
+        return clock.base
+    offset = clock.offset_seconds
+    if not offset:
+        return ""
+    if abs(offset) >= _DAY:
+        raise unusable("the clock's offset", "it has to be less than a day")
+    # POSIX counts west of Greenwich as positive.
+    sign, rest = ("-" if offset > 0 else "+"), abs(offset)
+    return f"GST{sign}{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+
+
+def iothreads(config: MachineConfig, line: Line) -> None:
+    """Threads for disks."""
+    for number in range(1, config.iothreads + 1):
+        line.object({"qom-type": "iothread", "id": f"iothread{number}"})

@@ -1,0 +1,59 @@
+"""What a command line has to know of the host, as data. `engine/host` looks; here nothing is looked up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Accelerator = Literal["kvm", "tcg"]
+
+
+@dataclass(frozen=True)
+class EfiFiles:
+    """EFI's code and the variables it starts with."""
+
+    code: Path
+    variables: Path
+
+
+@dataclass(frozen=True)
+class FileView:
+    """How the host can read and write a file."""
+
+    # O_DIRECT works
+    direct: bool = True
+    # every block is allocated, or it is a device: the kernel's asynchronous reads and writes do not wait
+    solid: bool = False
+    # a block device
+    device: bool = False
+
+
+@dataclass(frozen=True)
+class VirtioFs:
+    """The program that shares directories. `classic` is the one that came with QEMU until 7.2; it has other options."""
+
+    program: Path
+    classic: bool = False
+
+
+@dataclass(frozen=True)
+class HostView:
+    """The host, as far as one machine needs it."""
+
+    qemu: Path
+    accelerator: Accelerator
+    version: tuple[int, int, int] = (7, 2, 0)
+    # names of the devices this QEMU has; empty: not known, so nothing is refused for it
+    devices: frozenset[str] = frozenset()
+    efi: EfiFiles | None = None
+    secure_efi: EfiFiles | None = None
+    swtpm: Path | None = None
+    virtiofs: VirtioFs | None = None
+    vhost_net: bool = False
+    io_uring: bool = False
+    # what is known of the files that hold disks; a file that is not in it is an ordinary one
+    files: Mapping[Path, FileView] = field(default_factory=dict)
+
+    def file(self, path: Path) -> FileView:
+        """What is known of a file."""
+        return self.files.get(path, FileView())
