@@ -104,7 +104,7 @@ def plug_nic(nic: Nic, config: MachineConfig, host: HostView, spare: Sequence[st
 
 def unplug_nic(nic: Nic) -> Removal:
     """The way out for a network card."""
-    device = names.device(nic.name)
+    device = names.card(nic.name)
     then = (Request("netdev_del", {"id": names.netdev(nic.name)}),)
     return Removal(device=device, first=Request("device_del", {"id": device}), then=then)
 

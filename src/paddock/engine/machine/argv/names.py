@@ -15,6 +15,7 @@ TPM_STATE = "tpm"
 EFI_VARIABLES = "efi-vars.fd"
 
 DEVICE_PREFIX = "ua-"
+CARD_PREFIX = "net-"
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
 BALLOON = "balloon0"
 VIRTIO_MEM = "memory1"
@@ -45,8 +46,13 @@ def _plain(name: str) -> str:
 
 
 def device(name: str) -> str:
-    """The id of a disk or network card."""
+    """The id of a disk."""
     return DEVICE_PREFIX + _plain(name)
+
+
+def card(name: str) -> str:
+    """The id of a network card. A disk and a card may have the same name, so the ids differ."""
+    return CARD_PREFIX + _plain(name)
 
 
 def netdev(name: str) -> str:

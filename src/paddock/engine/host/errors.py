@@ -1,0 +1,7 @@
+"""Why the host's abilities could not be found out."""
+
+from paddock.base.errors import Terminal
+
+
+class HostError(Terminal):
+    """Something of the host does not work as it has to."""

@@ -1,0 +1,111 @@
+"""What a QEMU can do, asked of itself once and kept as long as its file stays the same."""
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paddock.engine.host.errors import HostError
+
+_SECONDS = 60
+# Bound for one answer: the list of all types is some hundred kilobytes.
+_LONGEST = 16 << 20
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """A QEMU program for one architecture."""
+
+    architecture: str
+    path: Path
+    version: tuple[int, int, int]
+    # every name of a machine type, aliases among them, with the name it stands for
+    machines: dict[str, str] = field(default_factory=dict)
+    devices: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
+
+    def resolve(self, machine_type: str) -> str | None:
+        """The full name of a machine type; None: it has none of that name."""
+        return self.machines.get(machine_type)
+
+
+async def inspect(architecture: str, path: Path, cache: Path) -> Qemu:
+    """What the program can do. The answer lies in the folder `cache` as long as size and time of the file stay the same."""
+    found = path.stat()
+    key = [_FORMAT, str(path), found.st_size, found.st_mtime_ns]
+    file = cache / f"qemu-{architecture}.json"
+    known = _cached(file, key)
+    if known is None:
+        known = await _ask(path)
+        _keep(file, key, known)
+    return _read(architecture, path, known)
+
+
+def _cached(file: Path, key: list[Any]) -> dict[str, Any] | None:
+    try:
+        document = json.loads(file.read_bytes())
+        return dict(document["known"]) if document["key"] == key else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _keep(file: Path, key: list[Any], known: dict[str, Any]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(f".{os.getpid()}.new")
+    new.write_text(json.dumps({"key": key, "known": known}))
+    new.replace(file)
+
+
+def _read(architecture: str, path: Path, known: dict[str, Any]) -> Qemu:
+    major, minor, micro = known["version"]
+    return Qemu(
+        architecture=architecture,
+        path=path,
+        version=(major, minor, micro),
+        machines=dict(known["machines"]),
+        devices=frozenset(known["devices"]),
+        models=frozenset(known["models"]),
+    )
+
+
+async def _ask(path: Path) -> dict[str, Any]:
+    commands = ("qmp_capabilities", "query-version", "query-machines", "query-cpu-definitions", "qom-list-types", "quit")
+    lines = [{"execute": name} for name in commands]
+    lines[4] |= {"arguments": {"implements": "device", "abstract": False}}  # type: ignore[dict-item]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    argv = [str(path), "-machine", "none", "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-qmp", "stdio"]
+    out, err, code = await run(argv, text.encode(), _SECONDS)
+    try:
+        answers = [json.loads(line) for line in out.splitlines()]
+        _, version, machines, models, types = [answer["return"] for answer in answers if "return" in answer][:5]
+        number = version["qemu"]
+        return {
+            "version": [number["major"], number["minor"], number["micro"]],
+            "machines": {name: each["name"] for each in machines for name in (each["name"], each.get("alias")) if name},
+            "devices": sorted(each["name"] for each in types),
+            "models": sorted(each["name"] for each in models),
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        last = err.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {code}"]
+        raise HostError(f"cannot ask {path} what it can do", why=last[0], fix="check that this QEMU starts") from error
+
+
+async def run(argv: Sequence[str], text: bytes, seconds: float) -> tuple[bytes, bytes, int]:
+    """Output, errors and exit status of a program; it is ended when it takes longer."""
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=_LONGEST
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            out, err = await process.communicate(text)
+    except TimeoutError:
+        return b"", f"no answer within {seconds:g} seconds".encode(), -1
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return out, err, process.returncode or 0
