@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import namespaces, served
+from paddock.apiserver.builtin import namespaces, served, trust
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge.http import Answer, Peer, Request, Response, Stream
 from paddock.apiserver.objects.encoding import stamp
@@ -30,6 +30,9 @@ from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
 from paddock.apiserver.security.tokens import AccountTokens, own_keyring
+from paddock.app import inside
+from paddock.client.client import Client
+from paddock.client.inside import Inside
 from paddock.meta import ages
 from paddock.schema.kind import Settings
 from paddock.store.contract import Key, Store
@@ -61,10 +64,10 @@ class Clock:
 
 
 class OpenDoor:
-    """Everybody is the administrator."""
+    """Everybody is the administrator, except for whoever comes from inside under another name."""
 
     def identify(self, request: Request) -> User:
-        return ADMIN
+        return User(request.peer.common_name, request.peer.organizations) if request.peer.common_name else ADMIN
 
     def check(self, request: Request, place: Route, user: User) -> None: ...
 
@@ -201,6 +204,10 @@ class Harness:
                 "status": {"phase": "Active"},
             }
             await self.store.put(key, 0, lambda revision: stamp(data, revision)).committed()
+
+    def client(self, user: str = trust.CONTROLLER) -> Client:
+        """A client in this process, by default that of a controller."""
+        return Client(Inside(inside.door(self.api, user, trust.CONTROLLER_GROUPS)))
 
     async def answer(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
         """The answer of the road; header names may be written with underscores."""

@@ -19,9 +19,11 @@ from paddock.apiserver.builtin import (
     flowtables,
     ingresses,
     leases,
+    machines,
     namespaces,
     nodes,
     podkinds,
+    pools,
     quotas,
     rbac,
     rbacrules,
@@ -116,11 +118,16 @@ def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.N
     own: dict[tuple[str, str], Strategy] = {
         ("", "Service"): services.ServiceStrategy(network),
         (csr.GROUP, "CertificateSigningRequest"): csr.RequestStrategy(judge),
+        **machines.strategies(settings),
+        **pools.strategies(settings),
     }
     for kind in (*catalog.every(), *KINDS):
-        strategy = own.get((kind.group, kind.kind)) or _strategy(kind, judge)
-        for resource in resources_of(kind, settings, strategy):
-            yield _completed(resource, kind, settings) if kind.builtin else resource
+        place = (kind.group, kind.kind)
+        strategy = own.get(place) or _strategy(kind, judge)
+        # Their strategies know the writer, and judge what is reserved for controllers.
+        trusting = msgspec.structs.replace(settings, trusted=True) if place in machines.RESERVED else settings
+        for resource in resources_of(kind, trusting, strategy):
+            yield _completed(resource, kind, settings) if kind.builtin else pools.aliased(resource, kind)
 
 
 def _strategy(kind: Kind, judge: Rbac) -> Strategy | None:

@@ -68,11 +68,15 @@ def marked(resource: Resource, old: Data, asked: Asked, *, now: str) -> Data:
     if not finalizers:
         meta.pop("finalizers", None)
     held = finalizers or resource.strategy.holds_deletion(new)
+    grace = resource.strategy.grace_seconds(old, asked.grace)
     if held and not meta.get("deletionTimestamp"):
         meta["deletionTimestamp"] = now
-        meta["deletionGracePeriodSeconds"] = 0
+        meta["deletionGracePeriodSeconds"] = grace
         if resource.strategy.counts_generation():
             meta["generation"] = meta.get("generation", 0) + 1
+    elif held and asked.grace is not None:
+        # Whoever asks again may be less patient, and never more.
+        meta["deletionGracePeriodSeconds"] = min(meta.get("deletionGracePeriodSeconds", 0), grace)
     return resource.strategy.mark_deleted(new)
 
 

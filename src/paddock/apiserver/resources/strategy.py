@@ -79,6 +79,10 @@ class Strategy:
         """What of an update is taken at all, as an object; what is not is nobody's."""
         return new
 
+    def patchable(self, patch: Data) -> Data:
+        """A merge patch as it meets the object: what it says in another form of the kind, it says in the one that is stored."""
+        return patch
+
     def appliable(self, config: Data, said: list[str]) -> Data:
         """The part of an applied configuration that can be set, and so be owned; what the client should know is `said`."""
         return config
@@ -94,6 +98,10 @@ class Strategy:
     def holds_deletion(self, old: Data) -> bool:
         """Whether something besides finalizers keeps a deleted object (a Namespace that is not empty)."""
         return False
+
+    def grace_seconds(self, old: Data, asked: int | None) -> int:
+        """How long a deletion that has to wait leaves the object, given what was asked for."""
+        return 0
 
     def mark_deleted(self, new: Data) -> Data:
         """What a deletion that has to wait changes besides the metadata."""

@@ -131,7 +131,8 @@ def _changer(call: Call, media: str, options: Options) -> Callable[[Data], Propo
         raise failure.bad_request("the body of a merge patch must be an object")
     _tell_repeated(call, body, options, strict=lambda said, body: _strict_patch(call, said, body))
     if media == MERGE_PATCH:
-        return lambda old: Proposal(_patched(call, lambda: patch.apply_merge_patch(old, body.data)))
+        merged = call.resource.strategy.patchable(body.data)
+        return lambda old: Proposal(_patched(call, lambda: patch.apply_merge_patch(old, merged)))
     return lambda old: Proposal(_patched(call, lambda: strategic.apply(old, body.data, call.resource.pipeline.schema)))
 
 

@@ -4,7 +4,7 @@
 is its inverse. Both are pure and leave a pool alone that has the wanted form already.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -82,3 +82,63 @@ def instance_metadata_path(pool: "VirtualMachinePool") -> Path:
 def _with_machine(pool: "VirtualMachinePool", machine: PoolMachineSpec) -> "VirtualMachinePool":
     template = msgspec.structs.replace(pool.spec.virtualMachineTemplate, spec=machine)
     return msgspec.structs.replace(pool, spec=msgspec.structs.replace(pool.spec, virtualMachineTemplate=template))
+
+
+# --- the same on plain data: nothing that is written is lost, and patches have forms of their own ----------------------------
+
+
+def folded(data: dict[str, Any]) -> dict[str, Any]:
+    """A pool's data in the nested form, in place; data of neither form, or of both, is left alone."""
+    around, machine = _parts(data)
+    hardware = {name: machine[name] for name in FLAT_KEYS if name in machine}
+    if not hardware or "template" in machine:
+        return data
+    for name in hardware:
+        del machine[name]
+    machine["template"] = {**_metadata(around), "spec": hardware}
+    return data
+
+
+def unfolded(data: dict[str, Any]) -> dict[str, Any]:
+    """A pool's data in the flat form, in place; what that form cannot say is left alone."""
+    around, machine = _parts(data)
+    template = machine.get("template")
+    if not isinstance(template, dict) or any(name in machine for name in FLAT_KEYS):
+        return data
+    if (template.get("metadata") or {}) != (_metadata(around).get("metadata") or {}):
+        return data
+    del machine["template"]
+    machine.update(template.get("spec") or {})
+    return data
+
+
+def moved(patch: dict[str, Any]) -> dict[str, Any]:
+    """A merge patch of a pool that is stored nested: what it says of flat places, it says of the nested ones; a new value."""
+    around, machine = _parts(patch)
+    flat = {name: machine[name] for name in FLAT_KEYS if name in machine}
+    if not flat:
+        return patch
+    template = dict(machine["template"]) if isinstance(machine.get("template"), dict) else {}
+    template["spec"] = {**flat, **(template.get("spec") or {})}
+    if "metadata" not in template:
+        template.update(_metadata(around))
+    rest = {name: value for name, value in machine.items() if name not in flat}
+    inner = {**around, "spec": {**rest, "template": template}}
+    return {**patch, "spec": {**patch["spec"], "virtualMachineTemplate": inner}}
+
+
+def _parts(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is around the machine of a pool, and the machine; empty where the data is something else."""
+    place: Any = data
+    found = []
+    for name in MACHINE:
+        place = place.get(name) if isinstance(place, dict) else None
+        found.append(place)
+    _, around, machine = (each if isinstance(each, dict) else {} for each in found)
+    return around, machine
+
+
+def _metadata(around: dict[str, Any]) -> dict[str, Any]:
+    given = around.get("metadata")
+    kept = {name: given[name] for name in ("labels", "annotations") if name in given} if isinstance(given, dict) else {}
+    return {"metadata": kept} if kept else {}

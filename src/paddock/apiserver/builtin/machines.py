@@ -1,0 +1,245 @@
+"""VirtualMachine and VirtualMachineInstance at admission: what is set when they are made, and what only controllers may write.
+
+The pipelines of these kinds are made with trusting settings; what is reserved is judged here, where the writer is known.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID, uuid5
+
+import msgspec
+
+from paddock.apiserver.builtin.trust import is_trusted
+from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, View
+from paddock.dialects.kubevirt import instance as instances
+from paddock.dialects.kubevirt import virtualmachine
+from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
+from paddock.dialects.kubevirt.preference import PreferenceSpec
+from paddock.dialects.kubevirt.rules import sizing
+from paddock.dialects.kubevirt.rules.place import MachinePlace
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.meta import failure
+from paddock.meta.wire import from_data
+from paddock.plan import instancetype
+from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.kind import Kind, Settings
+
+FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
+FOREGROUND = "kubevirt.io/foregroundDeleteVirtualMachine"
+OBSERVED = {"kubevirt.io/latest-observed-api-version": "v1", "kubevirt.io/storage-observed-api-version": "v1"}
+_TOPOLOGY_VERSION = "kubevirt.io/pci-topology-version"
+# What is made of an object's own UID: as much chance as is in that, and the same at every look.
+_UUID, _SERIAL = UUID("4f7ab6a5-19c3-4a0c-9b6b-1b5a5d5b8d51"), UUID("b0c8e1c4-3d5e-4a86-9f5f-0c3f0f5f6f52")
+_MACHINE_TYPES = {"amd64": "q35", "arm64": "virt", "s390x": "s390-ccw-virtio"}
+_DEFAULT_GRACE_SECONDS = 30
+_RESERVED_LABELS = "kubevirt/V83"
+# Kinds of which some parts are written by KubeVirt's controllers alone.
+RESERVED = (("kubevirt.io", "VirtualMachine"), ("kubevirt.io", "VirtualMachineInstance"))
+
+
+class _ReservedStrategy(CustomStrategy):
+    """Rules that hold for everybody but KubeVirt's controllers."""
+
+    def __init__(self, kind: Kind, settings: Settings) -> None:
+        self._kind = kind
+        self._settings = settings
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """What is reserved for controllers."""
+        if is_trusted(context):
+            return
+        if old is None:
+            # A UID would say that the object is stored already.
+            metadata = {key: each for key, each in new["metadata"].items() if key != "uid"}
+            value = from_data({**new, "metadata": metadata}, self._kind.cls)
+            for rule in self._kind.rules:
+                if rule.id == _RESERVED_LABELS:
+                    yield from rule.check(value, self._settings)
+            return
+        value, before = from_data(new, self._kind.cls), from_data(old, self._kind.cls)
+        for transition in self._kind.transitions:
+            yield from transition.check(before, value, self._settings)
+
+
+class MachineStrategy(_ReservedStrategy):
+    """A machine gets an identity when it is made, and its instancetype and preference are looked up whenever it changes."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Names, annotations, the finalizer: everything that would otherwise be a write of its own right after."""
+        metadata = new["metadata"]
+        metadata["finalizers"] = _with(metadata.get("finalizers"), FINALIZER)
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
+        template = _template(new)
+        if template is None:
+            return new
+        around = template["metadata"] = template.get("metadata") or {}
+        around["annotations"] = {_TOPOLOGY_VERSION: "v3", **(around.get("annotations") or {})}
+        preference = self._name_sizes(new, context)
+        self._identify(template["spec"], metadata.get("uid", ""))
+        self._say_machine(template["spec"], preference)
+        _choose_class(new["spec"], preference)
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """A matcher that is new is completed as at creation."""
+        if _template(new) is not None and any(new["spec"].get(each) != old["spec"].get(each) for each in instancetype.KINDS):
+            self._name_sizes(new, context)
+        return new
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """Instancetype and preference exist, and agree with what the machine says (V15, V16)."""
+        yield from super().validate(new, old, context)
+        spec = new.get("spec") or {}
+        if not any(spec.get(member) for member in instancetype.KINDS):
+            return
+        if old is not None and spec == old.get("spec"):
+            return
+        machine = from_data(new, VirtualMachine)
+        place = MachinePlace(spec=machine.spec, path=("spec",), namespace=machine.metadata.namespace, settings=self._settings)
+        yield from size_findings(place, context.view, new.get("status"))
+
+    def grace_seconds(self, old: Data, asked: int | None) -> int:
+        """Without a wish of its own, a deletion leaves the guest what the template says."""
+        return asked if asked is not None else grace_of((_template(old) or {}).get("spec") or {})
+
+    def _name_sizes(self, new: Data, context: Context) -> Data:
+        """Complete the matchers, in place; returns what the preference says."""
+        spec, namespace = new["spec"], new["metadata"].get("namespace", "")
+        look = looking(context.view)
+        for member in instancetype.KINDS:
+            matcher = spec.get(member)
+            if not isinstance(matcher, dict):
+                continue
+            if matcher.get("inferFromVolume") and not matcher.get("name"):
+                self._infer(new, member, look)
+            elif matcher.get("name") and not matcher.get("kind"):
+                spec[member] = {**matcher, "kind": instancetype.KINDS[member][0]}
+        try:
+            found = instancetype.find(instancetype.PREFERENCE, spec, namespace, look, new.get("status"))
+        except instancetype.Missing:
+            # Told by `validate`, with everything else that is wrong.
+            return {}
+        return found.spec if found is not None else {}
+
+    def _infer(self, new: Data, member: str, look: instancetype.Find) -> None:
+        spec = new["spec"]
+        try:
+            matcher = instancetype.inferred(member, spec, new["metadata"].get("namespace", ""), look)
+        except instancetype.Missing as missing:
+            about = failure.About(name=new["metadata"].get("name", ""), group=self._kind.group, kind=self._kind.kind)
+            raise failure.invalid(about, [_not_found(("spec", member, "inferFromVolume"), missing.why)]) from None
+        if matcher is None:
+            del spec[member]
+        else:
+            spec[member] = matcher
+
+    def _identify(self, hardware: Data, uid: str) -> None:
+        firmware = hardware.setdefault("domain", {}).get("firmware")
+        firmware = hardware["domain"]["firmware"] = dict(firmware or {})
+        if not firmware.get("uuid"):
+            firmware["uuid"] = str(uuid5(_UUID, uid))
+        if not firmware.get("serial"):
+            firmware["serial"] = str(uuid5(_SERIAL, uid))
+
+    def _say_machine(self, hardware: Data, preference: Data) -> None:
+        if not hardware.get("architecture"):
+            hardware["architecture"] = preference.get("preferredArchitecture") or self._settings.architecture
+        domain = hardware["domain"]
+        if not (domain.get("machine") or {}).get("type"):
+            preferred = (preference.get("machine") or {}).get("preferredMachineType")
+            default = _MACHINE_TYPES.get(hardware["architecture"])
+            if preferred or default:
+                domain["machine"] = {"type": preferred or default}
+
+
+class InstanceStrategy(_ReservedStrategy):
+    """A running machine begins as Pending. Its status stands in the object itself, and only controllers write it."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """The first phase, and who has to agree before it goes."""
+        metadata = new["metadata"]
+        metadata["finalizers"] = _with(metadata.get("finalizers"), FOREGROUND)
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
+        given = (new.get("status") or {}) if is_trusted(context) else {}
+        began = [{"phase": "Pending", "phaseTransitionTimestamp": context.now}]
+        new["status"] = {**given, "phase": "Pending", "phaseTransitionTimestamps": began}
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """What users write into the status is not taken, and not told either: upstream's way."""
+        if not is_trusted(context):
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = old["status"]
+        return new
+
+    def grace_seconds(self, old: Data, asked: int | None) -> int:
+        """Without a wish of its own, a deletion leaves the guest what the spec says."""
+        return asked if asked is not None else grace_of(old.get("spec") or {})
+
+
+def grace_of(hardware: Data) -> int:
+    """How long a guest has to shut down."""
+    given = hardware.get("terminationGracePeriodSeconds")
+    return given if isinstance(given, int) else _DEFAULT_GRACE_SECONDS
+
+
+def looking(view: View) -> instancetype.Find:
+    """How instancetypes and what they are inferred from are found in the store."""
+    return lambda resource, namespace, name: view.get(resource, namespace, name)
+
+
+def size_findings(place: MachinePlace, view: View, status: Data | None = None) -> Iterator[Finding]:
+    """What is wrong between a machine and the instancetype and preference it names (V15, V16)."""
+    found: dict[str, Any] = {}
+    spec, namespace = place.spec, place.namespace or ""
+    for member, cls in ((instancetype.INSTANCETYPE, InstancetypeSpec), (instancetype.PREFERENCE, PreferenceSpec)):
+        written = {member: msgspec.to_builtins(getattr(spec, member))}
+        try:
+            named = instancetype.find(member, written, namespace, looking(view), status)
+        except instancetype.Missing as missing:
+            yield _not_found(place.at(member), missing.why)
+            continue
+        if named is not None:
+            found[member] = from_data(named.spec, cls)
+    size, preference = found.get(instancetype.INSTANCETYPE), found.get(instancetype.PREFERENCE)
+    if size is not None:
+        yield from sizing.conflicts(place, size)
+    # Without its instancetype it is not known how large the machine is.
+    if preference is not None and (size is not None or spec.instancetype is None):
+        yield from sizing.unmet(place, preference, size)
+
+
+def _not_found(path: Path, why: str) -> Finding:
+    return Finding(path=path, message=f"Not found: {why}", rule="kubevirt/instancetype", cause=Cause.NOT_FOUND)
+
+
+def _with(finalizers: list[str] | None, one: str) -> list[str]:
+    return [*(finalizers or ()), one] if one not in (finalizers or ()) else list(finalizers or ())
+
+
+def _template(data: Data) -> Data | None:
+    """The template of a machine, where it is whole enough to be completed."""
+    template = (data.get("spec") or {}).get("template")
+    if isinstance(template, dict) and isinstance(template.get("spec"), dict):
+        return template
+    return None
+
+
+def _choose_class(spec: Data, preference: Data) -> None:
+    """Disks that name no StorageClass get the preferred one."""
+    preferred = (preference.get("volumes") or {}).get("preferredStorageClassName")
+    for each in (spec.get("dataVolumeTemplates") or ()) if preferred else ():
+        for form in ("pvc", "storage"):
+            claim = (each.get("spec") or {}).get(form)
+            if isinstance(claim, dict) and not claim.get("storageClassName"):
+                claim["storageClassName"] = preferred
+
+
+def strategies(settings: Settings) -> dict[tuple[str, str], CustomStrategy]:
+    """The strategies of machines and running machines, by group and kind."""
+    (machine,), (instance,) = virtualmachine.KINDS, instances.KINDS
+    return {
+        (machine.group, machine.kind): MachineStrategy(machine, settings),
+        (instance.group, instance.kind): InstanceStrategy(instance, settings),
+    }

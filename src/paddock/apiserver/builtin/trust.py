@@ -1,0 +1,14 @@
+"""Who is one of KubeVirt's own controllers: what KubeVirt reserves for itself is theirs (docs/spec/kubevirt.md 2.10)."""
+
+from paddock.apiserver.resources.strategy import Context
+
+_NAMESPACE = "system:serviceaccount:kubevirt:"
+# As whom Paddock's controllers ask in the same process.
+CONTROLLER = f"{_NAMESPACE}kubevirt-controller"
+CONTROLLER_GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kubevirt", "system:authenticated", "system:masters")
+_TRUSTED = frozenset((CONTROLLER, f"{_NAMESPACE}kubevirt-handler", f"{_NAMESPACE}kubevirt-apiserver", f"{_NAMESPACE}kubevirt-operator"))
+
+
+def is_trusted(context: Context) -> bool:
+    """Whether a write is a controller's own."""
+    return context.user in _TRUSTED

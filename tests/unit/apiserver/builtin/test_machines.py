@@ -1,0 +1,236 @@
+"""Machines and running machines at admission: what they get when they are made, and what only controllers may write."""
+
+from typing import Any
+
+import pytest
+
+from paddock.client.client import Client
+from paddock.client.errors import Invalid
+from paddock.client.options import merge_patch
+from paddock.client.target import Key, plain
+from paddock.schema.kind import Settings
+from tests.apiharness import Harness
+from tests.scripted import scripted
+
+VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
+VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
+SIZES = "/apis/instancetype.kubevirt.io/v1beta1"
+INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
+HARDWARE: dict[str, Any] = {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}
+
+
+def machine(name: str = "web", hardware: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    template = {"spec": hardware or HARDWARE}
+    return {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachine",
+        "metadata": {"name": name},
+        "spec": {"runStrategy": "Halted", "template": template, **spec},
+    }
+
+
+def instance(name: str = "web", **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": name, **metadata}, "spec": HARDWARE}
+
+
+def cluster(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "instancetype.kubevirt.io/v1beta1",
+        "kind": f"VirtualMachineCluster{kind}",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+async def sizes(api: Harness, size: dict[str, Any] | None = None, wishes: dict[str, Any] | None = None) -> None:
+    given = size or {"cpu": {"guest": 2}, "memory": {"guest": "4Gi"}}
+    assert (await api.post(f"{SIZES}/virtualmachineclusterinstancetypes", cluster("Instancetype", "small", given))).status == 201
+    assert (await api.post(f"{SIZES}/virtualmachineclusterpreferences", cluster("Preference", "linux", wishes or {}))).status == 201
+
+
+@scripted
+async def test_a_machine_gets_everything_that_would_be_a_write_later() -> None:
+    async with Harness() as api:
+        made = (await api.post(VMS, machine())).data
+        again = (await api.put(f"{VMS}/web", made)).data
+    assert made["metadata"]["finalizers"] == ["kubevirt.io/virtualMachineControllerFinalize"]
+    assert made["metadata"]["annotations"]["kubevirt.io/latest-observed-api-version"] == "v1"
+    template = made["spec"]["template"]
+    assert template["metadata"]["annotations"] == {"kubevirt.io/pci-topology-version": "v3"}
+    assert template["spec"]["architecture"] == "amd64"
+    assert template["spec"]["domain"]["machine"] == {"type": "q35"}
+    firmware = template["spec"]["domain"]["firmware"]
+    assert len(firmware["uuid"]) == len(firmware["serial"]) == 36 and firmware["uuid"] != firmware["serial"]
+    assert again["metadata"]["generation"] == 1 and again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+@scripted
+async def test_an_identity_that_is_given_stays_and_no_two_are_the_same() -> None:
+    given = {"domain": {**HARDWARE["domain"], "firmware": {"uuid": "5d307ca9-b3ef-428c-8861-06e72d69f223", "serial": "s"}}}
+    async with Harness() as api:
+        own = (await api.post(VMS, machine("own", given))).data["spec"]["template"]["spec"]["domain"]["firmware"]
+        one, two = [(await api.post(VMS, machine(name))).data["spec"]["template"]["spec"]["domain"] for name in ("one", "two")]
+    assert own == given["domain"]["firmware"]
+    assert one["firmware"]["uuid"] != two["firmware"]["uuid"]
+
+
+@scripted
+async def test_the_host_architecture_decides_the_machine_type() -> None:
+    async with Harness(settings=Settings(architecture="arm64")) as api:
+        made = (await api.post(VMS, machine())).data["spec"]["template"]["spec"]
+    assert (made["architecture"], made["domain"]["machine"]) == ("arm64", {"type": "virt"})
+
+
+@scripted
+async def test_an_instancetype_that_is_missing_is_named() -> None:
+    async with Harness() as api:
+        said = await api.post(
+            VMS, machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "small"}, preference={"name": "linux"})
+        )
+        assert said.status == 422
+        assert 'virtualmachineclusterinstancetypes.instancetype.kubevirt.io "small" not found' in said.causes["spec.instancetype"]
+        assert '"linux" not found' in said.causes["spec.preference"]
+        odd = await api.post(VMS, machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "small", "kind": "Flavour"}))
+        assert "unknown kind Flavour" in odd.causes["spec.instancetype"]
+
+
+@pytest.mark.parametrize(
+    ("size", "hardware", "field"),
+    [
+        ({}, {"domain": {"devices": {}, "memory": {"guest": "128Mi"}}}, "domain.memory.guest"),
+        ({}, {"domain": {"devices": {}, "cpu": {"sockets": 2}}}, "domain.cpu.sockets"),
+        ({"ioThreadsPolicy": "auto"}, {"domain": {"devices": {}, "ioThreadsPolicy": "shared"}}, "domain.ioThreadsPolicy"),
+        ({"nodeSelector": {"a": "b"}}, {"domain": {"devices": {}}, "nodeSelector": {"c": "d"}}, "nodeSelector"),
+    ],
+)
+@scripted
+async def test_what_the_instancetype_says_the_machine_may_not(size: dict[str, Any], hardware: dict[str, Any], field: str) -> None:
+    async with Harness() as api:
+        await sizes(api, {"cpu": {"guest": 2}, "memory": {"guest": "4Gi"}, **size})
+        said = await api.post(VMS, machine(hardware=hardware, instancetype={"name": "small"}))
+        assert said.status == 422
+        assert "conflicts with selected instance type" in said.causes[f"spec.template.spec.{field}"]
+        assert (await api.post(VMS, machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "small"}))).status == 201
+
+
+@scripted
+async def test_the_needs_of_a_preference() -> None:
+    async with Harness() as api:
+        await sizes(api, wishes={"requirements": {"memory": {"guest": "8Gi"}}})
+        body = machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "small"}, preference={"name": "linux"})
+        said = await api.post(VMS, body)
+    assert "failure checking preference requirements" in said.causes["spec.instancetype"]
+
+
+@scripted
+async def test_matchers_are_completed_and_preferences_reach_the_machine() -> None:
+    wishes = {"machine": {"preferredMachineType": "pc-q35-8.0"}, "volumes": {"preferredStorageClassName": "fast"}}
+    async with Harness() as api:
+        await sizes(api, wishes=wishes)
+        claim = {"resources": {"requests": {"storage": "1Gi"}}}
+        disk = {"metadata": {"name": "root"}, "spec": {"source": {"blank": {}}, "storage": claim}}
+        volumes = [{"name": "root", "dataVolume": {"name": "root"}}]
+        hardware = {"domain": {"devices": {"disks": [{"name": "root"}]}}, "volumes": volumes}
+        body = machine(hardware=hardware, instancetype={"name": "small"}, preference={"name": "linux"}, dataVolumeTemplates=[disk])
+        made = (await api.post(VMS, body)).data["spec"]
+    assert made["instancetype"]["kind"] == "VirtualMachineClusterInstancetype"
+    assert made["template"]["spec"]["domain"]["machine"] == {"type": "pc-q35-8.0"}
+    assert made["dataVolumeTemplates"][0]["spec"]["storage"]["storageClassName"] == "fast"
+
+
+def inferring(policy: str | None = None) -> dict[str, Any]:
+    hardware = {
+        "domain": {"devices": {"disks": [{"name": "root"}]}},
+        "volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": "root"}}],
+    }
+    matcher = {"inferFromVolume": "root", **({"inferFromVolumeFailurePolicy": policy} if policy else {})}
+    return machine(hardware=hardware, instancetype=matcher)
+
+
+@scripted
+async def test_an_instancetype_is_inferred_from_the_labels_of_a_volume() -> None:
+    claim = {
+        "metadata": {"name": "root", "labels": {"instancetype.kubevirt.io/default-instancetype": "small"}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    async with Harness() as api:
+        await sizes(api)
+        refused = await api.post(VMS, inferring())
+        assert refused.status == 422 and "not found" in refused.causes["spec.instancetype.inferFromVolume"]
+        assert (await api.post("/api/v1/namespaces/default/persistentvolumeclaims", claim)).status == 201
+        made = (await api.post(VMS, inferring())).data["spec"]
+    assert made["instancetype"] == {"name": "small", "kind": "VirtualMachineClusterInstancetype"}
+
+
+@scripted
+async def test_a_failed_inference_may_be_ignored() -> None:
+    body = inferring("Ignore")
+    body["spec"]["template"]["spec"]["domain"]["memory"] = {"guest": "1Gi"}
+    async with Harness() as api:
+        made = await api.post(VMS, body)
+    assert made.status == 201 and "instancetype" not in made.data["spec"]
+
+
+@scripted
+async def test_a_running_machine_begins_as_pending() -> None:
+    async with Harness() as api:
+        made = (await api.post(VMIS, {**instance(), "status": {"phase": "Running"}})).data
+    assert made["status"]["phase"] == "Pending"
+    assert [each["phase"] for each in made["status"]["phaseTransitionTimestamps"]] == ["Pending"]
+    assert made["metadata"]["finalizers"] == ["kubevirt.io/foregroundDeleteVirtualMachine"]
+
+
+@scripted
+async def test_users_change_neither_spec_nor_status_of_a_running_machine() -> None:
+    async with Harness() as api:
+        made = (await api.post(VMIS, instance())).data
+        said = await api.merge(f"{VMIS}/web", {"spec": {"nodeSelector": {"a": "b"}}})
+        assert said.status == 422 and "update of VMI object is restricted" in said.data["message"]
+        quiet = await api.merge(f"{VMIS}/web", {"status": {"phase": "Running"}, "metadata": {"labels": {"a": "b"}}})
+        assert quiet.status == 200 and quiet.data["status"] == made["status"]
+        said = await api.merge(f"{VMIS}/web", {"metadata": {"labels": {"kubevirt.io/nodeName": "x"}}})
+        assert said.status == 422 and "reserved kubevirt.io/ labels" in said.data["message"]
+        said = await api.post(VMIS, instance("other", labels={"kubevirt.io/created-by": "me"}))
+        assert said.status == 422 and "metadata.labels" in said.causes
+
+
+@scripted
+async def test_controllers_change_both() -> None:
+    async with Harness() as api:
+        async with api.client() as client:
+            label = {"kubevirt.io/created-by": "uid"}
+            await client.create(INSTANCES, {**instance(labels=label), "status": {"virtualMachineRevisionName": "r"}}, "default")
+            change = {"spec": {"nodeSelector": {"a": "b"}}, "status": {"phase": "Running"}}
+            changed = await client.patch(INSTANCES, Key("default", "web"), merge_patch(change))
+        async with api.client("system:serviceaccount:kubevirt:other") as client:
+            await refused(client)
+    assert changed["status"]["phase"] == "Running" and changed["status"]["virtualMachineRevisionName"] == "r"
+    assert changed["spec"]["nodeSelector"] == {"a": "b"}
+
+
+async def refused(client: Client) -> None:
+    with pytest.raises(Invalid, match="restricted"):
+        await client.patch(INSTANCES, Key("default", "web"), merge_patch({"spec": {"nodeSelector": None}}))
+
+
+@scripted
+async def test_a_spec_stays_while_a_snapshot_is_taken() -> None:
+    async with Harness() as api:
+        await api.post(VMS, machine())
+        await api.merge(f"{VMS}/web/status", {"status": {"snapshotInProgress": "s"}})
+        said = await api.merge(f"{VMS}/web", {"spec": {"runStrategy": "Always"}})
+        assert said.status == 422 and "until snapshot s completes" in said.causes["spec"]
+        targets = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
+        async with api.client() as client:
+            changed = await client.patch(targets, Key("default", "web"), merge_patch({"spec": {"runStrategy": "Always"}}))
+    assert changed["spec"]["runStrategy"] == "Always"
+
+
+@pytest.mark.parametrize(("asked", "again", "grace"), [(None, None, 30), (5, None, 5), (0, None, 0), (None, 0, 0), (5, 60, 5)], ids=str)
+@scripted
+async def test_a_deletion_leaves_the_guest_time(asked: int | None, again: int | None, grace: int) -> None:
+    async with Harness() as api:
+        await api.post(VMIS, instance())
+        await api.delete(f"{VMIS}/web", None if asked is None else {"gracePeriodSeconds": asked})
+        await api.delete(f"{VMIS}/web", None if again is None else {"gracePeriodSeconds": again})
+        assert (await api.get(f"{VMIS}/web")).data["metadata"]["deletionGracePeriodSeconds"] == grace
