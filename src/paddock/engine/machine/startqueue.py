@@ -1,0 +1,121 @@
+"""Which machines may start now. Pure: time is a parameter, and what guests use of CPUs is told.
+
+A guest that boots takes all the CPU it gets. Started together, fifty of them are each ready after fifty seconds; a few at a time,
+the first is ready after one and the last no later than before. So a start holds a place until its guest has become quiet, or has
+had its time.
+
+    offer -> waiting -- take --> booting -- quiet, ended or overdue --> done
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+# A guest is quiet when it uses less than this share of one CPU for so long.
+QUIET_SHARE = 0.35
+QUIET_SECONDS = 1.5
+# A guest that never becomes quiet gives its place up after this time.
+LONGEST = {"kvm": 30.0, "tcg": 90.0}
+# Who has waited so long is served next, whatever its priority.
+PATIENCE = 120.0
+
+
+def places(cpus: int, accelerator: Literal["kvm", "tcg"]) -> int:
+    """How many guests may boot at once. An emulated one has a CPU busy all the time; others wait for disks in between."""
+    return max(cpus, 1) * 2 if accelerator == "kvm" else max(cpus, 1) + 1
+
+
+@dataclass
+class _Waiting:
+    priority: int
+    since: float
+    number: int
+
+
+@dataclass
+class _Booting:
+    since: float
+    looked: float
+    cpu: float | None = None
+    quiet_since: float | None = None
+
+
+@dataclass
+class StartQueue:
+    """Who waits and who boots."""
+
+    size: int
+    longest: float = LONGEST["kvm"]
+    _waiting: dict[str, _Waiting] = field(default_factory=dict)
+    _booting: dict[str, _Booting] = field(default_factory=dict)
+    _offered: int = 0
+
+    def offer(self, id: str, now: float, priority: int = 0) -> None:
+        """Somebody wants to start. Offered again it keeps its place, with the new priority."""
+        known = self._waiting.get(id)
+        if known is not None:
+            known.priority = priority
+        elif id not in self._booting:
+            self._offered += 1
+            self._waiting[id] = _Waiting(priority, now, self._offered)
+
+    def done(self, id: str) -> None:
+        """It ended, it was called off, or it needs no place any more."""
+        self._waiting.pop(id, None)
+        self._booting.pop(id, None)
+
+    def take(self, now: float) -> list[str]:
+        """Those that start now, in order; each holds a place from here on."""
+        self._expire(now)
+        chosen = sorted(self._waiting, key=lambda name: self._rank(self._waiting[name], now))[: max(self.size - len(self._booting), 0)]
+        for name in chosen:
+            del self._waiting[name]
+            self._booting[name] = _Booting(since=now, looked=now)
+        return chosen
+
+    def report(self, id: str, cpu_seconds: float, now: float) -> bool:
+        """What a booting machine has used of CPUs since it was started. True: it is quiet and has given its place up."""
+        booting = self._booting.get(id)
+        if booting is None:
+            return True
+        before, looked = booting.cpu, booting.looked
+        booting.cpu, booting.looked = cpu_seconds, now
+        if before is None or now <= looked:
+            return False
+        if (cpu_seconds - before) / (now - looked) >= QUIET_SHARE:
+            booting.quiet_since = None
+            return False
+        if booting.quiet_since is None:
+            booting.quiet_since = looked
+        if now - booting.quiet_since < QUIET_SECONDS:
+            return False
+        del self._booting[id]
+        return True
+
+    def position(self, id: str, now: float) -> int | None:
+        """How many are served before it; None: it does not wait."""
+        if id not in self._waiting:
+            return None
+        return sorted(self._waiting, key=lambda other: self._rank(self._waiting[other], now)).index(id)
+
+    @property
+    def booting(self) -> frozenset[str]:
+        """Those that hold a place, and whose use of CPUs has to be told."""
+        return frozenset(self._booting)
+
+    def wake_at(self) -> float | None:
+        """When `take` has to be asked again although nothing is told; None: not before something is."""
+        if not self._waiting or not self._booting:
+            return None
+        return min(booting.since for booting in self._booting.values()) + self.longest
+
+    def _expire(self, now: float) -> None:
+        for name in list(self._overdue(now)):
+            del self._booting[name]
+
+    def _overdue(self, now: float) -> Iterator[str]:
+        return (name for name, booting in self._booting.items() if now - booting.since >= self.longest)
+
+    def _rank(self, waiting: _Waiting, now: float) -> tuple[bool, int, int]:
+        patient = now - waiting.since < PATIENCE
+        return (patient, -waiting.priority if patient else 0, waiting.number)
