@@ -1,0 +1,64 @@
+"""After a restart of Paddock: what became of a machine. Its lock tells whether a QEMU lives, its record and QEMU itself the rest."""
+
+from paddock.engine.machine.directory import Record
+from paddock.engine.machine.errors import StartFailed
+from paddock.engine.machine.observation import Observation
+from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.process import boot_id, holders, start_ticks
+
+
+async def adopt(owner: Owner) -> None:
+    """Called once, before anything else is done with the machine."""
+    owner.record = owner.directory.read_record() or Record()
+    owner.user_paused = owner.record.paused
+    if not owner.directory.locked():
+        _without_process(owner)
+        return
+    record = owner.record
+    owner.started = owner.directory.read_started() or owner.config
+    owner.observed = Observation(phase="starting", run=record.run, accelerator=record.accelerator, times=record.times)
+    try:
+        owner.watch(_find_process(owner))
+    except StartFailed as error:
+        if not owner.directory.locked():
+            # It went just now.
+            _without_process(owner)
+            return
+        # The lock is held by something that cannot be found: whatever it is, the machine must not be started beside it.
+        lock = owner.directory.path / "lock"
+        owner.observe(phase="running", detail=f"{error}; end the process that has {lock} open, then restart Paddock")
+        return
+    process = owner.process
+    if process is not None and process.pid != record.pid:
+        owner.save(active=True, pid=process.pid, ticks=process.ticks)
+    owner.observe(pid=owner.record.pid)
+    if record.stop is not None:
+        owner.observe(phase="stopping", deadline=record.stop.deadline)
+    await owner.catch_up()
+    owner.pursue_stop()
+
+
+def _without_process(owner: Owner) -> None:
+    record = owner.record
+    times = record.times
+    if not record.active:
+        if record.end is not None:
+            owner.observed = Observation(phase="ended", run=record.run, end=record.end, times=times)
+    elif not record.pid and not record.begun and record.stop is None and record.boot == boot_id():
+        # Paddock went before QEMU was started, or before the guest could do anything.
+        owner.observed = Observation(phase="queued", run=record.run, times=times)
+        owner.begin()
+    else:
+        owner.observed = Observation(phase="running", run=record.run, times=times)
+        owner.finish(None, same_boot=record.boot == boot_id())
+
+
+def _find_process(owner: Owner) -> int:
+    record = owner.record
+    if record.pid and record.ticks and start_ticks(record.pid) == record.ticks:
+        return record.pid
+    # Killed between the start of QEMU and the note of its number.
+    found = holders(owner.directory.path / "lock")
+    if not found:
+        raise StartFailed(f"cannot find the process of machine {owner.id}", why="its lock is held, by nobody that can be seen")
+    return found[0]

@@ -1,0 +1,282 @@
+"""The files of a machine, and nothing of what they mean for QEMU.
+
+    ID/config.json      the machine as it is defined (`MachineConfig`)
+    ID/started.json     the same, as the present run was started
+    ID/process.json     the run: which process, since when, how it ended (`Record`)
+    ID/lock             locked by QEMU as long as it lives; whoever gets the lock knows that no QEMU runs
+    ID/qemu.log         what QEMU said
+    ID/run/             QEMU's working directory, the only one of these that QEMU may write: sockets, serial.log, fresh firmware variables
+
+A file is replaced as a whole, by rename: after a kill at any moment there is the old one or the new one. `config.json` is written
+first and a directory without it is nothing, so it is removed.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import Terminal
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.observation import End
+
+_VERSION = 1
+LOG_LIMIT = 1 << 20
+SERIAL_LIMIT = 2 << 20
+# What names a machine: a UID, or anything as tame.
+_TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_CONTROLS = re.compile(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]")
+
+
+class Stopping(msgspec.Struct, frozen=True):
+    """A stop that is under way. Seconds since the epoch."""
+
+    asked: float
+    deadline: float
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One run of a machine, from the moment it is queued. Written before and after whatever cannot be found out otherwise."""
+
+    version: int = _VERSION
+    run: int = 0
+    # the host's boot in which it was written
+    boot: str = ""
+    active: bool = False
+    pid: int = 0
+    # the process's start, in the kernel's ticks: a pid alone may be somebody else's by now
+    ticks: int = 0
+    # the guest was told to run, or to wait for a resume (`start_paused`), which is then done
+    begun: bool = False
+    start_paused: bool = False
+    # paused by a user: QEMU does not tell one pause from another
+    paused: bool = False
+    accelerator: str = ""
+    # what QEMU runs as; kept between runs
+    user: int = 0
+    times: dict[str, float] = {}
+    stop: Stopping | None = None
+    # why QEMU waits to be told to quit, as far as it said so: `guest-shutdown`, `guest-reset`, `panicked`, `watchdog`, `killed`, ...
+    evidence: tuple[str, ...] = ()
+    # processes that serve QEMU: name -> (pid, ticks)
+    helpers: dict[str, tuple[int, int]] = {}
+    # disks whose layers are being merged: name -> path of the base
+    commits: dict[str, str] = {}
+    end: End | None = None
+
+
+class _Stored(msgspec.Struct):
+    version: int
+    config: MachineConfig
+
+
+class Unreadable(Terminal):
+    """A file of a machine says nothing that can be understood."""
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Path):
+        return os.fspath(value)
+    raise NotImplementedError(f"{type(value)} has no form in a file")
+
+
+def _decode(wanted: type, value: Any) -> Any:
+    if wanted is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(f"{wanted} has no form in a file")
+
+
+def encode_config(config: MachineConfig) -> bytes:
+    """As it is kept."""
+    return msgspec.json.encode(_Stored(_VERSION, config), enc_hook=_encode)
+
+
+def decode_config(data: bytes) -> MachineConfig:
+    """What was kept. Raises `msgspec.MsgspecError`, or `ValueError` for a version of another Paddock."""
+    stored = msgspec.json.decode(data, type=_Stored, dec_hook=_decode)
+    if stored.version != _VERSION:
+        raise ValueError(f"version {stored.version} is not known")
+    return stored.config
+
+
+def tame(id: str) -> bool:
+    """It can name a directory."""
+    return _TAME.fullmatch(id) is not None
+
+
+class Directory:
+    """The files of one machine."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run = path / "run"
+        self.log = path / "qemu.log"
+
+    @property
+    def id(self) -> str:
+        """The machine's."""
+        return self.path.name
+
+    def make(self) -> None:
+        """The directories exist, readable for their owner alone."""
+        self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
+        os.chmod(self.path, 0o711)
+        self.run.mkdir(mode=0o700, exist_ok=True)
+
+    def remove(self) -> None:
+        """Everything goes. The config goes last but the directory itself, so that a removal that was cut short is finished later."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / "config.json").unlink()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def read_config(self) -> MachineConfig | None:
+        """None: there is none, so the machine was never defined. Raises `Unreadable`."""
+        path = self.path / "config.json"
+        try:
+            return decode_config(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise Unreadable(
+                f"cannot read the config of machine {self.id}",
+                why=f"{path} is damaged, or of another Paddock",
+                fix="remove the directory when its process has ended; it is made anew from the VirtualMachineInstance",
+            ) from error
+
+    def write_config(self, config: MachineConfig) -> None:
+        """Synchronised: after it returned, the machine exists."""
+        self._replace("config.json", encode_config(config), durable=True)
+
+    def write_started(self, config: MachineConfig) -> None:
+        """What the run is started with."""
+        self._replace("started.json", encode_config(config), durable=False)
+
+    def read_started(self) -> MachineConfig | None:
+        """What the run was started with; None: it cannot be known."""
+        try:
+            return decode_config((self.path / "started.json").read_bytes())
+        except (OSError, msgspec.MsgspecError, ValueError):
+            return None
+
+    def read_record(self) -> Record | None:
+        """None: there is none, or none that can be read."""
+        try:
+            record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=Record)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return None
+        return record if record.version == _VERSION else None
+
+    def write_record(self, record: Record) -> None:
+        """Not synchronised: it is about processes, which a crash of the host ends as well."""
+        self._replace("process.json", msgspec.json.encode(record), durable=False)
+
+    def take_lock(self) -> int | None:
+        """The descriptor that holds the lock; None: a QEMU holds it. Whoever inherits the descriptor holds the lock, too."""
+        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
+
+    def locked(self) -> bool:
+        """A QEMU lives."""
+        handle = self.take_lock()
+        if handle is None:
+            return True
+        os.close(handle)
+        return False
+
+    def open_log(self, run: int) -> int:
+        """For QEMU to write to; what it said in earlier runs is kept up to a limit."""
+        handle = os.open(self.log, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        shorten(handle, LOG_LIMIT // 2 if os.fstat(handle).st_size > LOG_LIMIT else LOG_LIMIT)
+        os.write(handle, f"--- run {run}\n".encode())
+        return handle
+
+    def log_tail(self, lines: int = 8, size: int = 4096) -> str:
+        """The last lines QEMU said in the newest run, cleaned of what would disturb a terminal."""
+        try:
+            handle = os.open(self.log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return ""
+        with os.fdopen(handle, "rb") as file:
+            file.seek(max(0, os.fstat(handle).st_size - size))
+            text = file.read(size).decode("utf-8", "replace")
+        text = text.rpartition("--- run ")[2].partition("\n")[2] if "--- run " in text else text
+        return "\n".join([line for line in clean(text).splitlines() if line.strip()][-lines:])
+
+    def serial_tail(self, size: int) -> bytes:
+        """The end of what the guest wrote to its serial console."""
+        try:
+            handle = os.open(self.run / "serial.log", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return b""
+        with os.fdopen(handle, "rb") as file:
+            file.seek(max(0, os.fstat(handle).st_size - size))
+            return file.read(size)
+
+    def bound_logs(self) -> None:
+        """Shortens logs that have grown too long. QEMU appends to them, so it goes on at the new end."""
+        for path, limit in ((self.run / "serial.log", SERIAL_LIMIT), (self.log, LOG_LIMIT)):
+            try:
+                handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except OSError:
+                continue
+            try:
+                status = os.fstat(handle)
+                if stat.S_ISREG(status.st_mode) and status.st_size > limit:
+                    shorten(handle, limit // 4)
+            finally:
+                os.close(handle)
+
+    def sweep(self) -> None:
+        """After an end: the sockets and what a run left go; logs stay."""
+        for name in os.listdir(self.run) if self.run.is_dir() else ():
+            if not name.endswith(".log"):
+                path = self.run / name
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    def _replace(self, name: str, data: bytes, *, durable: bool) -> None:
+        new = self.path / (name + ".new")
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(handle, data)
+            if durable:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.rename(new, self.path / name)
+        if durable:
+            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+def shorten(handle: int, keep: int) -> None:
+    """Leaves the last `keep` bytes of a file that others append to."""
+    size = os.fstat(handle).st_size
+    if size <= keep:
+        return
+    tail = os.pread(handle, keep, size - keep)
+    os.ftruncate(handle, 0)
+    # The start of a line, so that nobody reads half a sentence.
+    os.write(handle, tail[tail.find(b"\n") + 1 :])
+
+
+def clean(text: str) -> str:
+    """Without control characters, which would do things to the terminal that shows it."""
+    return _CONTROLS.sub("?", text.replace("\r\n", "\n"))

@@ -1,0 +1,65 @@
+"""Why a run ended, from what was seen of it. Pure."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from signal import Signals
+
+from paddock.engine.machine.observation import EndReason
+
+# What QEMU's SHUTDOWN event gives as its reason, and what it means for a machine.
+SHUTDOWNS: dict[str, EndReason] = {
+    "guest-shutdown": "guest-shutdown",
+    "guest-reset": "guest-reboot",
+    "subsystem-reset": "guest-reboot",
+    "guest-panic": "panicked",
+    "host-signal": "killed",
+    "host-qmp-quit": "killed",
+    "host-qmp-system-reset": "guest-reboot",
+    "host-ui": "killed",
+    "host-error": "crashed",
+}
+# QEMU's run states in which a machine does not go on by itself, ever.
+FINAL_STATES: dict[str, EndReason] = {
+    "shutdown": "guest-shutdown",
+    "guest-panicked": "panicked",
+    "internal-error": "internal-error",
+}
+# Of several, the first that holds is the reason.
+_ORDER: tuple[EndReason, ...] = ("saved", "panicked", "internal-error", "watchdog", "guest-shutdown", "guest-reboot", "killed")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a run that is over."""
+
+    # what QEMU said, and what we did (`killed`), in words of `EndReason`
+    evidence: Collection[str] = ()
+    # the guest's first instruction was allowed
+    begun: bool = False
+    # None: nobody knows; negative: the signal
+    status: int | None = None
+    same_boot: bool = True
+
+
+def judge(seen: Seen) -> EndReason:
+    """The reason."""
+    for reason in _ORDER:
+        if reason in seen.evidence:
+            return reason
+    if not seen.same_boot:
+        return "host-reboot"
+    if not seen.begun:
+        return "never-started"
+    return "crashed"
+
+
+def describe(status: int | None) -> str:
+    """An exit status in words; "" when it tells nothing."""
+    if status is None or status == 0:
+        return ""
+    if status > 0:
+        return f"QEMU ended with status {status}"
+    try:
+        return f"QEMU was ended by signal {Signals(-status).name}"
+    except ValueError:
+        return f"QEMU was ended by signal {-status}"

@@ -1,0 +1,47 @@
+"""What machines share and are told from outside: the clock, the look at the host, the queue of starts, the users."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from paddock.base.clock import Clock, SystemClock
+from paddock.engine.machine.argv.view import HostView
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.users import Users
+
+
+class StartQueue(Protocol):
+    """Lets few machines start at a time: together they would all be late."""
+
+    def turn(self, id: str) -> AbstractAsyncContextManager[None]:
+        """Entered when it is this machine's turn, left when its guest was told to run."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long things may take, in seconds."""
+
+    # QEMU from its start until its monitor answers; a busy host may need long
+    start: float = 120.0
+    helper: float = 20.0
+    # between two presses of the power button
+    press: float = 5.0
+    # QEMU from `quit`, or a kill, until it is gone
+    quit: float = 10.0
+    # the guest until it lets go of a device
+    unplug: float = 20.0
+    # between looks at whether a full disk has room again, and at the size of the serial log
+    look: float = 5.0
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Handed to each machine."""
+
+    # what a command line has to know of this host, for this machine
+    look: Callable[[MachineConfig], Awaitable[HostView]]
+    queue: StartQueue
+    users: Users = field(default_factory=Users)
+    clock: Clock = field(default_factory=SystemClock)
+    times: Times = Times()

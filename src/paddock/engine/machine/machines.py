@@ -1,0 +1,132 @@
+"""All machines of this host."""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+from paddock.engine.machine.adoption import adopt
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.directory import Directory, Unreadable, tame
+from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.host import Surroundings
+from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.owner import Owner
+
+_LOG = logging.getLogger(__name__)
+
+
+class Few:
+    """A queue of starts that lets a fixed number through at a time."""
+
+    def __init__(self, count: int) -> None:
+        self._places = asyncio.Semaphore(count)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, id: str) -> AsyncIterator[None]:
+        """In the order they came."""
+        async with self._places:
+            yield
+
+
+class Machines:
+    """The machines below one directory. One `Machines` at a time may use it; who runs it takes care of that."""
+
+    def __init__(self, root: Path, surroundings: Surroundings) -> None:
+        self.root = root
+        # directories that say nothing that can be understood: id -> why
+        self.unreadable: dict[str, str] = {}
+        self._surroundings = surroundings
+        self._machines: dict[str, Machine] = {}
+        self._owners: dict[str, Owner] = {}
+        self._listeners: list[Callable[[str], None]] = []
+
+    async def adopt(self) -> None:
+        """Finds what is there: once, at the start. All machines at the same time; one that fails is no trouble to the others."""
+        self.root.mkdir(mode=0o711, parents=True, exist_ok=True)
+        os.chmod(self.root, 0o711)
+        found = [owner for name in sorted(os.listdir(self.root)) if tame(name) and (owner := self._find(name)) is not None]
+        # Their records are read first: they tell which users are taken.
+        results = await asyncio.gather(*(adopt(owner) for owner in found), return_exceptions=True)
+        for owner, result in zip(found, results, strict=True):
+            if isinstance(result, asyncio.CancelledError):
+                raise result
+            if isinstance(result, BaseException):
+                _LOG.error("a machine could not be adopted", extra={"machine": owner.id}, exc_info=result)
+
+    def get(self, id: str) -> Machine | None:
+        """The machine, if it is defined."""
+        return self._machines.get(id)
+
+    def __iter__(self) -> Iterator[Machine]:
+        return iter(tuple(self._machines.values()))
+
+    async def define(self, id: str, config: MachineConfig) -> Machine:
+        """The machine with this config. Repeated it finds it; another config replaces that of a machine that does not run."""
+        if not tame(id):
+            raise Refused(f"cannot define machine {id!r}", reason="BadName", why="its id cannot name a directory")
+        machine = self._machines.get(id)
+        if machine is None:
+            directory = Directory(self.root / id)
+            directory.make()
+            directory.write_config(config)
+            self.unreadable.pop(id, None)
+            return self._add(Owner(directory, config, self._surroundings, self._changed))
+        if machine.config != config:
+            if machine.observed.live:
+                raise Refused(
+                    f"cannot change the config of machine {id}", reason="StillRunning", why="its process lives", fix="stop it first"
+                )
+            self._owners[id].reconfigure(config)
+        return machine
+
+    def listen(self, tell: Callable[[str], None]) -> None:
+        """`tell` gets the id of a machine whenever its observation changed."""
+        self._listeners.append(tell)
+
+    def close(self) -> None:
+        """Paddock goes; the guests stay."""
+        for owner in self._owners.values():
+            owner.release()
+
+    def user_for(self, owner: Owner) -> int:
+        """Whom its QEMU runs as: the same at each start, and nobody else's."""
+        users = self._surroundings.users
+        taken = {other.record.user for other in self._owners.values() if other is not owner}
+        kept = owner.record.user
+        return kept if kept and kept not in taken else users.choose(taken)
+
+    def drop(self, id: str) -> None:
+        """It is no more."""
+        self._machines.pop(id, None)
+        self._owners.pop(id, None)
+        self._changed(id)
+
+    def _find(self, name: str) -> Owner | None:
+        directory = Directory(self.root / name)
+        try:
+            config = directory.read_config()
+        except Unreadable as error:
+            _LOG.error("a machine's directory cannot be understood", extra={"machine": name, "error": str(error)})
+            self.unreadable[name] = str(error)
+            return None
+        if config is None:
+            # Its definition, or its removal, was cut short.
+            if directory.path.is_dir() and not directory.locked():
+                directory.remove()
+            return None
+        owner = Owner(directory, config, self._surroundings, self._changed)
+        self._add(owner)
+        return owner
+
+    def _add(self, owner: Owner) -> Machine:
+        machine = Machine(owner, self)
+        self._owners[owner.id] = owner
+        self._machines[owner.id] = machine
+        return machine
+
+    def _changed(self, id: str) -> None:
+        for tell in self._listeners:
+            tell(id)

@@ -1,0 +1,469 @@
+"""The one that has a machine's process: starts it, watches it, stops it, says why it ended.
+
+    defined ──start──▶ queued ──turn──▶ starting ──cont──▶ running ──stop──▶ stopping ──▶ ended
+                          └─────────────────┴───────────────┴── the process goes ─────────┘
+
+All that is known is in `record` (kept on disk, written before what depends on it) and in `observed` (what others see). Everything runs in
+one event loop, so between two `await`s nothing changes.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from msgspec import structs
+
+from paddock.base.errors import PaddockError
+from paddock.engine.machine import ends, survey
+from paddock.engine.machine.argv import names
+from paddock.engine.machine.argv.command import command as command_line
+from paddock.engine.machine.argv.line import Command
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.directory import Directory, Record, Stopping
+from paddock.engine.machine.errors import StartFailed, Unanswered
+from paddock.engine.machine.events import Events
+from paddock.engine.machine.host import Surroundings
+from paddock.engine.machine.inbox import Inbox
+from paddock.engine.machine.observation import End, Observation
+from paddock.engine.machine.process import Process, boot_id, start_ticks
+from paddock.engine.machine.qmp import PATIENCE, Qmp
+from paddock.engine.machine.starting import make_files, reach, start_helper, start_qemu
+from paddock.engine.machine.timers import Timers
+
+_LOG = logging.getLogger(__name__)
+_SILENT = "QEMU does not answer; the guest may go on. A stop without a grace period always works."
+
+
+class Owner:
+    """A machine's process and all that is known of it."""
+
+    def __init__(self, directory: Directory, config: MachineConfig, surroundings: Surroundings, tell: Callable[[str], None]) -> None:
+        self.id = directory.id
+        self.directory = directory
+        self.config = config
+        # the config that the present run was started with: what was plugged since is the difference
+        self.started = config
+        self.surroundings = surroundings
+        self.observed = Observation()
+        self.record = Record()
+        self.events = Events()
+        self.inbox = Inbox(self.id)
+        # called with an event's name and data, and with ("", {}) when the run is over
+        self.followers: list[Callable[[str, Mapping[str, Any]], None]] = []
+        self.user_paused = False
+        # things the engine does that pause the guest for a moment
+        self.busy = 0
+        self._tell = tell
+        self._qmp: Qmp | None = None
+        self.process: Process | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self.timers = Timers()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure = ""
+        self._status: int | None = None
+        self._released = False
+
+    # What others see and what is kept.
+
+    def observe(self, *, milestone: str = "", **changes: Any) -> None:
+        """Replaces members of the observation, and tells if that changed anything."""
+        if milestone:
+            changes["times"] = {**self.observed.times, milestone: self.surroundings.clock.seconds()}
+        seen = replace(self.observed, **changes)
+        if seen != self.observed:
+            self.observed = seen
+            self._tell(self.id)
+
+    def save(self, **changes: Any) -> None:
+        """Replaces members of the record, on disk too."""
+        self.record = structs.replace(self.record, **changes)
+        self.directory.write_record(self.record)
+
+    def reconfigure(self, config: MachineConfig) -> None:
+        """Replaces the config, on disk too."""
+        if config != self.config:
+            self.directory.write_config(config)
+            self.config = config
+
+    # QEMU's monitor.
+
+    async def execute(
+        self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
+    ) -> Any:
+        """Tells QEMU something. Raises `QemuRefused`, or `Unanswered` when it is silent, which then can be seen."""
+        if self._qmp is None:
+            raise Unanswered(f"cannot tell the QEMU of machine {self.id} {command}", why="there is no connection to it", fix="try again")
+        try:
+            result = await self._qmp.execute(command, arguments, fds=fds, patience=patience)
+        except Unanswered:
+            if self.process is not None and not self.record.evidence:
+                self.observe(detail=_SILENT)
+            raise
+        if self.observed.detail == _SILENT:
+            self.observe(detail="")
+        return result
+
+    # Starting.
+
+    def start(self, *, paused: bool, user: int) -> None:
+        """Queues it. The caller has asked the table."""
+        now = self.surroundings.clock.seconds()
+        self._failure, self._status = "", None
+        self.user_paused = False
+        self.save(
+            run=self.record.run + 1,
+            boot=boot_id(),
+            active=True,
+            pid=0,
+            ticks=0,
+            begun=False,
+            start_paused=paused,
+            paused=False,
+            accelerator="",
+            user=user,
+            times={"queued": now},
+            stop=None,
+            evidence=(),
+            helpers={},
+            commits={},
+            end=None,
+        )
+        self.observed = Observation(phase="queued", run=self.record.run, times={"queued": now})
+        self._tell(self.id)
+        self.begin()
+
+    def begin(self) -> None:
+        """Waits for its turn, then starts QEMU."""
+        self._starting = self.background(self._start())
+        self._starting.add_done_callback(self._start_over)
+
+    def _start_over(self, task: "asyncio.Task[None]") -> None:
+        self._starting = None
+        # Its process, if there is one, tells when it is gone.
+        if task.cancelled() and self.process is None and self.record.active and not self._released:
+            self.finish(self._status)
+
+    async def _start(self) -> None:
+        try:
+            async with self.surroundings.queue.turn(self.id):
+                self.observe(phase="starting", milestone="started")
+                await self._launch()
+        except PaddockError as error:
+            self._fail(str(error))
+        except OSError as error:
+            self._fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+        except Exception:
+            _LOG.exception("a start broke", extra={"machine": self.id})
+            self._fail("an error in Paddock; its log tells more")
+
+    async def _launch(self) -> None:
+        view = await self.surroundings.look(self.config)
+        command = command_line(self.config, view)
+        users, user = self.surroundings.users, self.record.user
+        self.started = self.config
+        self.directory.write_started(self.config)
+        make_files(self.directory, self.config, command, user, users)
+        log = self.directory.open_log(self.record.run)
+        try:
+            for helper in command.helpers:
+                pid = await start_helper(self.directory, helper, log, user, self.surroundings.times.helper)
+                self.save(helpers={**self.record.helpers, helper.name: (pid, start_ticks(pid))})
+            pid = start_qemu(self.directory, self.config, command, log, (user, users))
+        finally:
+            os.close(log)
+        self.watch(pid)
+        self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator)
+        self.observe(pid=pid, accelerator=command.accelerator)
+        await self.connect()
+        await self.complete(command)
+
+    def watch(self, pid: int) -> None:
+        """This process is the machine's."""
+        try:
+            self.process = Process(pid, self._gone)
+        except ProcessLookupError:
+            raise StartFailed(f"cannot start machine {self.id}", why="QEMU ended at once", text=self.directory.log_tail()) from None
+
+    async def connect(self) -> None:
+        """To the monitor of the process."""
+        patience = self.surroundings.times.start
+        connection = await reach(self.directory, names.QMP, patience)
+        self._qmp = await Qmp.connect(connection, self._event, self.silent, patience)
+
+    async def complete(self, command: Command) -> None:
+        """What is left of a start once QEMU answers, up to the guest's first instruction."""
+        for request in command.before_start:
+            await self.execute(request.execute, request.arguments)
+        await survey.pin(self, command.pins)
+        await survey.devices(self)
+        paused = self.record.start_paused
+        times = {**self.observed.times, "running": self.surroundings.clock.seconds()}
+        self.save(begun=True, times=times)
+        if not paused:
+            await self.execute("cont")
+        self.observe(phase="running", paused="start" if paused else "", times=times)
+        self.arm()
+
+    def _fail(self, text: str) -> None:
+        """The start did not succeed."""
+        self._failure = text
+        if self.process is not None:
+            self.process.kill()
+        else:
+            self.finish(None)
+
+    # Stopping.
+
+    def stop(self, grace_seconds: float) -> None:
+        """Begins to stop, or shortens a stop. The caller has asked the table."""
+        now = self.surroundings.clock.seconds()
+        before = self.record.stop
+        deadline = now + max(0.0, grace_seconds)
+        if before is not None:
+            deadline = min(deadline, before.deadline)
+        self.save(stop=Stopping(before.asked if before else now, deadline))
+        was = self.observed.phase
+        if before is None:
+            self.observe(phase="stopping", deadline=deadline, milestone="stopping")
+            self.inbox.overtake()
+        else:
+            self.observe(deadline=deadline)
+        if was in ("queued", "starting"):
+            # The guest has not run: there is nothing that a grace could save.
+            self.save(evidence=(*self.record.evidence, "killed"))
+            if self._starting is not None:
+                self._starting.cancel()
+            self.kill()
+        else:
+            self.pursue_stop()
+
+    def pursue_stop(self) -> None:
+        """Presses the power button until the time is over. Also after a restart of Paddock."""
+        stop = self.record.stop
+        if stop is None:
+            return
+        # A clock that was set back must not make a stop longer than was asked for.
+        left = min(stop.deadline - self.surroundings.clock.seconds(), stop.deadline - stop.asked)
+        self.timers.cancel("press", "deadline")
+        if left <= 0:
+            self.kill()
+            return
+        self.timers.after("deadline", left, self.kill)
+        self._press()
+
+    def _press(self) -> None:
+        self.timers.after("press", self.surroundings.times.press, self._press)
+        self.background(self._try("system_powerdown"))
+
+    def kill(self) -> None:
+        """Ends the process. It cannot refuse."""
+        self.timers.cancel("press", "deadline", "quit")
+        if not self.record.evidence:
+            self.save(evidence=("killed",))
+        if self.process is not None:
+            self.process.kill()
+            self.timers.after("undead", self.surroundings.times.quit, self._undead)
+        elif self._starting is None and self.record.active:
+            self.finish(None)
+
+    def _undead(self) -> None:
+        self.observe(detail="QEMU was killed and is still there: the kernel waits for one of its disks or devices. Look at dmesg.")
+
+    def quit(self, reason: str) -> None:
+        """The guest is through with: QEMU may go."""
+        if reason not in self.record.evidence:
+            self.save(evidence=(*self.record.evidence, reason))
+        if not self.timers.pending("quit"):
+            self.timers.after("quit", self.surroundings.times.quit, self.kill)
+        self.background(self._try("quit"))
+
+    async def _try(self, command: str) -> None:
+        with contextlib.suppress(PaddockError):
+            await self.execute(command)
+
+    # What QEMU tells.
+
+    def _event(self, name: str, data: Mapping[str, Any]) -> None:
+        self.events.told(name, data)
+        match name:
+            case "SHUTDOWN":
+                self._shut_down(str(data.get("reason", "")))
+            case "STOP":
+                self.background(self.look_at_status())
+            case "RESUME":
+                self.observe(paused="", disk_errors={})
+            case "RESET":
+                self.observe(resets=self.observed.resets + 1)
+            case "GUEST_PANICKED":
+                self.quit("panicked")
+            case "WATCHDOG" if data.get("action") == "poweroff":
+                self.save(evidence=(*self.record.evidence, "watchdog"))
+            case "BLOCK_IO_ERROR":
+                self._disk_failed(data)
+            case "MEMORY_DEVICE_SIZE_CHANGE" if data.get("id") == names.VIRTIO_MEM:
+                self.observe(memory=survey.boot_size(self.started) + int(data.get("size", 0)))
+        for follow in self.followers:
+            follow(name, data)
+
+    def _shut_down(self, reason: str) -> None:
+        if self.record.evidence and reason in ("host-qmp-quit", "host-signal"):
+            return
+        self.quit(ends.SHUTDOWNS.get(reason, "crashed"))
+
+    def _disk_failed(self, data: Mapping[str, Any]) -> None:
+        name = survey.disk_of(self.config, str(data.get("node-name", "")), str(data.get("qom-path", "")), str(data.get("device", "")))
+        if name:
+            error = "enospc" if data.get("nospace") else str(data.get("reason", "an error"))
+            self.observe(disk_errors={**self.observed.disk_errors, name: error})
+
+    async def look_at_status(self) -> None:
+        """Why the guest does not run, if so."""
+        with contextlib.suppress(PaddockError):
+            answer = await self.execute("query-status")
+            self.take_status(str(answer.get("status", "")))
+
+    def take_status(self, status: str) -> None:
+        """QEMU's run state."""
+        if (reason := ends.FINAL_STATES.get(status)) is not None:
+            self.quit(self.record.evidence[-1] if self.record.evidence else reason)
+        elif status == "running":
+            self.observe(paused="")
+        elif status == "io-error":
+            self.observe(paused="io-error")
+            self.timers.after("space", self.surroundings.times.look, self._retry_full)
+        elif status == "watchdog":
+            self.observe(paused="watchdog")
+        elif status == "prelaunch":
+            self.observe(paused="start")
+        elif self.busy:
+            self.observe(paused="internal")
+        elif status in ("paused", "postmigrate", "suspended", "debug"):
+            self.observe(paused="start" if not self.user_paused and self.observed.paused == "start" else "user")
+
+    def _retry_full(self) -> None:
+        """A disk was full: the guest goes on as soon as there is room again, and pauses once more if it was not enough."""
+        if self.observed.paused != "io-error" or "enospc" not in self.observed.disk_errors.values():
+            return
+        if survey.has_room(self.config, self.observed.disk_errors):
+            self.background(self._try("cont"))
+        self.timers.after("space", self.surroundings.times.look, self._retry_full)
+
+    def silent(self) -> None:
+        """The monitor's connection ended. Mostly QEMU goes, which the process tells; if not, it is tried again."""
+        self._qmp = None
+        self.timers.after("reconnect", 1.0, lambda: self.background(self._reconnect()))
+
+    async def _reconnect(self) -> None:
+        if self.process is not None and self._qmp is None:
+            self.observe(detail=_SILENT)
+            await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Asks a QEMU that was not watched for a while; a start that was cut short is finished."""
+        try:
+            await self.connect()
+            status = str((await self.execute("query-status")).get("status", ""))
+            if status == "prelaunch" and not (self.record.begun and self.record.start_paused):
+                await self.complete(command_line(self.started, await self.surroundings.look(self.started)))
+            else:
+                await survey.devices(self)
+                await survey.changes(self)
+                self.save(begun=True)
+                if self.record.stop is None:
+                    self.observe(phase="running", detail="")
+                self.take_status(status)
+                self.arm()
+        except (PaddockError, OSError) as error:
+            _LOG.warning("a machine that runs could not be asked", extra={"machine": self.id, "error": str(error)})
+            self.observe(detail=_SILENT)
+            if self._qmp is not None:
+                self._qmp.close()
+                self._qmp = None
+            self.timers.after("reconnect", 10.0, lambda: self.background(self._reconnect()))
+
+    # While it runs.
+
+    def arm(self) -> None:
+        """What is done from time to time while the guest runs."""
+        self.timers.after("logs", self.surroundings.times.look, self._bound_logs)
+
+    def _bound_logs(self) -> None:
+        with contextlib.suppress(OSError):
+            self.directory.bound_logs()
+        self.arm()
+
+    # The end.
+
+    def _gone(self, status: int | None) -> None:
+        self.process = None
+        self._status = status
+        if self._starting is not None:
+            if not self._failure and not self.record.evidence:
+                self._failure = self.directory.log_tail() or "QEMU ended before the guest ran"
+            self._starting.cancel()
+        else:
+            self.finish(status)
+
+    def finish(self, status: int | None, *, same_boot: bool = True) -> None:
+        """The run is over, and no process of it is left."""
+        for follow in self.followers:
+            follow("", {})
+        self.inbox.overtake()
+        self.timers.clear()
+        if self._qmp is not None:
+            self._qmp.close()
+            self._qmp = None
+        if same_boot:
+            self._end_helpers()
+        record = self.record
+        reason = ends.judge(ends.Seen(record.evidence, record.begun, status, same_boot))
+        text = self._failure
+        if not text and reason in ("crashed", "never-started", "internal-error", "panicked"):
+            text = "\n".join(filter(None, (ends.describe(status), self.directory.log_tail())))
+        now = self.surroundings.clock.seconds()
+        end = End(reason, text, now, asked=record.stop is not None)
+        times = {**record.times, **self.observed.times, "ended": now}
+        self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, times=times, end=end)
+        with contextlib.suppress(OSError):
+            self.directory.sweep()
+        self.observed = Observation(phase="ended", run=record.run, end=end, times=times)
+        self._tell(self.id)
+
+    def _end_helpers(self) -> None:
+        # They end by themselves when QEMU goes, unless something hung.
+        for pid, ticks in self.record.helpers.values():
+            if ticks and start_ticks(pid) == ticks:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+    def release(self) -> None:
+        """Paddock goes, the guest stays."""
+        self._released = True
+        self.timers.clear()
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._qmp is not None:
+            self._qmp.close()
+            self._qmp = None
+        if self.process is not None:
+            self.process.release()
+            self.process = None
+
+    def background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Runs it as long as Paddock does."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.error("a machine's task broke", extra={"machine": self.id}, exc_info=error)

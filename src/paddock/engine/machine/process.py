@@ -1,0 +1,145 @@
+"""Processes that outlive Paddock: started detached, known by pid and start time, watched through a pidfd, never polled."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from paddock.engine.machine.errors import StartFailed
+
+_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A program to start. `user` 0 leaves the rights as they are; `files` are inherited under the same numbers."""
+
+    argv: Sequence[str]
+    folder: Path
+    log: int
+    files: Sequence[int] = ()
+    user: int = 0
+    groups: Sequence[int] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@lru_cache
+def _setpriv() -> str | None:
+    return shutil.which("setpriv", path=_ENVIRONMENT["PATH"])
+
+
+def boot_id() -> str:
+    """Of this boot of the host."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def start_ticks(pid: int) -> int:
+    """When a process was started, in the kernel's ticks since the boot; 0: there is none, or only its exit status is left."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def spawn(launch: Launch) -> int:
+    """Starts a program in a session of its own; returns its pid. Raises `StartFailed`.
+
+    No Python runs between fork and exec, so the child shares our memory until then (vfork): a server of any size starts a program
+    in about a millisecond. That leaves changing the user to `setpriv`, which execs once more.
+    """
+    argv = list(launch.argv)
+    drop: dict[str, int | Sequence[int]] = {}
+    if (setpriv := _setpriv()) is not None:
+        argv = [setpriv, "--no-new-privs", *_rights(launch), "--", *argv]
+    elif launch.user:
+        drop = {"user": launch.user, "group": launch.user, "extra_groups": list(launch.groups)}
+    try:
+        child = subprocess.Popen(  # type: ignore[call-overload]
+            argv,
+            cwd=launch.folder,
+            env={**_ENVIRONMENT, **launch.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=launch.log,
+            stderr=launch.log,
+            pass_fds=tuple(launch.files),
+            start_new_session=True,
+            umask=0o077,
+            **drop,
+        )
+    except OSError as error:
+        raise StartFailed(f"cannot start {launch.argv[0]}", why=error.strerror or str(error)) from error
+    # A core of a guest's memory is a guest's secrets on our disk.
+    with contextlib.suppress(OSError):
+        resource.prlimit(child.pid, resource.RLIMIT_CORE, (0, 0))
+    # `Process` waits for it; left to itself, subprocess would warn and take the exit status away.
+    child.returncode = 0
+    return int(child.pid)
+
+
+def _rights(launch: Launch) -> list[str]:
+    if not launch.user:
+        return []
+    groups = ["--groups", ",".join(map(str, launch.groups))] if launch.groups else ["--clear-groups"]
+    return ["--reuid", str(launch.user), "--regid", str(launch.user), *groups, "--inh-caps=-all", "--bounding-set=-all"]
+
+
+class Process:
+    """A process, ours or adopted. `ended` is called once with its wait status; None: it was no child of ours, so nobody told us."""
+
+    def __init__(self, pid: int, ended: Callable[[int | None], None]) -> None:
+        """Raises `ProcessLookupError` when there is none."""
+        self.pid = pid
+        self._ended = ended
+        self._handle = os.pidfd_open(pid)
+        self.ticks = start_ticks(pid)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._handle, self._gone)
+
+    def kill(self) -> None:
+        """It cannot refuse."""
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: signal.Signals) -> None:
+        """To this process and no other, whoever has its pid by now."""
+        if self._handle >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+    def release(self) -> None:
+        """It is no longer watched, and lives on."""
+        if self._handle >= 0:
+            self._loop.remove_reader(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+
+    def _gone(self) -> None:
+        status: int | None = None
+        with contextlib.suppress(ChildProcessError):
+            result = os.waitid(os.P_PIDFD, self._handle, os.WEXITED | os.WNOHANG)
+            if result is not None:
+                status = result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+        self.release()
+        self._ended(status)
+
+
+def holders(path: Path) -> list[int]:
+    """The processes that have a file open, other than this one. Slow: for the case that nothing else tells."""
+    wanted = os.path.realpath(path)
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            for handle in os.listdir(f"/proc/{entry}/fd"):
+                if os.readlink(f"/proc/{entry}/fd/{handle}") == wanted:
+                    found.append(int(entry))
+                    break
+    return found

@@ -1,0 +1,141 @@
+"""What is done before QEMU is started, and the start itself. No state: what was made is found again, or made anew."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from paddock.engine.machine import taps
+from paddock.engine.machine.argv.line import Command, Copy, Helper
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.directory import Directory
+from paddock.engine.machine.errors import StartFailed
+from paddock.engine.machine.process import Launch, spawn
+from paddock.engine.machine.qmp import open_socket
+from paddock.engine.machine.users import Users, groups, hand_over, hand_over_disk
+
+
+def make_files(directory: Directory, config: MachineConfig, command: Command, user: int, users: Users) -> None:
+    """Directories, copies, and whose they are."""
+    directory.make()
+    directory.sweep()
+    for copy in command.copies:
+        _copy(directory.run, copy, user)
+    for helper in command.helpers:
+        for name in helper.remove:
+            _remove(directory.run / name)
+        for name in helper.directories:
+            folder = directory.run / name
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _hand_over_tree(folder, user)
+    try:
+        for disk in config.disks:
+            hand_over_disk(disk, user, users)
+    except OSError as error:
+        raise StartFailed(f"cannot give machine {directory.id} its disk", why=f"{error.filename}: {error.strerror}") from error
+    hand_over(directory.run, user, mode=0o700)
+
+
+def _copy(folder: Path, copy: Copy, user: int) -> None:
+    target = folder / copy.to
+    if not copy.fresh and target.exists():
+        hand_over(target, user)
+        return
+    new = target.with_name(target.name + ".new")
+    _remove(new)
+    try:
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file, open(copy.source, "rb") as source:
+            shutil.copyfileobj(source, file)
+    except OSError as error:
+        raise StartFailed(f"cannot copy {copy.source} to {target}", why=error.strerror or str(error)) from error
+    hand_over(new, user)
+    os.rename(new, target)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _hand_over_tree(folder: Path, user: int) -> None:
+    hand_over(folder, user, mode=0o700)
+    for path in folder.iterdir():
+        if path.is_file() and not path.is_symlink():
+            hand_over(path, user)
+
+
+async def start_helper(directory: Directory, helper: Helper, log: int, user: int, patience: float) -> int:
+    """Returns its pid when it listens."""
+    pid = spawn(Launch(helper.argv, directory.run, log, user=0 if helper.needs_root else user))
+    pause = 0.002
+    try:
+        async with asyncio.timeout(patience):
+            while not (directory.run / helper.socket).is_socket():
+                if not _alive(pid):
+                    raise StartFailed(f"cannot start {helper.name}", why=f"{helper.argv[0]} ended at once", text=directory.log_tail())
+                await asyncio.sleep(pause)
+                pause = min(0.05, pause * 1.5)
+    except TimeoutError:
+        raise StartFailed(f"cannot start {helper.name}", why=f"{helper.argv[0]} did not listen within {patience:g} s") from None
+    if helper.needs_root and user:
+        hand_over_socket(directory.run / helper.socket, user)
+    return pid
+
+
+def hand_over_socket(path: Path, user: int) -> None:
+    """QEMU may connect to it."""
+    with contextlib.suppress(OSError):
+        os.chown(path, user, user, follow_symlinks=False)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        found, _ = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return found == 0
+
+
+def start_qemu(directory: Directory, config: MachineConfig, command: Command, log: int, rights: tuple[int, Users]) -> int:
+    """Returns its pid. The lock is taken here and inherited by QEMU alone. Raises `StartFailed`."""
+    user, users = rights
+    lock = directory.take_lock()
+    if lock is None:
+        raise StartFailed(
+            f"cannot start machine {directory.id}", why="a QEMU of it still runs", fix="it is found again when Paddock is started anew"
+        )
+    try:
+        files = taps.open_all((opening.nic, opening.device, opening.queues, opening.vhost) for opening in command.openings)
+        try:
+            argv = command.arguments(files.taps, files.vhosts)
+            inherited: Sequence[int] = [lock, *files.all()]
+            extra = groups(config, users, kvm=command.accelerator == "kvm") if user else ()
+            return spawn(Launch(argv, directory.run, log, inherited, user, extra, command.environment))
+        finally:
+            files.close()
+    finally:
+        os.close(lock)
+
+
+async def reach(directory: Directory, name: str, patience: float) -> socket.socket:
+    """Connects to a socket of QEMU as soon as it is there. Raises `StartFailed`."""
+    pause = 0.004
+    try:
+        async with asyncio.timeout(patience):
+            while True:
+                try:
+                    return open_socket(directory.run, name)
+                except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
+                    await asyncio.sleep(pause)
+                    pause = min(0.1, pause * 1.2)
+    except TimeoutError:
+        raise StartFailed(f"cannot talk to the QEMU of machine {directory.id}", why=f"its monitor is silent for {patience:g} s") from None
+    except OSError as error:
+        raise StartFailed(f"cannot talk to the QEMU of machine {directory.id}", why=error.strerror or str(error)) from error

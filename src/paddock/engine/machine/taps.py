@@ -1,0 +1,82 @@
+"""Opens tap devices that exist, so that QEMU needs no right to do so."""
+
+import contextlib
+import fcntl
+import os
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from paddock.engine.machine.errors import StartFailed
+
+_TUNSETIFF = 0x400454CA
+_TAP, _NO_PI, _MULTI_QUEUE, _VNET_HDR = 0x0002, 0x1000, 0x0100, 0x4000
+_NAME_LIMIT = 15
+
+
+@dataclass
+class OpenFiles:
+    """Descriptors that QEMU is to inherit, by the name of the network card; closed here as soon as it has them."""
+
+    taps: dict[str, list[int]] = field(default_factory=dict)
+    vhosts: dict[str, list[int]] = field(default_factory=dict)
+
+    def all(self) -> list[int]:
+        """Every one."""
+        return [number for part in (self.taps, self.vhosts) for numbers in part.values() for number in numbers]
+
+    def close(self) -> None:
+        """Our copies go."""
+        for number in self.all():
+            with contextlib.suppress(OSError):
+                os.close(number)
+        self.taps.clear()
+        self.vhosts.clear()
+
+
+def open_tap(device: str, queues: int) -> list[int]:
+    """A descriptor for each queue. Raises `StartFailed`; the device is never made here."""
+    name = device.encode()
+    if not 0 < len(name) <= _NAME_LIMIT:
+        raise StartFailed(f"cannot open tap device {device!r}", why="a device has a name of 1 to 15 bytes")
+    if not os.path.exists(f"/sys/class/net/{device}"):
+        raise StartFailed(f"cannot open tap device {device}", why="there is none of that name", fix="the network is set up anew")
+    flags = _TAP | _NO_PI | _VNET_HDR | (_MULTI_QUEUE if queues > 1 else 0)
+    opened: list[int] = []
+    try:
+        for _ in range(max(1, queues)):
+            handle = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+            opened.append(handle)
+            fcntl.ioctl(handle, _TUNSETIFF, struct.pack("16sH22x", name, flags))
+    except OSError as error:
+        for handle in opened:
+            os.close(handle)
+        raise StartFailed(f"cannot open tap device {device}", why=error.strerror or str(error)) from error
+    return opened
+
+
+def open_vhosts(queues: int) -> list[int]:
+    """/dev/vhost-net for each queue."""
+    opened: list[int] = []
+    try:
+        for _ in range(max(1, queues)):
+            opened.append(os.open("/dev/vhost-net", os.O_RDWR | os.O_CLOEXEC))  # noqa: PERF401 - what was opened is closed on failure
+    except OSError as error:
+        for handle in opened:
+            os.close(handle)
+        raise StartFailed("cannot open /dev/vhost-net", why=error.strerror or str(error)) from error
+    return opened
+
+
+def open_all(wanted: Iterable[tuple[str, str, int, bool]]) -> OpenFiles:
+    """(card, device, queues, vhost) each; all or nothing."""
+    files = OpenFiles()
+    try:
+        for nic, device, queues, vhost in wanted:
+            files.taps[nic] = open_tap(device, queues)
+            if vhost:
+                files.vhosts[nic] = open_vhosts(queues)
+    except BaseException:
+        files.close()
+        raise
+    return files

@@ -1,0 +1,122 @@
+"""Whom QEMU runs as. With root's rights: a user of its own for each machine, a number from a range that nobody else uses."""
+
+import contextlib
+import grp
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddock.base.errors import Terminal
+from paddock.engine.machine.config import Disk, Layer, MachineConfig
+
+FIRST = 2_000_000_000
+COUNT = 50_000
+# the group that may write shareable disks
+SHARED = FIRST + COUNT
+
+
+class NoUser(Terminal):
+    """There is no number left, or this host does not have them."""
+
+
+@dataclass(frozen=True)
+class Users:
+    """The range of numbers. `first` 0: machines run as whoever runs Paddock."""
+
+    first: int = 0
+    count: int = COUNT
+
+    @property
+    def shared(self) -> int:
+        """The group of shareable disks."""
+        return self.first + self.count
+
+    def choose(self, taken: Iterable[int]) -> int:
+        """The lowest number that is free."""
+        if not self.first:
+            return 0
+        used = set(taken)
+        for number in range(self.first, self.first + self.count):
+            if number not in used:
+                return number
+        raise NoUser("cannot give a machine a user of its own", why=f"all {self.count} numbers are in use", fix="delete machines")
+
+
+def on_this_host(first: int = FIRST) -> Users:
+    """The range where Paddock is root and the numbers exist; else none."""
+    if os.geteuid() != 0:
+        return Users()
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/self/uid_map").read_text().splitlines():
+            start, _, length = map(int, line.split())
+            if start <= first and first + COUNT < start + length:
+                return Users(first)
+            # A user namespace that maps fewer: the upper half of what there is.
+            if start == 0 and length >= 2000:
+                return Users(length // 2, min(COUNT, length // 2 - 1))
+    return Users()
+
+
+def groups(config: MachineConfig, users: Users, *, kvm: bool) -> tuple[int, ...]:
+    """The groups QEMU needs besides its own."""
+    found = []
+    if kvm and (group := _group_of_kvm()) is not None:
+        found.append(group)
+    if users.first and any(disk.shareable for disk in config.disks):
+        found.append(users.shared)
+    return tuple(found)
+
+
+def _group_of_kvm() -> int | None:
+    try:
+        status = os.stat("/dev/kvm")
+    except OSError:
+        return None
+    if status.st_mode & stat.S_IRWXO == stat.S_IROTH | stat.S_IWOTH or status.st_gid == 0:
+        return None
+    with contextlib.suppress(KeyError):
+        return grp.getgrgid(status.st_gid).gr_gid
+    return status.st_gid
+
+
+def hand_over(path: Path, user: int, group: int | None = None, mode: int = 0o600) -> None:
+    """A file becomes the machine's, if it is an ordinary one and not somebody's besides us or another machine."""
+    if not user:
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(handle)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            return
+        if (status.st_uid, status.st_gid) != (user, group or user):
+            os.fchown(handle, user, user if group is None else group)
+        if stat.S_IMODE(status.st_mode) != mode:
+            os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
+
+
+def hand_over_disk(disk: Disk, user: int, users: Users) -> None:
+    """The layer that the guest writes becomes the machine's. Those below are read-only for all."""
+    if disk.layer is None or not user:
+        return
+    if disk.readonly or disk.role == "cdrom":
+        show(disk.layer)
+        return
+    if disk.shareable:
+        hand_over(disk.layer.path, user, users.shared, 0o660)
+    else:
+        hand_over(disk.layer.path, user)
+    show(disk.layer.backing)
+
+
+def show(layer: Layer | None) -> None:
+    """Makes layers readable that machines only read, if they are not readable yet."""
+    while layer is not None:
+        with contextlib.suppress(OSError):
+            status = os.stat(layer.path, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and not status.st_mode & stat.S_IROTH:
+                os.chmod(layer.path, stat.S_IMODE(status.st_mode) | 0o444)
+        layer = layer.backing

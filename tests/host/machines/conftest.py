@@ -1,0 +1,94 @@
+"""Machines with real QEMUs, which do little: a guest of 512 bytes, or none."""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddock.engine.machine.argv.view import FileView, HostView
+from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory
+from paddock.engine.machine.host import Surroundings, Times
+from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machines import Few, Machines
+from paddock.engine.machine.process import holders
+from paddock.engine.machine.users import on_this_host
+from tests.host.machines import bootsector
+
+SMALL = Memory(16 << 20, 16 << 20)
+TIMES = Times(press=0.3, look=0.2, unplug=1.0)
+
+
+async def look(config: MachineConfig) -> HostView:
+    qemu = shutil.which("qemu-system-x86_64")
+    assert qemu
+    files = {disk.layer.path: FileView(direct=False) for disk in config.disks if disk.layer}
+    swtpm = shutil.which("swtpm")
+    return HostView(Path(qemu), "tcg", swtpm=Path(swtpm) if swtpm else None, files=files)
+
+
+def surroundings(count: int = 2) -> Surroundings:
+    return Surroundings(look, Few(count), on_this_host(), times=TIMES)
+
+
+def bare(label: str = "ns_bare") -> MachineConfig:
+    """Nothing that could be booted from."""
+    return MachineConfig(label, Cpu(model="qemu64"), SMALL, devices=Devices(graphics=False, balloon=False, agent=False), hotplug=False)
+
+
+class Place:
+    """A directory for machines, and `Machines` over it as often as a test wants."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.machines = root / "machines"
+        root.chmod(0o711)
+
+    def guest(self, name: str = "guest", **more: Any) -> MachineConfig:
+        """The small guest, with a disk of its own."""
+        disk = Disk("root", Layer(bootsector.write(self.root / f"{name}.img"), "raw"), boot_order=1)
+        devices = Devices(balloon=False)
+        return MachineConfig(f"ns_{name}", Cpu(model="qemu64"), SMALL, disks=(disk, *more.pop("disks", ())), devices=devices, **more)
+
+    def open(self, count: int = 2) -> Machines:
+        return Machines(self.machines, surroundings(count))
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """Every QEMU that holds a lock below it is ended afterwards."""
+    root = Path(tempfile.mkdtemp(prefix="pdkm-", dir="/tmp"))
+    yield Place(root)
+    for lock in root.glob("machines/*/lock"):
+        for pid in holders(lock):
+            os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+Play = Callable[[Callable[[], Awaitable[None]]], None]
+
+
+def run(script: Callable[[], Awaitable[None]], seconds: float = 120) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(seconds):
+            await script()
+
+    asyncio.run(bounded())
+
+
+async def until(machine: Machine, holds: Callable[[Machine], bool], what: str, seconds: float = 30) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            while not holds(machine):
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        pytest.fail(f"not within {seconds:g} s: {what}; {machine.observed}; {machine.directory.log_tail()}")
+
+
+async def until_phase(machine: Machine, *phases: str) -> None:
+    await until(machine, lambda one: one.observed.phase in phases, " or ".join(phases))

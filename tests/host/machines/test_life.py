@@ -1,0 +1,87 @@
+"""A machine's life with a real QEMU."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from paddock.engine.machine.machine import Machine
+from tests.host.machines.conftest import Place, bare, run, until, until_phase
+
+pytestmark = pytest.mark.needs("qemu")
+
+
+def _paused(machine: Machine) -> str:
+    return machine.observed.paused
+
+
+def test_it_starts_runs_and_is_stopped_by_its_button(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", place.guest())
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        assert machine.observed.accelerator == "tcg" and machine.observed.disks["root"].size == 1 << 20
+        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        await machine.stop(30)
+        await until_phase(machine, "ended")
+        end = machine.observed.end
+        assert end is not None and end.reason == "guest-shutdown" and end.asked
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        assert machine.observed.run == 2
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+        assert machine.observed.end is not None and machine.observed.end.reason == "killed"
+        await machine.forget()
+        assert list(place.machines.iterdir()) == []
+
+    run(script)
+
+
+def test_adopted_it_goes_on(place: Place) -> None:
+    async def script() -> None:
+        first = place.open()
+        await first.adopt()
+        machine = await first.define("a", place.guest())
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        seen = machine.observed
+        first.close()
+        second = place.open()
+        await second.adopt()
+        again = second.get("a")
+        assert again is not None and again.observed == seen
+        os.kill(seen.pid, signal.SIGKILL)
+        await until_phase(again, "ended")
+        end = again.observed.end
+        assert end is not None and end.reason == "crashed"
+
+    run(script)
+
+
+def test_a_qemu_that_refuses_says_why(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        config = place.guest()
+        machine = await machines.define("a", config)
+        (place.root / "guest.img").unlink()
+        await machine.start()
+        await until_phase(machine, "ended")
+        end = machine.observed.end
+        assert end is not None and end.reason == "never-started" and "guest.img" in end.text, end
+        other = await machines.define("b", bare())
+        await other.start(paused=True)
+        await until_phase(other, "running", "ended")
+        assert _paused(other) == "start"
+        await other.resume()
+        assert _paused(other) == ""
+        await asyncio.gather(other.pause(), other.pause())
+        assert _paused(other) == "user"
+        await other.stop(0)
+        await until_phase(other, "ended")
+
+    run(script)
