@@ -1,0 +1,22 @@
+"""Where builds keep what they downloaded and made: everything there may be removed at any time, and is made again."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def cache() -> Path:
+    """Below the user's cache directory."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "paddock" / "guests"
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One build at a time in a cache; another process waits for its turn."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,152 @@
+"""`tiny`: a guest of a few megabytes that starts in seconds and does what tests and first steps need.
+
+DHCP on every card, HTTP on 80, echo on 7 (TCP and UDP), SSH, the guest agent, the ACPI power button, a shell on the serial console,
+a data disk that survives, host name, SSH keys, password and commands from NoCloud or ConfigDrive. It says `READY NAME ADDRESS` on
+the serial console. Its root file system is in memory.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from paddock.engine.images.build import disk, filesystems, grub, kernel, places, tinyguest
+from paddock.engine.images.build.initramfs import archive
+from paddock.engine.images.build.packages import Member, Package, fetch, members, resolve
+from paddock.engine.images.build.programs import need, run
+
+Kind = Literal["debian", "own", "fastest"]
+
+_MIB = 1 << 20
+_ESP_SIZE = 40 * _MIB
+_DATA_SIZE = 48 * _MIB
+# Raised when the recipe changes in a way that its inputs do not show.
+_RECIPE = 1
+
+_PROGRAMS = ("busybox-static", "qemu-guest-agent", "dropbear-bin", "openssh-sftp-server", "inetutils-inetd")
+_LIBRARIES = (
+    *("libc6", "libglib2.0-0", "libnuma1", "libudev1", "liburing2", "libpcre2-8-0", "zlib1g", "libtomcrypt1", "libtommath1"),
+    *("libgmp10", "libcrypt1"),
+)
+_WANTED = {
+    *("usr/sbin/qemu-ga", "usr/sbin/dropbear", "usr/lib/openssh/sftp-server", "usr/sbin/inetutils-inetd"),
+    *("lib/x86_64-linux-gnu/libc.so.6", "lib/x86_64-linux-gnu/libm.so.6", "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"),
+    "lib64/ld-linux-x86-64.so.2",
+}
+_WANTED_LIBRARIES = (
+    *("libglib-2.0.so", "libgmodule-2.0.so", "libnuma.so", "libudev.so", "liburing.so", "libpcre2-8.so", "libz.so"),
+    *("libtomcrypt.so", "libtommath.so", "libgmp.so", "libcrypt.so"),
+)
+_GRUB_MODULES = ("biosdisk", "part_gpt", "fat", "linux", "boot")
+_ARGUMENTS = "console=ttyS0 quiet panic=-1 mitigations=off memhp_default_state=online"
+
+
+@dataclass(frozen=True)
+class TinyImage:
+    """What was built. `kernel` is for boot loaders and firmware, `bare` the same for QEMU's `-kernel` alone; both go with `initrd`."""
+
+    disk: Path
+    kernel: Path
+    bare: Path
+    initrd: Path
+    # "debian" or "own"
+    flavour: str
+
+
+def build(cache: Path, kind: Kind = "fastest", jobs: int = 0) -> TinyImage:
+    """The image, from `cache` when it was built there before. "fastest" is the own kernel if that is there, else Debian's."""
+    with places.alone(cache):
+        return _build(cache, kind, jobs)
+
+
+def _build(cache: Path, kind: Kind, jobs: int) -> TinyImage:
+    sources = kernel.source_packages() if kind != "debian" else ()
+    own = kind == "own" or (kind == "fastest" and (kernel.own_folder(cache, sources) / "bzImage").exists())
+    kernel_packages = sources if own else kernel.debian_packages()
+    packages = resolve([*_PROGRAMS, *_LIBRARIES, *grub.EFI_PACKAGES, *(name for name in grub.BIOS_PACKAGES if name not in _LIBRARIES)])
+    flavour = "own" if own else "debian"
+    folder = cache / f"tiny-{flavour}-{_key([*packages, *kernel_packages])}"
+    if not (folder / "tiny.qcow2").exists():
+        need({**filesystems.TOOLS, "qemu-img": "qemu-utils"}, "build the tiny image")
+        one = kernel.own(cache, sources, jobs or os.cpu_count() or 1) if own else kernel.debian(kernel_packages, cache / "packages")
+        _assemble(folder, one, fetch(packages, cache / "packages"))
+    return TinyImage(folder / "tiny.qcow2", folder / "vmlinuz", folder / "vmlinux", folder / "initrd", flavour)
+
+
+def _key(packages: Iterable[Package]) -> str:
+    guest = {name: [member.mode, member.target, member.data.decode()] for name, member in tinyguest.contents().items()}
+    said = [_RECIPE, [package.sha256 for package in packages], guest, kernel.fragment(), _ARGUMENTS]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _assemble(folder: Path, one: kernel.Kernel, packages: dict[str, Path]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    initrd = archive(_guest(one, packages), tinyguest.DIRECTORIES)
+    with TemporaryDirectory(dir=folder, prefix="work-") as temporary:
+        work = Path(temporary)
+        _make_disk(work, one.image, initrd, packages)
+        (work / "vmlinuz").write_bytes(one.image)
+        (work / "vmlinux").write_bytes(one.bare)
+        (work / "initrd").write_bytes(initrd)
+        # The disk last: it says that the others are there.
+        for name in ("vmlinuz", "vmlinux", "initrd", "tiny.qcow2"):
+            os.replace(work / name, folder / name)
+
+
+def _guest(one: kernel.Kernel, packages: dict[str, Path]) -> dict[str, Member]:
+    """Everything in the guest's root file system."""
+    files = tinyguest.contents()
+    for name in (*_PROGRAMS, *_LIBRARIES):
+        for path, member in members(packages[name]):
+            if path in _WANTED or (Path(path).name.startswith(_WANTED_LIBRARIES) and "/x86_64-linux-gnu/" in path):
+                files[path] = member
+            elif path == "bin/busybox":
+                files[path] = member
+                files |= {f"bin/{applet}": Member(0o777, target="busybox") for applet in _applets(member.data)}
+    for place in ("usr/sbin/inetd", "sbin/inetd"):
+        files[place] = Member(0o777, target="/usr/sbin/inetutils-inetd")
+    files["usr/lib/sftp-server"] = Member(0o777, target="/usr/lib/openssh/sftp-server")
+    files |= {f"sbin/{name}": Member(0o777, target="../bin/busybox") for name in ("poweroff", "reboot", "halt")}
+    files |= {f"lib/modules/{name}.ko": Member(0o644, data) for name, data in one.modules.items()}
+    if one.modules:
+        files["lib/modules/order"] = Member(0o644, "".join(f"{name}.ko\n" for name in one.modules).encode())
+    return files
+
+
+def _applets(busybox: bytes) -> list[str]:
+    with TemporaryDirectory() as temporary:
+        program = Path(temporary, "busybox")
+        program.write_bytes(busybox)
+        program.chmod(0o755)
+        return [name for name in run([program, "--list"]).decode().split() if name != "busybox"]
+
+
+def _make_disk(work: Path, image: bytes, initrd: bytes, packages: dict[str, Path]) -> None:
+    start = f"linux /vmlinuz {_ARGUMENTS}\ninitrd /initrd\nboot\n"
+    boot, core = grub.bios(packages, _GRUB_MODULES, "(,gpt2)/grub", start)
+    efi = {**grub.efi(packages), "EFI/debian/grub.cfg": start.encode(), "vmlinuz": image, "initrd": initrd}
+    filesystems.fat(work / "esp", _ESP_SIZE, "TINY-EFI", efi)
+    filesystems.ext4(work / "data", _DATA_SIZE, "tiny-data")
+    core_at = disk.ALIGNMENT // disk.SECTOR
+    partitions = (
+        disk.Partition(disk.BIOS_BOOT, "bios", disk.ALIGNMENT, disk.core_image(core, core_at)),
+        disk.Partition(disk.EFI_SYSTEM, "efi", _ESP_SIZE, work / "esp"),
+        disk.Partition(disk.LINUX, "data", _DATA_SIZE, work / "data"),
+    )
+    placed, size = disk.place(partitions)
+    disk.write(work / "tiny.raw", placed, size, disk.boot_sector(boot, core_at))
+    run(["qemu-img", "convert", "-f", "raw", "-O", "qcow2", "-c", work / "tiny.raw", work / "tiny.qcow2"])
+
+
+def export(image: TinyImage, folder: Path) -> TinyImage:
+    """Copies of the files in a directory of the caller's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {"disk": "tiny.qcow2", "kernel": "vmlinuz", "bare": "vmlinux", "initrd": "initrd"}
+    for part, name in names.items():
+        shutil.copyfile(getattr(image, part), folder / name)
+    return TinyImage(**{part: folder / name for part, name in names.items()}, flavour=image.flavour)
