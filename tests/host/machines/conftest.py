@@ -15,8 +15,9 @@ from paddock.engine.machine.argv.view import FileView, HostView
 from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory
 from paddock.engine.machine.host import Surroundings, Times
 from paddock.engine.machine.machine import Machine
-from paddock.engine.machine.machines import Few, Machines
+from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import holders
+from paddock.engine.machine.startqueue import StartQueue
 from paddock.engine.machine.users import on_this_host
 from tests.host.machines import bootsector
 
@@ -24,7 +25,7 @@ SMALL = Memory(16 << 20, 16 << 20)
 TIMES = Times(press=0.3, look=0.2, unplug=1.0)
 
 
-async def look(config: MachineConfig) -> HostView:
+def look(config: MachineConfig) -> HostView:
     qemu = shutil.which("qemu-system-x86_64")
     assert qemu
     files = {disk.layer.path: FileView(direct=False) for disk in config.disks if disk.layer}
@@ -33,7 +34,7 @@ async def look(config: MachineConfig) -> HostView:
 
 
 def surroundings(count: int = 2) -> Surroundings:
-    return Surroundings(look, Few(count), on_this_host(), times=TIMES)
+    return Surroundings(look, StartQueue(count), on_this_host(), times=TIMES)
 
 
 def bare(label: str = "ns_bare") -> MachineConfig:

@@ -1,21 +1,13 @@
 """What machines share and are told from outside: the clock, the look at the host, the queue of starts, the users."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.startqueue import StartQueue
 from paddock.engine.machine.users import Users
-
-
-class StartQueue(Protocol):
-    """Lets few machines start at a time: together they would all be late."""
-
-    def turn(self, id: str) -> AbstractAsyncContextManager[None]:
-        """Entered when it is this machine's turn, left when its guest was told to run."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,8 @@ class Surroundings:
     """Handed to each machine."""
 
     # what a command line has to know of this host, for this machine
-    look: Callable[[MachineConfig], Awaitable[HostView]]
+    look: Callable[[MachineConfig], HostView]
+    # lets few machines boot at a time: together they would all be late
     queue: StartQueue
     users: Users = field(default_factory=Users)
     clock: Clock = field(default_factory=SystemClock)

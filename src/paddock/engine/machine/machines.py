@@ -1,10 +1,9 @@
 """All machines of this host."""
 
 import asyncio
-import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from paddock.engine.machine.adoption import adopt
@@ -13,22 +12,11 @@ from paddock.engine.machine.directory import Directory, Unreadable, tame
 from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.host import Surroundings
 from paddock.engine.machine.machine import Machine
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import Owner, Shared
+from paddock.engine.machine.process import cpu_seconds
+from paddock.engine.machine.turns import Turns
 
 _LOG = logging.getLogger(__name__)
-
-
-class Few:
-    """A queue of starts that lets a fixed number through at a time."""
-
-    def __init__(self, count: int) -> None:
-        self._places = asyncio.Semaphore(count)
-
-    @contextlib.asynccontextmanager
-    async def turn(self, id: str) -> AsyncIterator[None]:
-        """In the order they came."""
-        async with self._places:
-            yield
 
 
 class Machines:
@@ -42,6 +30,7 @@ class Machines:
         self._machines: dict[str, Machine] = {}
         self._owners: dict[str, Owner] = {}
         self._listeners: list[Callable[[str], None]] = []
+        self._shared = Shared(surroundings, Turns(surroundings.queue, self._used), self._changed)
 
     async def adopt(self) -> None:
         """Finds what is there: once, at the start. All machines at the same time; one that fails is no trouble to the others."""
@@ -73,7 +62,7 @@ class Machines:
             directory.make()
             directory.write_config(config)
             self.unreadable.pop(id, None)
-            return self._add(Owner(directory, config, self._surroundings, self._changed))
+            return self._add(Owner(directory, config, self._shared))
         if machine.config != config:
             if machine.observed.live:
                 raise Refused(
@@ -88,6 +77,7 @@ class Machines:
 
     def close(self) -> None:
         """Paddock goes; the guests stay."""
+        self._shared.turns.close()
         for owner in self._owners.values():
             owner.release()
 
@@ -104,6 +94,10 @@ class Machines:
         self._owners.pop(id, None)
         self._changed(id)
 
+    def _used(self, id: str) -> float | None:
+        owner = self._owners.get(id)
+        return None if owner is None or not owner.observed.pid else sum(cpu_seconds(owner.observed.pid))
+
     def _find(self, name: str) -> Owner | None:
         directory = Directory(self.root / name)
         try:
@@ -117,7 +111,7 @@ class Machines:
             if directory.path.is_dir() and not directory.locked():
                 directory.remove()
             return None
-        owner = Owner(directory, config, self._surroundings, self._changed)
+        owner = Owner(directory, config, self._shared)
         self._add(owner)
         return owner
 

@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgspec import structs
@@ -34,21 +34,32 @@ from paddock.engine.machine.process import Process, boot_id, start_ticks
 from paddock.engine.machine.qmp import PATIENCE, Qmp
 from paddock.engine.machine.starting import make_files, reach, start_helper, start_qemu
 from paddock.engine.machine.timers import Timers
+from paddock.engine.machine.turns import Turns
 
 _LOG = logging.getLogger(__name__)
 _SILENT = "QEMU does not answer; the guest may go on. A stop without a grace period always works."
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What the owners of all machines have in common."""
+
+    surroundings: Surroundings
+    turns: Turns
+    # gets the id of a machine whose observation changed
+    tell: Callable[[str], None]
+
+
 class Owner:
     """A machine's process and all that is known of it."""
 
-    def __init__(self, directory: Directory, config: MachineConfig, surroundings: Surroundings, tell: Callable[[str], None]) -> None:
+    def __init__(self, directory: Directory, config: MachineConfig, shared: Shared) -> None:
         self.id = directory.id
         self.directory = directory
         self.config = config
         # the config that the present run was started with: what was plugged since is the difference
         self.started = config
-        self.surroundings = surroundings
+        self.surroundings = shared.surroundings
         self.observed = Observation()
         self.record = Record()
         self.events = Events()
@@ -58,7 +69,8 @@ class Owner:
         self.user_paused = False
         # things the engine does that pause the guest for a moment
         self.busy = 0
-        self._tell = tell
+        self._turns = shared.turns
+        self._tell = shared.tell
         self._qmp: Qmp | None = None
         self.process: Process | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -150,9 +162,11 @@ class Owner:
 
     async def _start(self) -> None:
         try:
-            async with self.surroundings.queue.turn(self.id):
-                self.observe(phase="starting", milestone="started")
-                await self._launch()
+            await self._turns.take(self.id)
+            self.observe(phase="starting", milestone="started")
+            await self._launch()
+            if self.record.start_paused:
+                self._turns.give_back(self.id)
         except PaddockError as error:
             self._fail(str(error))
         except OSError as error:
@@ -162,7 +176,7 @@ class Owner:
             self._fail("an error in Paddock; its log tells more")
 
     async def _launch(self) -> None:
-        view = await self.surroundings.look(self.config)
+        view = self.surroundings.look(self.config)
         command = command_line(self.config, view)
         users, user = self.surroundings.users, self.record.user
         self.started = self.config
@@ -369,7 +383,7 @@ class Owner:
             await self.connect()
             status = str((await self.execute("query-status")).get("status", ""))
             if status == "prelaunch" and not (self.record.begun and self.record.start_paused):
-                await self.complete(command_line(self.started, await self.surroundings.look(self.started)))
+                await self.complete(command_line(self.started, self.surroundings.look(self.started)))
             else:
                 await survey.devices(self)
                 await survey.changes(self)
@@ -411,6 +425,7 @@ class Owner:
 
     def finish(self, status: int | None, *, same_boot: bool = True) -> None:
         """The run is over, and no process of it is left."""
+        self._turns.give_back(self.id)
         for follow in self.followers:
             follow("", {})
         self.inbox.overtake()

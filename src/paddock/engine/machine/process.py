@@ -16,6 +16,8 @@ from paddock.engine.machine.errors import StartFailed
 
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
+_TICKS = os.sysconf("SC_CLK_TCK")
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -47,6 +49,16 @@ def start_ticks(pid: int) -> int:
     except OSError:
         return 0
     return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def cpu_seconds(pid: int, thread: int = 0) -> tuple[float, float]:
+    """What a process, or one of its threads, used up to now: (user, system)."""
+    place = f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat"
+    try:
+        fields = Path(place).read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0, 0.0
+    return int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
 
 
 def spawn(launch: Launch) -> int:
