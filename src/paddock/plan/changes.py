@@ -37,6 +37,16 @@ _ONCE = "it happens once: make a new object for another one"
 _METADATA: Rows = (Row("metadata.labels", LIVE, _LABELS), Row("metadata.annotations", LIVE, _LABELS))
 
 
+def _of_snapshots() -> dict[KindId, Rows]:
+    """What was kept of a volume does not change; a class counts for what comes."""
+    group = "snapshot.storage.k8s.io"
+    return {
+        (group, "VolumeSnapshot"): (Row("spec", RECREATE, "a snapshot shows one moment and does not change"),),
+        (group, "VolumeSnapshotContent"): (Row("spec", NONE, "machines are not touched"),),
+        (group, "VolumeSnapshotClass"): _each("", "driver parameters deletionPolicy", LIVE, "counts for snapshots from now on"),
+    }
+
+
 def _each(at: str, names: str, effect: Effect, why: str) -> Rows:
     """The same for several members of one place."""
     return tuple(Row(f"{at}.{name}" if at else name, effect, why) for name in names.split())
@@ -294,6 +304,7 @@ _CORE: dict[KindId, Rows] = {
         ),
         *_each("", "allowVolumeExpansion mountOptions allowedTopologies", LIVE, "counts for claims from now on"),
     ),
+    **_of_snapshots(),
 }
 
 

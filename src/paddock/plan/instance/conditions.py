@@ -1,0 +1,100 @@
+"""The conditions of a running machine (docs/spec/kubevirt.md 2.3)."""
+
+from collections.abc import Iterator
+
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.meta.conditions import Condition
+from paddock.plan.instance.phases import FINAL, RUNNING
+from paddock.plan.instance.sight import Sight
+
+# Those that are made anew with every look: one that no longer holds is taken away. Others are somebody else's.
+OWN = frozenset(
+    (
+        "AccessCredentialsSynchronized",
+        "AgentConnected",
+        "CloudInitFinished",
+        "DataVolumesReady",
+        "LiveMigratable",
+        "NetworkLimited",
+        "Paused",
+        "PodScheduled",
+        "Ready",
+        "SoftwareEmulation",
+        "StorageLiveMigratable",
+        "Synchronized",
+    )
+)
+_PAUSED = {
+    "user": ("PausedByUser", "VMI was paused by user"),
+    "start": ("PausedByUser", "VMI was paused by user"),
+    "io-error": ("PausedIOError", "VMI was paused, low-level IO error detected"),
+}
+_ONE_HOST = "this is a single host: there is no other node to migrate to"
+
+
+def of(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[Condition]:
+    """All conditions that hold, or are said not to."""
+    observed = sight.observed
+    running = phase == RUNNING and observed is not None
+    yield _ready(instance, sight, phase)
+    yield from _scheduled(sight, phase)
+    if sight.hold is not None and sight.hold.kind == "sync" and phase not in FINAL:
+        yield Condition(type="Synchronized", status="False", reason=sight.hold.reason, message=sight.hold.message)
+    yield from _data(instance, sight, phase)
+    if running and observed is not None and observed.paused:
+        reason, message = _PAUSED.get(observed.paused, ("PausedByUser", f"VMI was paused: {observed.paused}"))
+        yield Condition(
+            type="Paused", status="True", reason=reason, message=f"{message}: {observed.detail}" if observed.detail else message
+        )
+    if running and observed is not None and observed.agent:
+        yield Condition(type="AgentConnected", status="True")
+    if running and sight.credentials is not None:
+        failed = bool(sight.credentials)
+        yield Condition(
+            type="AccessCredentialsSynchronized",
+            status="False" if failed else "True",
+            reason="AccessCredentialsSyncFailed" if failed else "AccessCredentialsSynchronized",
+            message=sight.credentials or None,
+        )
+    if running:
+        yield Condition(type="LiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
+        yield Condition(type="StorageLiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
+    if running and sight.emulated:
+        yield Condition(type="SoftwareEmulation", status="True", reason="NoAcceleration", message=sight.emulated)
+    if running and sight.limits:
+        yield Condition(type="NetworkLimited", status="True", reason="UserModeNetwork", message="; ".join(sight.limits))
+    if sight.cloud_init is not None:
+        yield sight.cloud_init
+
+
+def _ready(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Condition:
+    """Whether the guest can be used. It needs to run, not to be going, and to answer when it has a probe."""
+    if phase in FINAL:
+        return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine has ended")
+    if sight.observed is None or phase != RUNNING:
+        waits = sight.hold.message if sight.hold is not None else "the machine has not started yet"
+        return Condition(type="Ready", status="False", reason="GuestNotRunning", message=waits)
+    if instance.metadata.deletionTimestamp or sight.observed.phase == "stopping":
+        return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine is shutting down")
+    if sight.observed.paused:
+        return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine is paused")
+    if sight.answers is False:
+        return Condition(type="Ready", status="False", reason="ContainersNotReady", message="the readiness probe fails")
+    return Condition(type="Ready", status="True")
+
+
+def _scheduled(sight: Sight, phase: str) -> Iterator[Condition]:
+    if sight.hold is not None and sight.hold.kind == "unschedulable" and phase not in FINAL:
+        yield Condition(type="PodScheduled", status="False", reason="Unschedulable", message=sight.hold.message)
+    elif sight.prepared or sight.observed is not None:
+        yield Condition(type="PodScheduled", status="True")
+
+
+def _data(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[Condition]:
+    volumes = instance.spec.volumes or ()
+    if not any(each.dataVolume is not None for each in volumes):
+        return
+    if sight.hold is not None and sight.hold.kind == "volumes" and phase not in FINAL:
+        yield Condition(type="DataVolumesReady", status="False", reason="NotAllDVsReady", message=sight.hold.message)
+    elif sight.prepared or sight.observed is not None:
+        yield Condition(type="DataVolumesReady", status="True", reason="AllDVsReady", message="All of the VMI's DVs are bound and ready")

@@ -1,0 +1,48 @@
+"""The phases of a running machine: where it stands, and when each began (docs/spec/kubevirt.md 2.2).
+
+Pending -> Scheduling -> Scheduled -> Running -> Succeeded | Failed
+
+Pending waits for volumes or for room; Scheduling has what it needs; Scheduled is in the start queue, or QEMU is coming up; Running has
+been told to run. A phase that was passed between two looks gets its time, too.
+"""
+
+from collections.abc import Sequence
+
+from paddock.dialects.kubevirt.status import PhaseTransition
+from paddock.engine.machine.observation import End, Observation
+
+PENDING, SCHEDULING, SCHEDULED, RUNNING = "Pending", "Scheduling", "Scheduled", "Running"
+SUCCEEDED, FAILED = "Succeeded", "Failed"
+FINAL = (SUCCEEDED, FAILED)
+_WAY = (PENDING, SCHEDULING, SCHEDULED, RUNNING)
+_OF_MACHINE = {"queued": SCHEDULED, "starting": SCHEDULED, "running": RUNNING, "stopping": RUNNING}
+
+
+def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared: bool) -> str:
+    """Where a machine stands. What is final stays so, and no phase is gone back to."""
+    if before in FINAL:
+        return before
+    if observed is not None and observed.phase == "ended" and observed.end is not None:
+        return end_of(observed.end, acpi=acpi)
+    found = SCHEDULING if prepared else PENDING
+    if observed is not None:
+        found = _OF_MACHINE.get(observed.phase, found)
+    return max(before or PENDING, found, key=_WAY.index)
+
+
+def end_of(end: End, *, acpi: bool) -> str:
+    """Whether an end was a success: the guest shut down, or it had no way to hear that it should."""
+    if end.reason in ("guest-shutdown", "guest-reboot", "saved"):
+        return SUCCEEDED
+    return SUCCEEDED if end.reason == "killed" and not acpi else FAILED
+
+
+def transitions(before: Sequence[PhaseTransition] | None, phase: str, now: str) -> list[PhaseTransition]:
+    """The phases so far with the times they began; those that were passed since the last look began by now."""
+    found = list(before or ())
+    known = {each.phase for each in found}
+    passed = _WAY[: _WAY.index(phase) + 1] if phase in _WAY else (phase,)
+    if phase in FINAL and RUNNING not in known:
+        # It ended before it ran: what it did not reach is not listed.
+        passed = (PENDING, phase)
+    return [*found, *(PhaseTransition(phase=each, phaseTransitionTimestamp=now) for each in passed if each not in known)]

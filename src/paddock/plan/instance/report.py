@@ -1,0 +1,103 @@
+"""What is said of a running machine: its status, from everything that was seen of it in one look.
+
+One function makes the whole status, so that the same sight gives the same status and nothing is written when nothing changed. What other
+controllers write into it (migration state, revision name) is kept.
+"""
+
+import msgspec
+
+from paddock.dialects.kubevirt.domain import Machine
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.status import GuestOSInfo, InterfaceStatus, MemoryStatus, VirtualMachineInstanceStatus
+from paddock.meta.conditions import settled
+from paddock.plan.instance import conditions
+from paddock.plan.instance.phases import FINAL, RUNNING, phase_of, transitions
+from paddock.plan.instance.sight import Sight
+
+
+def status_of(instance: VirtualMachineInstance, sight: Sight) -> VirtualMachineInstanceStatus:
+    """The status of a machine; equal to the one it has when nothing changed."""
+    before = instance.status or VirtualMachineInstanceStatus()
+    features = instance.spec.domain.features
+    acpi = features is None or features.acpi is None or features.acpi.enabled is not False
+    phase = phase_of(before.phase or "", sight.observed, acpi=acpi, prepared=sight.prepared)
+    if before.phase in FINAL:
+        # It is over: nothing is learned about it any more.
+        return before
+    wanted = list(conditions.of(instance, sight, phase))
+    kept = [each for each in before.conditions or () if each.type not in conditions.OWN or any(w.type == each.type for w in wanted)]
+    running = phase == RUNNING
+    return msgspec.structs.replace(
+        before,
+        phase=phase,
+        phaseTransitionTimestamps=transitions(before.phaseTransitionTimestamps, phase, sight.now),
+        reason=_reason(phase, sight),
+        conditions=settled(kept, wanted, sight.now),
+        nodeName=sight.node if sight.prepared or sight.observed is not None else before.nodeName,
+        interfaces=_interfaces(sight) or before.interfaces,
+        volumeStatus=list(sight.volumes) or before.volumeStatus,
+        guestOSInfo=(sight.guest.os or before.guestOSInfo or GuestOSInfo()) if running else before.guestOSInfo,
+        fsFreezeStatus="frozen" if sight.guest.frozen else None,
+        machine=Machine(type=sight.machine_type) if sight.machine_type else before.machine,
+        currentCPUTopology=sight.topology or before.currentCPUTopology,
+        memory=_memory(sight) or before.memory,
+        kernelBootStatus=sight.kernel or before.kernelBootStatus,
+        runtimeUser=sight.user if sight.user is not None else before.runtimeUser,
+        qosClass=before.qosClass or qos(instance),
+        activePods=before.activePods or ({instance.metadata.uid or "": sight.node} if sight.prepared else None),
+        **sight.extra,
+    )
+
+
+def _reason(phase: str, sight: Sight) -> str | None:
+    if phase not in FINAL or sight.observed is None or sight.observed.end is None:
+        return None
+    return sight.observed.end.reason
+
+
+def _interfaces(sight: Sight) -> list[InterfaceStatus] | None:
+    """The cards as the host knows them, with what the guest says of them; then those only the guest knows."""
+    said = {each.mac: each for each in sight.guest.interfaces if each.mac}
+    found = []
+    for card in sight.cards:
+        guest = said.pop(card.mac or "", None)
+        if guest is None:
+            found.append(card)
+            continue
+        # The address others use comes first, whatever the guest calls itself.
+        addresses = list(dict.fromkeys([*(card.ipAddresses or ()), *(guest.ipAddresses or () if card.ipAddress is None else ())]))
+        found.append(
+            msgspec.structs.replace(
+                card,
+                interfaceName=guest.interfaceName,
+                ipAddress=card.ipAddress or (addresses[0] if addresses else None),
+                ipAddresses=addresses or None,
+                infoSource=f"{card.infoSource or 'domain'}, guest-agent",
+            )
+        )
+    found += said.values()
+    return found or None
+
+
+def _memory(sight: Sight) -> MemoryStatus | None:
+    if sight.memory is None:
+        return None
+    boot, now, asked, besides = (_bytes(each) for each in sight.memory)
+    return MemoryStatus(guestAtBoot=boot, guestCurrent=now, guestRequested=asked, memoryOverhead=besides)
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if count and count % size == 0:
+            return f"{count // size}{unit}"
+    return str(count)
+
+
+def qos(instance: VirtualMachineInstance) -> str:
+    """The class of service, from what is asked for and what is allowed."""
+    resources = instance.spec.domain.resources
+    requests = dict(resources.requests or {}) if resources is not None else {}
+    limits = dict(resources.limits or {}) if resources is not None else {}
+    if limits and {"cpu", "memory"} <= limits.keys() and all(requests.get(name, value) == value for name, value in limits.items()):
+        return "Guaranteed"
+    return "Burstable"

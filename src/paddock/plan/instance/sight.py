@@ -1,0 +1,56 @@
+"""Everything that was seen of a machine in one look, as one value: what the engine says, what the guest says, what is waited for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from paddock.dialects.kubevirt.status import CPUTopology, GuestOSInfo, InterfaceStatus, KernelBootStatus, VolumeStatus
+from paddock.engine.machine.observation import Observation
+from paddock.meta.conditions import Condition
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Why a machine does not start yet. `reason` is the condition's."""
+
+    reason: str
+    message: str
+    # "unschedulable": the host cannot take it; "volumes": data is on its way; "sync": something failed and is tried again
+    kind: str = "sync"
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What the agent says. None: it was not asked yet, or cannot tell."""
+
+    os: GuestOSInfo | None = None
+    interfaces: tuple[InterfaceStatus, ...] = ()
+    frozen: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    """Everything that was seen of a machine."""
+
+    now: str
+    node: str
+    observed: Observation | None = None
+    hold: Hold | None = None
+    prepared: bool = False
+    # None: there is no readiness probe
+    answers: bool | None = None
+    cards: Sequence[InterfaceStatus] = ()
+    limits: Sequence[str] = ()
+    volumes: Sequence[VolumeStatus] = ()
+    guest: Guest = Guest()
+    # None: no credentials are kept in the guest; "" they are; else why not
+    credentials: str | None = None
+    cloud_init: Condition | None = None
+    machine_type: str = ""
+    # memory in bytes: at boot, now, asked for, taken besides
+    memory: tuple[int, int, int, int] | None = None
+    topology: CPUTopology | None = None
+    kernel: KernelBootStatus | None = None
+    user: int | None = None
+    emulated: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,98 @@
+"""Volumes as a machine uses them: the names of their devices, their claims, their places in the status."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from paddock.base import quantity
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
+from paddock.dialects.kubevirt.devices import Disk
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+from paddock.dialects.kubevirt.status import ClaimInfo, HotplugVolumeStatus, VolumeStatus
+from paddock.dialects.kubevirt.volumes import Volume
+
+_LETTERS = {"virtio": "vd", "sata": "sd", "scsi": "sd", "usb": "sd", "ide": "hd"}
+
+
+def bus_of(disk: Disk) -> str:
+    """The bus of a disk, as it is defaulted on amd64."""
+    target = disk.cdrom or disk.lun or disk.disk
+    return (target.bus if target is not None else None) or "sata"
+
+
+def targets(disks: Iterable[Disk]) -> dict[str, str]:
+    """The device of each disk: vda, vdb, sda ... by bus, in the order of the spec."""
+    counts: dict[str, int] = {}
+    found = {}
+    for disk in disks:
+        prefix = _LETTERS.get(bus_of(disk), "vd")
+        number = counts.get(prefix, 0)
+        counts[prefix] = number + 1
+        found[disk.name] = prefix + _letters(number)
+    return found
+
+
+def _letters(number: int) -> str:
+    """a ... z, aa ..."""
+    text = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(ord("a") + rest) + text
+    return text
+
+
+def claim_of(volume: Volume) -> str:
+    """The claim that holds a volume's data; empty for one that has none."""
+    if volume.persistentVolumeClaim is not None:
+        return volume.persistentVolumeClaim.claimName
+    if volume.dataVolume is not None:
+        return volume.dataVolume.name
+    if volume.ephemeral is not None and volume.ephemeral.persistentVolumeClaim is not None:
+        return volume.ephemeral.persistentVolumeClaim.claimName
+    return volume.memoryDump.claimName if volume.memoryDump is not None else ""
+
+
+def is_hotplugged(volume: Volume) -> bool:
+    """Whether it was plugged into a running machine."""
+    source = volume.persistentVolumeClaim or volume.dataVolume or volume.memoryDump
+    return bool(source is not None and source.hotpluggable)
+
+
+def statuses(
+    spec: VirtualMachineInstanceSpec, claims: Mapping[str, PersistentVolumeClaim], sizes: Mapping[str, int], plugged: Mapping[str, str]
+) -> Iterator[VolumeStatus]:
+    """What is said of each volume. `claims` by claim name, `sizes` by disk; `plugged` says why a hot-plugged one is not there yet."""
+    names = targets(spec.domain.devices.disks or ())
+    for volume in spec.volumes or ():
+        claim = claims.get(claim_of(volume))
+        hot = is_hotplugged(volume)
+        why = plugged.get(volume.name, "")
+        yield VolumeStatus(
+            name=volume.name,
+            target=names.get(volume.name, ""),
+            size=sizes.get(volume.name),
+            persistentVolumeClaimInfo=info(claim) if claim is not None else None,
+            phase=("Pending" if why else "Ready") if hot else None,
+            reason=("VolumePending" if why else "VolumeReady") if hot else None,
+            message=(why or f"Successfully attach hotplugged volume {volume.name} to VM") if hot else None,
+            hotplugVolume=HotplugVolumeStatus() if hot else None,
+        )
+
+
+def info(claim: PersistentVolumeClaim) -> ClaimInfo:
+    """A claim as it stands in a machine's status."""
+    spec, status = claim.spec, claim.status
+    size = storage_request(spec)
+    return ClaimInfo(
+        claimName=claim.metadata.name,
+        accessModes=spec.accessModes if spec is not None else None,
+        volumeMode=(spec.volumeMode if spec is not None else None) or "Filesystem",
+        capacity=status.capacity if status is not None else None,
+        requests={"storage": size} if size is not None else None,
+        filesystemOverhead="0.06" if (spec is None or spec.volumeMode != "Block") else None,
+    )
+
+
+def requested(claim: PersistentVolumeClaim) -> int:
+    """The bytes that a claim asks for."""
+    size = storage_request(claim.spec)
+    return quantity.whole(size) if size is not None else 0

@@ -1,0 +1,74 @@
+"""The cards of a machine, as the engine is asked for them."""
+
+import msgspec
+import pytest
+
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.networks.cards import Bridge, Card, Dhcp, Ports
+from paddock.plan.instance import cards
+
+
+def instance(interface: dict[str, object], network: dict[str, object], **more: object) -> VirtualMachineInstance:
+    devices = {"interfaces": [{"name": "default", **interface}], **more}
+    spec = {"domain": {"devices": devices, "cpu": {"cores": 2, "sockets": 2}}, "networks": [{"name": "default", **network}]}
+    owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "web", "uid": "vm-uid", "controller": True}
+    meta = {"name": "web.example", "namespace": "team", "uid": "u1", "ownerReferences": [owner]}
+    return msgspec.convert({"metadata": meta, "spec": spec}, VirtualMachineInstance)
+
+
+def only(found: VirtualMachineInstance, bridges: dict[str, Bridge | str] | None = None) -> Card | cards.Refusal:
+    (card,) = cards.cards_of(found, bridges or {}, "cluster.local")
+    return card
+
+
+POD = {"pod": {}}
+
+
+@pytest.mark.parametrize(
+    ("interface", "network", "expected"),
+    [
+        ({"masquerade": {}}, POD, {"binding": "masquerade", "network": "10.0.2.0/24"}),
+        ({"masquerade": {}}, {"pod": {"vmNetworkCIDR": "10.9.0.0/24"}}, {"network": "10.9.0.0/24"}),
+        ({"bridge": {}}, POD, {"binding": "bridge", "network": ""}),
+        ({"passtBinding": {}}, POD, {"binding": "passt"}),
+        ({"binding": {"name": "l2bridge"}}, POD, {"binding": "bridge"}),
+        ({"masquerade": {}, "macAddress": "02-00-00-00-00-AA"}, POD, {"mac": "02:00:00:00:00:aa"}),
+        (
+            {"masquerade": {}, "ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]},
+            POD,
+            {"ports": (Ports("tcp", 80), Ports("udp", 53))},
+        ),
+        ({"masquerade": {}, "portRanges": [{"protocol": "TCP", "start": 1, "end": 9}]}, POD, {"ports": (Ports("tcp", 1, 9),)}),
+        ({"masquerade": {}, "dhcpOptions": {"ntpServers": ["10.0.0.9"]}}, POD, {"dhcp": Dhcp(ntp=("10.0.0.9",))}),
+        ({"masquerade": {}}, POD, {"owner": "vm-uid", "hostname": "web", "group": "team"}),
+        ({"bridge": {}}, {"multus": {"networkName": "lan"}}, {"binding": "host-bridge", "bridge": Bridge("br1")}),
+    ],
+)
+def test_a_card(interface: dict[str, object], network: dict[str, object], expected: dict[str, object]) -> None:
+    found = only(instance(interface, network), {"default": Bridge("br1")})
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("interface", "network", "said"),
+    [
+        ({"sriov": {}}, POD, "SR-IOV"),
+        ({"binding": {"name": "magic"}}, POD, "magic"),
+        ({"bridge": {}}, {"multus": {"networkName": "lan"}}, "there is no definition lan"),
+    ],
+)
+def test_a_card_that_cannot_be_had(interface: dict[str, object], network: dict[str, object], said: str) -> None:
+    found = only(instance(interface, network), {"default": "there is no definition lan"})
+    assert isinstance(found, cards.Refusal)
+    assert said in found.message
+
+
+def test_an_absent_card_is_not_asked_for() -> None:
+    assert list(cards.cards_of(instance({"bridge": {}, "state": "absent"}, POD), {}, "cluster.local")) == []
+
+
+def test_queues_follow_the_processors_where_asked_for() -> None:
+    many = only(instance({"masquerade": {}}, POD, networkInterfaceMultiqueue=True))
+    old = only(instance({"masquerade": {}, "model": "e1000"}, POD, networkInterfaceMultiqueue=True))
+    assert isinstance(many, Card) and isinstance(old, Card)
+    assert (many.queues, old.queues) == (4, 1)

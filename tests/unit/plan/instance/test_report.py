@@ -1,0 +1,114 @@
+"""What is said of a machine, from what was seen of it."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.status import InterfaceStatus
+from paddock.engine.machine.observation import End, Observation
+from paddock.meta.conditions import Condition
+from paddock.plan.instance.report import status_of
+from paddock.plan.instance.sight import Guest, Hold, Sight
+
+RUNNING = Observation(phase="running", accelerator="kvm")
+
+
+def instance(**spec: object) -> VirtualMachineInstance:
+    document = {"metadata": {"name": "web", "namespace": "default", "uid": "u1"}, "spec": {"domain": {"devices": {}}, **spec}}
+    return msgspec.convert(document, VirtualMachineInstance)
+
+
+def conditions(found: VirtualMachineInstance, sight: Sight) -> dict[str, tuple[str, str | None]]:
+    return {each.type: (each.status, each.reason) for each in status_of(found, sight).conditions or ()}
+
+
+def seen(observed: Observation | None = RUNNING, **more: object) -> Sight:
+    return Sight(now="2026-01-01T00:00:00Z", node="host", observed=observed, prepared=observed is not None, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("sight", "ready"),
+    [
+        (seen(None), ("False", "GuestNotRunning")),
+        (seen(), ("True", None)),
+        (seen(answers=False), ("False", "ContainersNotReady")),
+        (seen(answers=True), ("True", None)),
+        (seen(Observation(phase="running", paused="user")), ("False", "GuestNotRunning")),
+        (seen(Observation(phase="stopping")), ("False", "PodTerminating")),
+        (seen(Observation(phase="ended", end=End("crashed"))), ("False", "PodTerminating")),
+    ],
+)
+def test_ready(sight: Sight, ready: tuple[str, str | None]) -> None:
+    assert conditions(instance(), sight)["Ready"] == ready
+
+
+def test_what_no_longer_holds_is_taken_away_and_what_others_say_stays() -> None:
+    machine = instance()
+    paused = status_of(machine, seen(Observation(phase="running", paused="io-error", agent=True)))
+    assert {each.type for each in paused.conditions or ()} >= {"Paused", "AgentConnected", "PodScheduled", "LiveMigratable"}
+    others = [*(paused.conditions or ()), Condition(type="HotVCPUChange", status="True")]
+    machine = msgspec.structs.replace(machine, status=msgspec.structs.replace(paused, conditions=others))
+    assert set(conditions(machine, seen())) == {"Ready", "PodScheduled", "LiveMigratable", "StorageLiveMigratable", "HotVCPUChange"}
+
+
+@pytest.mark.parametrize(
+    ("paused", "reason"), [("user", "PausedByUser"), ("start", "PausedByUser"), ("io-error", "PausedIOError"), ("watchdog", "PausedByUser")]
+)
+def test_paused(paused: str, reason: str) -> None:
+    assert conditions(instance(), seen(Observation(phase="running", paused=paused)))["Paused"] == ("True", reason)  # type: ignore[arg-type]
+
+
+def test_why_it_waits() -> None:
+    wants = instance(volumes=[{"name": "a", "dataVolume": {"name": "a"}}])
+    volumes = conditions(wants, seen(None, hold=Hold("DataVolumeNotReady", "a is at 3 %", "volumes")))
+    assert volumes["DataVolumesReady"] == ("False", "NotAllDVsReady")
+    assert "Synchronized" not in volumes
+    assert conditions(wants, seen(None, hold=Hold("ErrImagePull", "no such image")))["Synchronized"] == ("False", "ErrImagePull")
+    room = conditions(wants, seen(None, hold=Hold("Unschedulable", "no room", "unschedulable")))
+    assert room["PodScheduled"] == ("False", "Unschedulable")
+    assert conditions(wants, seen())["DataVolumesReady"] == ("True", "AllDVsReady")
+
+
+def test_emulation_and_limits_of_the_network_are_said() -> None:
+    found = conditions(instance(), seen(emulated="no KVM here", limits=("guests do not meet",)))
+    assert found["SoftwareEmulation"] == ("True", "NoAcceleration")
+    assert found["NetworkLimited"] == ("True", "UserModeNetwork")
+
+
+def test_the_same_sight_gives_the_same_status() -> None:
+    machine = instance()
+    first = status_of(machine, seen())
+    again = msgspec.structs.replace(machine, status=first)
+    assert status_of(again, replace(seen(), now="2026-01-01T00:01:00Z")) == first
+
+
+def test_nothing_is_learned_about_what_is_over() -> None:
+    machine = instance()
+    over = status_of(machine, seen(Observation(phase="ended", end=End("guest-shutdown"))))
+    assert over.phase == "Succeeded"
+    machine = msgspec.structs.replace(machine, status=over)
+    assert status_of(machine, seen(None, hold=Hold("ErrImagePull", "gone"))) == over
+
+
+def test_cards_join_what_the_guest_says() -> None:
+    card = InterfaceStatus(
+        name="default", mac="02:00:00:00:00:01", ipAddress="10.112.64.5", ipAddresses=["10.112.64.5"], infoSource="domain"
+    )
+    inside = InterfaceStatus(
+        interfaceName="eth0", mac="02:00:00:00:00:01", ipAddress="10.0.2.2", ipAddresses=["10.0.2.2"], infoSource="guest-agent"
+    )
+    other = InterfaceStatus(interfaceName="docker0", mac="02:00:00:00:00:99", infoSource="guest-agent")
+    found = status_of(instance(), seen(cards=(card,), guest=Guest(interfaces=(inside, other)))).interfaces or []
+    assert [(each.name, each.interfaceName, each.ipAddress, each.infoSource) for each in found] == [
+        ("default", "eth0", "10.112.64.5", "domain, guest-agent"),
+        (None, "docker0", None, "guest-agent"),
+    ]
+
+
+def test_bridged_cards_have_the_address_the_guest_says() -> None:
+    card = InterfaceStatus(name="lan", mac="02:00:00:00:00:01", infoSource="domain")
+    inside = InterfaceStatus(interfaceName="eth0", mac="02:00:00:00:00:01", ipAddress="192.168.1.7", ipAddresses=["192.168.1.7"])
+    found = status_of(instance(), seen(cards=(card,), guest=Guest(interfaces=(inside,)))).interfaces or []
+    assert found[0].ipAddress == "192.168.1.7"
