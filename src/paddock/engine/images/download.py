@@ -1,0 +1,297 @@
+"""A download into a file, finished in as many pieces as it takes.
+
+`DIRECTORY/body` grows from its beginning, and `DIRECTORY/state.json` says which version of the file it is the beginning of. A
+piece that was interrupted (by the server, by a crash of ours) is gone on with, when the server still has that version; after a
+restart of the host it is not, because what a file system kept of an unfinished file is anybody's guess.
+"""
+
+import hashlib
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paddock.base.backoff import Backoff
+from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
+from paddock.engine.images.http import Response, Stop, bad_status, retry_after
+from paddock.engine.images.progress import Meter
+from paddock.engine.images.sources import safe_url
+from paddock.engine.images.sparse import SparseWriter, free_bytes
+
+BUFFER = 1024 * 1024
+_AGAIN = ("Unreachable", "TimedOut", "Truncated")
+# Slower than this for as long as silence is borne, and the server is given up, too.
+_SLOWEST = 1024
+
+
+# Makes one request with these additional headers.
+Open = Callable[[dict[str, str]], Response]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How patient a download is, and how large a file may be."""
+
+    attempts: int = 5
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=20.0))
+    stall_seconds: float = 60.0
+    max_bytes: int = 4 << 40
+    reserve_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True)
+class Validator:
+    """What tells versions of a file at one address apart."""
+
+    etag: str = ""
+    modified: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.etag or self.modified)
+
+    @property
+    def conditional(self) -> dict[str, str]:
+        """The headers that ask for the file only if it is another."""
+        headers = {}
+        if self.etag:
+            headers["If-None-Match"] = self.etag
+        if self.modified:
+            headers["If-Modified-Since"] = self.modified
+        return headers
+
+    @property
+    def for_range(self) -> str:
+        """What If-Range takes: a strong validator."""
+        if self.etag and not self.etag.startswith("W/"):
+            return self.etag
+        return self.modified
+
+    def same(self, other: "Validator") -> bool:
+        """Whether both name the same version: by the tag when both have one."""
+        if self.etag or other.etag:
+            return bool(self.etag) and self.etag == other.etag
+        return bool(self.modified) and self.modified == other.modified
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """A complete file. `path` is None when the server still has the version that was known."""
+
+    path: Path | None
+    size: int = 0
+    sha256: str = ""
+    validator: Validator = Validator()
+
+
+class Unchanged(Exception):
+    """The server has what we know already."""
+
+
+class Download:
+    """One file. All of it runs in one thread."""
+
+    def __init__(self, directory: Path, open_: Open, stop: Stop, meter: Meter, rules: Rules) -> None:
+        self._body = directory / "body"
+        self._state = directory / "state.json"
+        self._open = open_
+        self._stop = stop
+        self._meter = meter
+        self._rules = rules
+        self._sha256 = hashlib.sha256()
+        self._other: hashlib._Hash | None = None
+        self._done = 0
+        self._validator = Validator()
+        self._length: int | None = None
+        self._known: Callable[[Validator], bool] = lambda _: False
+        self._immutable = False
+
+    def run(self, *, checksum: tuple[str, str] | None = None, known: Validator = Validator(), immutable: bool = False) -> Downloaded:
+        """Download, or find that the `known` version is still there. What is `immutable` has one version only, named by its checksum."""
+        self._immutable = immutable
+        if checksum and checksum[0] != "sha256":
+            self._other = hashlib.new(checksum[0], usedforsecurity=False)
+        self._known = known.same
+        self._resume()
+        chance = random.Random()
+        failures = 0
+        while True:
+            before = self._done
+            try:
+                self._piece(known)
+                break
+            except Unchanged:
+                return Downloaded(None, validator=self._validator)
+            except ImageError as error:
+                # A piece that brought something is no failure in a row.
+                failures = 1 if self._done > before else failures + 1
+                if error.fatal or error.code not in _AGAIN or failures >= self._rules.attempts:
+                    raise
+                self._stop.wait(max(self._rules.backoff.pause(failures, chance), getattr(error, "after", 0.0)))
+        digest = self._sha256.hexdigest()
+        self._check(checksum, digest)
+        return Downloaded(self._body, self._done, digest, self._validator)
+
+    # --- pieces -----------------------------------------------------------------------------------------------------------
+
+    def _piece(self, known: Validator) -> None:
+        headers: dict[str, str] = {}
+        if self._done and self._immutable:
+            headers = {"Range": f"bytes={self._done}-"}
+        elif self._done and self._validator.for_range:
+            headers = {"Range": f"bytes={self._done}-", "If-Range": self._validator.for_range}
+        elif known:
+            headers = known.conditional
+        self._stop.check()
+        with self._open(headers) as response:
+            if self._accept(response):
+                self._receive(response)
+
+    def _accept(self, response: Response) -> bool:
+        """Look at the head of an answer; whether its body is to be read."""
+        validator = Validator(response.headers.get("ETag", ""), response.headers.get("Last-Modified", ""))
+        if response.status == 304:
+            self._validator = validator
+            raise Unchanged
+        if response.status == 206 and self._done and _range(response) == self._done:
+            self._length = self._done + response.length if response.length is not None else None
+            return True
+        if response.status == 416 and self._done and _range_total(response) == self._done:
+            return False
+        if response.status in (206, 416):
+            # It does not go on where we are: from the beginning, the next time without a range.
+            self._begin(Validator(), None)
+            raise ImageUnavailable("Truncated", f"{safe_url(response.url)} does not send the part that was asked for")
+        if response.status != 200:
+            error = bad_status(response)
+            error.after = retry_after(response)  # type: ignore[attr-defined]
+            raise error
+        if self._known(validator):
+            self._validator = validator
+            raise Unchanged
+        self._begin(validator, response.length)
+        _no_page(response)
+        return True
+
+    def _begin(self, validator: Validator, length: int | None) -> None:
+        """From the first byte."""
+        if length is not None and length > self._rules.max_bytes:
+            raise ImageRefused("TooLarge", f"the image has {length} bytes, and {self._rules.max_bytes} are the most")
+        if length is not None and length > (free := free_bytes(self._body.parent) - self._rules.reserve_bytes):
+            raise ImageUnavailable("NoSpace", f"there is no room for an image of {length} bytes", why=f"{max(free, 0)} bytes are free")
+        self._validator, self._length = validator, length
+        self._sha256 = hashlib.sha256()
+        if self._other is not None:
+            self._other = hashlib.new(self._other.name, usedforsecurity=False)
+        self._done = 0
+        self._state.unlink(missing_ok=True)
+        # Never emptied: what was a complete download may live on under another name, as an image.
+        self._body.unlink(missing_ok=True)
+        with open(self._body, "xb"):
+            pass
+        if validator.for_range or self._immutable:
+            text = json.dumps({"etag": validator.etag, "modified": validator.modified, "length": length, "boot": boot_id()})
+            self._state.write_text(text)
+
+    def _receive(self, response: Response) -> None:
+        self._meter.begin("downloading", self._length, self._done)
+        with SparseWriter(self._body, self._done) as file:
+            buffer = memoryview(bytearray(BUFFER))
+            pace = _Pace(self._rules.stall_seconds, response.url)
+            while count := response.read_into(buffer):
+                part = buffer[:count]
+                if not self._done:
+                    _no_page(response, bytes(part[:512]))
+                file.write(part)
+                self._sha256.update(part)
+                if self._other is not None:
+                    self._other.update(part)
+                self._done += count
+                pace.at(self._done)
+                self._meter.at(self._done)
+                if self._done > self._rules.max_bytes:
+                    raise ImageRefused("TooLarge", f"the image has more than {self._rules.max_bytes} bytes, which are the most")
+        if self._length is not None and self._done < self._length:
+            text = f"{safe_url(response.url)} ended its answer after {self._done} of {self._length} bytes"
+            raise ImageUnavailable("Truncated", text)
+
+    def _resume(self) -> None:
+        """What an earlier run left. The hash is taken again, of what is in the file."""
+        try:
+            state = json.loads(self._state.read_text())
+            status = self._body.stat()
+            if state["boot"] != boot_id() or not status.st_size or status.st_nlink != 1:
+                return
+            self._validator = Validator(str(state["etag"]), str(state["modified"]))
+            self._length = state["length"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        with open(self._body, "rb", buffering=0) as file:
+            buffer = bytearray(BUFFER)
+            while count := file.readinto(buffer):
+                self._stop.check()
+                part = memoryview(buffer)[:count]
+                self._sha256.update(part)
+                if self._other is not None:
+                    self._other.update(part)
+                self._done += count
+
+    def _check(self, checksum: tuple[str, str] | None, sha256: str) -> None:
+        if checksum is None:
+            return
+        found = self._other.hexdigest() if self._other is not None else sha256
+        if found != checksum[1]:
+            self._state.unlink(missing_ok=True)
+            self._body.unlink(missing_ok=True)
+            text = f"the checksum does not match: expected {checksum[0]}:{checksum[1]}, got {checksum[0]}:{found}"
+            raise ImageRefused("Checksum", text, fix="check the source's checksum, or whether the file at the source was replaced")
+
+
+class _Pace:
+    """A server that sends a byte now and then is as good as silent."""
+
+    def __init__(self, seconds: float, url: str) -> None:
+        self._seconds = seconds
+        self._url = url
+        self._since = time.monotonic()
+        self._done = -1
+
+    def at(self, done: int) -> None:
+        now = time.monotonic()
+        if self._done < 0 or done - self._done > _SLOWEST * self._seconds:
+            self._since, self._done = now, done
+        elif now - self._since > self._seconds:
+            raise ImageUnavailable("TimedOut", f"{safe_url(self._url)} sends less than {_SLOWEST} bytes a second")
+
+
+def _range(response: Response) -> int:
+    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    return int(found[1]) if found else -1
+
+
+def _range_total(response: Response) -> int:
+    found = re.fullmatch(r"bytes \*/(\d+)", response.headers.get("Content-Range", "").strip())
+    return int(found[1]) if found else -1
+
+
+def _no_page(response: Response, head: bytes = b"") -> None:
+    """A login or error page with status 200 is what people get for a wrong address most often."""
+    kind = response.headers.get_content_type() if response.headers.get("Content-Type") else ""
+    looks = head.lstrip()[:15].lower()
+    if (not head and kind in ("text/html", "application/xhtml+xml")) or looks.startswith((b"<!doctype html", b"<html")):
+        start = head or response.read(4096)
+        title = re.search(rb"<title[^>]*>([^<]{1,200})", start, re.IGNORECASE)
+        shown = "".join(c for c in title[1].decode("utf-8", "replace") if c.isprintable()).strip() if title else ""
+        text = f"{safe_url(response.url)} is a web page" + (f' ("{shown}")' if shown else "") + ", not a disk image"
+        raise ImageRefused("NotAnImage", text, fix="check the address: it may lead to a login, an error or a list of files")
+
+
+def boot_id() -> str:
+    """This start of the host."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return str(os.getppid())

@@ -1,0 +1,362 @@
+"""Answers of web servers, for threads: `http.client` with our rules on top.
+
+- Every connection goes through `Reach`, also after a redirect.
+- What is secret (credentials, secret headers, a client certificate) goes to the origin it was given for and to no other.
+- An error is an `ImageError` that names the address without its query and never a header's value.
+"""
+
+import contextlib
+import http.client
+import os
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urljoin, urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
+from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
+from paddock.engine.images.reach import Reach
+from paddock.engine.images.sources import Trust, canonical_url, safe_url
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS = 10
+_ORIGIN_ONLY = ("authorization", "cookie", "proxy-authorization")
+_AGENT = "paddock"
+
+
+class Stop:
+    """Asks a thread to end: it looks at `check`, its waits end, and its socket is shut down."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._sockets: set[socket.socket] = set()
+
+    def set(self) -> None:
+        """End."""
+        self._event.set()
+        with self._lock:
+            for sock in self._sockets:
+                _shut(sock)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the end was asked for."""
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raise when the end was asked for."""
+        if self._event.is_set():
+            raise ImageUnavailable("Cancelled", "the import was cancelled")
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, but not longer than until the end is asked for."""
+        self._event.wait(seconds)
+        self.check()
+
+    def watch(self, sock: socket.socket) -> None:
+        """This socket is what the thread waits for."""
+        with self._lock:
+            self._sockets.add(sock)
+        if self._event.is_set():
+            _shut(sock)
+
+    def leave(self, sock: socket.socket) -> None:
+        """It does no longer."""
+        with self._lock:
+            self._sockets.discard(sock)
+
+
+def _shut(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        # The descriptor itself: shutting a TLS socket object down would drop its TLS state under the reader.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. `private` headers, user and client certificate go to the first origin only."""
+
+    url: str
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    private: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    trust: Trust = field(default_factory=Trust)
+    body: bytes | None = field(default=None, repr=False)
+
+
+class Response:
+    """An answer whose body is read from the socket."""
+
+    def __init__(self, connection: "_Connection", answer: http.client.HTTPResponse, url: str, stop: Stop) -> None:
+        self._connection = connection
+        self._answer = answer
+        self._stop = stop
+        self.url = url
+        self.status = answer.status
+        self.reason = answer.reason
+        self.headers = answer.headers
+
+    @property
+    def length(self) -> int | None:
+        """Bytes of this body, when the server says so."""
+        return self._answer.length
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill what can be filled; 0 is the end."""
+        self._stop.check()
+        try:
+            return self._answer.readinto(buffer)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self._stop.check()
+            raise trouble(self.url, error) from error
+
+    def read(self, limit: int) -> bytes:
+        """The whole body, when it is not longer than this; else its beginning."""
+        parts = []
+        left = limit
+        buffer = bytearray(min(limit, 65536))
+        while left > 0 and (count := self.read_into(memoryview(buffer)[:left])):
+            parts.append(bytes(buffer[:count]))
+            left -= count
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> "Response":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Connection(http.client.HTTPConnection):
+    """Dials through `Reach`, perhaps through a proxy, and speaks TLS when it has a context."""
+
+    def __init__(self, host: str, port: int, reach: Reach, stop: Stop, context: ssl.SSLContext | None) -> None:
+        super().__init__(host, port)
+        self._reach = reach
+        self._stop = stop
+        self._context = context
+        self._watched: socket.socket | None = None
+        self.server_name = host
+        self.connect_seconds = 15.0
+        self.stall_seconds = 60.0
+
+    def connect(self) -> None:
+        self._stop.check()
+        sock = self._reach.dial(self.host, self.port, self.connect_seconds)
+        self._watch(sock)
+        self.sock = sock
+        if self._tunnel_host:  # type: ignore[attr-defined]
+            self._tunnel()  # type: ignore[attr-defined]
+        if self._context is not None:
+            self.sock = self._context.wrap_socket(self.sock, server_hostname=self.server_name)
+            self._watch(self.sock)
+        self.sock.settimeout(self.stall_seconds)
+
+    def _watch(self, sock: socket.socket) -> None:
+        if self._watched is not None:
+            self._stop.leave(self._watched)
+        self._watched = sock
+        self._stop.watch(sock)
+
+    def close(self) -> None:
+        if self._watched is not None:
+            self._stop.leave(self._watched)
+            self._watched = None
+        super().close()
+
+
+class Web:
+    """Makes requests. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        reach: Reach,
+        *,
+        connect_seconds: float = 15.0,
+        stall_seconds: float = 60.0,
+        proxies: Mapping[str, str] | None = None,
+    ) -> None:
+        self._reach = reach
+        # A proxy is the operator's word, and may be anywhere.
+        self._any = Reach(("0.0.0.0/0", "::/0"))
+        self._connect_seconds = connect_seconds
+        self._stall_seconds = stall_seconds
+        self._proxies = dict(getproxies_environment() if proxies is None else proxies)
+        self._contexts: dict[Trust, ssl.SSLContext] = {}
+
+    def open(self, request: Request, stop: Stop) -> Response:
+        """The answer after redirects, whatever its status is."""
+        url = canonical_url(request.url)
+        origin = _origin(url)
+        method, body = request.method, request.body
+        for _ in range(_MOST_REDIRECTS + 1):
+            at_home = _origin(url) == origin
+            headers = dict(request.headers)
+            if at_home:
+                headers.update(request.private)
+            else:
+                headers = {name: value for name, value in headers.items() if name.lower() not in _ORIGIN_ONLY}
+            trust = request.trust if at_home else Trust(ca=request.trust.ca, verify=request.trust.verify)
+            response = self._once(Request(url, method, tuple(headers.items()), trust=trust, body=body), stop)
+            location = response.headers.get("Location")
+            if response.status not in _REDIRECTS or not location:
+                return response
+            response.close()
+            if response.status == 303:
+                method, body = "GET" if method != "HEAD" else method, None
+            url = canonical_url(urljoin(url, location.strip()))
+        raise ImageRefused("Refused", f"{safe_url(request.url)} redirects more than {_MOST_REDIRECTS} times")
+
+    def _once(self, request: Request, stop: Stop) -> Response:
+        parts = urlsplit(request.url)
+        secure = parts.scheme == "https"
+        host, port = parts.hostname or "", parts.port or (443 if secure else 80)
+        context = self._context(request.trust) if secure else None
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection = self._connection((host, port), secure, context, stop)
+        if self._proxy_of(parts.scheme, host) and not secure:
+            target = request.url
+        headers = {"User-Agent": _AGENT, "Accept-Encoding": "identity", **dict(request.headers)}
+        if self._proxy_of(parts.scheme, host) and not secure:
+            headers.update(_proxy_headers(self._proxy_of(parts.scheme, host)))
+        headers["Host"] = parts.netloc.rpartition("@")[2]
+        try:
+            connection.request(request.method, target, body=request.body, headers=headers)
+            answer = connection.getresponse()
+        except ImageError:
+            connection.close()
+            raise
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            connection.close()
+            stop.check()
+            raise trouble(request.url, error) from error
+        return Response(connection, answer, request.url, stop)
+
+    def _connection(self, to: tuple[str, int], secure: bool, context: ssl.SSLContext | None, stop: Stop) -> _Connection:
+        host, port = to
+        proxy = self._proxy_of("https" if secure else "http", host)
+        if proxy:
+            self._reach.judge_literal(host, port)
+            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            connection = _Connection(parts.hostname or "", parts.port or 3128, self._any, stop, context)
+            if secure:
+                connection.set_tunnel(host, port, _proxy_headers(proxy))
+        else:
+            connection = _Connection(host, port, self._reach, stop, context)
+        connection.server_name = host
+        connection.connect_seconds = self._connect_seconds
+        connection.stall_seconds = self._stall_seconds
+        return connection
+
+    def _proxy_of(self, scheme: str, host: str) -> str:
+        proxy = self._proxies.get(scheme, "")
+        return "" if not proxy or proxy_bypass_environment(host, self._proxies) else proxy
+
+    def _context(self, trust: Trust) -> ssl.SSLContext:
+        context = self._contexts.get(trust)
+        if context is None:
+            if len(self._contexts) > 64:
+                self._contexts.clear()
+            context = self._contexts[trust] = _make_context(trust)
+        return context
+
+
+def _make_context(trust: Trust) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not trust.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if trust.ca:
+        try:
+            context.load_verify_locations(cadata=trust.ca)
+        except (ssl.SSLError, ValueError) as error:
+            raise ImageRefused(
+                "Certificate", "the CA bundle of the source cannot be read", why=_reason(error), fix="give certificates in PEM"
+            ) from error
+    if trust.certificate:
+        _load_certificate(context, trust)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, trust: Trust) -> None:
+    """OpenSSL reads keys from files only; this one is in memory and gone afterwards."""
+    handle = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
+    try:
+        os.write(handle, (trust.certificate.rstrip() + "\n" + trust.key.rstrip() + "\n").encode())
+        # Without a password given, OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(f"/proc/self/fd/{handle}", password="")
+    except (ssl.SSLError, OSError, ValueError) as error:
+        fix = "give the certificate and its key in PEM, without a password"
+        raise ImageRefused("Certificate", "the client certificate of the source cannot be used", why=_reason(error), fix=fix) from error
+    finally:
+        os.close(handle)
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
+def _proxy_headers(proxy: str) -> dict[str, str]:
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if not parts.username:
+        return {}
+    return {"Proxy-Authorization": basic(unquote(parts.username), unquote(parts.password or ""))}
+
+
+def basic(username: str, password: str) -> str:
+    """The value of an Authorization header."""
+    import base64  # noqa: PLC0415 - small, but of no use to most
+
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
+    return str(error) or type(error).__name__
+
+
+def trouble(url: str, error: Exception) -> ImageError:
+    """What a failure below HTTP means."""
+    where = safe_url(url)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        fix = "give the certificate of its authority with the source"
+        return ImageUnavailable("Certificate", f"the certificate of {where} cannot be verified (x509)", why=_reason(error), fix=fix)
+    if isinstance(error, ssl.SSLError) and "alert" in (error.reason or "").lower().replace("_", " "):
+        return ImageUnavailable(
+            "Certificate", f"{where} ended the TLS handshake", why=_reason(error), fix="it may ask for a client certificate"
+        )
+    if isinstance(error, TimeoutError):
+        return ImageUnavailable("TimedOut", f"{where} sent nothing for too long")
+    return ImageUnavailable("Unreachable", f"the connection to {where} broke", why=_reason(error))
+
+
+def bad_status(response: Response) -> ImageError:
+    """What a status that is no success means."""
+    where, status = safe_url(response.url), response.status
+    text = f"{where} answered {status} {http.client.responses.get(status, response.reason)}".rstrip()
+    if status in (401, 403, 407):
+        return ImageRefused("NotAuthorized", text, fix="check the credentials of the source")
+    if status in (404, 410):
+        return ImageRefused("NotFound", text, fix="check the address of the source")
+    if status in (408, 429) or status >= 500:
+        return ImageUnavailable("Unreachable", text)
+    return ImageRefused("Refused", text)
+
+
+def retry_after(response: Response) -> float:
+    """Seconds that the server asks us to wait; 0 when it does not."""
+    value = response.headers.get("Retry-After", "")
+    return min(float(value), 60.0) if re.fullmatch(r"\d{1,6}", value) else 0.0

@@ -1,0 +1,298 @@
+"""One import from its beginning to its end, in a thread: get the file, check it, and make it an image."""
+
+import asyncio
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paddock.engine.images import headers
+from paddock.engine.images.convert import Limits, Tool
+from paddock.engine.images.download import BUFFER, Download, Rules, Validator
+from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
+from paddock.engine.images.formats import disk_of
+from paddock.engine.images.http import Request, Response, Stop, Web, basic
+from paddock.engine.images.progress import Meter
+from paddock.engine.images.pull import Puller, wish
+from paddock.engine.images.reach import Reach
+from paddock.engine.images.settings import Settings
+from paddock.engine.images.sources import File, Http, Registry, Source, Upload, canonical_url, checksum_of, key_of
+from paddock.engine.images.sparse import SparseWriter, disk_trouble
+from paddock.engine.images.store import Image, Known, Store
+from paddock.engine.images.unpack import unpack
+
+if TYPE_CHECKING:
+    from paddock.engine.images.library import Job
+
+
+class Task:
+    """What one import has to do with: who may stop it, whom it tells, how large it may become."""
+
+    def __init__(self, job: "Job", meter: Meter, max_bytes: int) -> None:
+        self.stop: Stop = job.stop
+        self.meter = meter
+        self._limits = job.limits
+        self._most = max_bytes
+
+    def limit(self) -> int:
+        """The largest disk that somebody who waits has a use for."""
+        return max(self._limits, default=self._most)
+
+
+class Importer:
+    """Imports into one store."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self.web = Web(
+            Reach(settings.allow),
+            connect_seconds=settings.connect_seconds,
+            stall_seconds=settings.stall_seconds,
+            proxies=settings.proxies,
+        )
+        self.rules = Rules(
+            attempts=settings.attempts,
+            backoff=settings.backoff,
+            stall_seconds=settings.stall_seconds,
+            max_bytes=settings.max_bytes,
+            reserve_bytes=settings.reserve_bytes,
+        )
+        self._puller = Puller(store, settings, self.web, self.rules)
+        self._tool = Tool(user=settings.user, reserve_bytes=settings.reserve_bytes)
+
+    def fetch(self, source: Source, job: "Job", meter: Meter) -> Image:
+        """Get a source. Only `ImageError` leaves this."""
+        task = Task(job, meter, self._settings.max_bytes)
+        try:
+            match source:
+                case Http():
+                    image = self._http(source, task)
+                case Registry():
+                    image = self._registry(source, task)
+                case File():
+                    image = self._file(source, task)
+                case Upload():
+                    raise TypeError("an upload is received, not fetched")
+        except OSError as error:
+            raise disk_trouble(error) from error
+        meter.finish()
+        return image
+
+    # --- http -------------------------------------------------------------------------------------------------------------
+
+    def _http(self, source: Http, task: Task) -> Image:
+        url = canonical_url(source.url)
+        checksum = checksum_of(source.checksum)
+        with self._store.partial(key_of(url), task.stop) as directory:
+            known = self._known(source, url, checksum)
+            # With the checksum given, what is here is what is asked for; a public file needs nobody's leave.
+            if known is not None and checksum and not known.private and not source.private and (image := self._store.use(known.digest)):
+                return image
+            validator = Validator(known.etag, known.modified) if known else Validator()
+            download = Download(directory, self._opener(source, task), task.stop, task.meter, self.rules)
+            found = download.run(checksum=checksum, known=validator)
+            if found.path is None and known is not None:
+                if image := self._store.use(known.digest):
+                    return image
+                # Collected a moment ago.
+                found = Download(directory, self._opener(source, task), task.stop, task.meter, self.rules).run(checksum=checksum)
+            if found.path is None:
+                raise ImageUnavailable("Unreachable", "the server says that the file is unchanged, but it was not here")
+            image = self._keep(found.path, found.sha256, task)
+            text = ":".join(checksum) if checksum else ""
+            entry = Known(found.sha256, found.validator.etag, found.validator.modified, text, source.private)
+            self._store.remember("http", url, entry)
+            self._store.finished(directory)
+        return image
+
+    def _known(self, source: Http, url: str, checksum: tuple[str, str] | None) -> Known | None:
+        known = self._store.known("http", url)
+        if known is None or checksum is None:
+            return known
+        same = known.checksum == ":".join(checksum) or checksum == ("sha256", known.digest)
+        return known if same else None
+
+    def _opener(self, source: Http, task: Task) -> Callable[..., Response]:
+        private = list(source.secret_headers)
+        if source.username or source.password:
+            private.append(("Authorization", basic(source.username, source.password)))
+
+        def open_(headers: dict[str, str]) -> Response:
+            request = Request(source.url, headers=(*source.headers, *headers.items()), private=tuple(private), trust=source.trust)
+            return self.web.open(request, task.stop)
+
+        return open_
+
+    # --- registry ---------------------------------------------------------------------------------------------------------
+
+    def _registry(self, source: Registry, task: Task) -> Image:
+        return self._puller.pull(source, wish(source, ()), task, lambda path, digest: self._keep(path, digest, task))[0]
+
+    def files(self, source: Registry, paths: tuple[str, ...], job: "Job", meter: Meter) -> list[Image]:
+        """Files of a container image as they are: a kernel is no disk, and an initial file system stays packed."""
+
+        def keep(path: Path, digest: str) -> Image:
+            with self._store.work() as work:
+                path.rename(work / "disk.img")
+                return self._store.use(digest) or self._store.add(work, digest, "raw", inner_size(work / "disk.img"))
+
+        task = Task(job, meter, self._settings.max_bytes)
+        try:
+            found = self._puller.pull(source, wish(source, paths), task, keep)
+        except OSError as error:
+            raise disk_trouble(error) from error
+        meter.finish()
+        return found
+
+    def digest(self, source: Registry, stop: Stop) -> str:
+        """What a reference names now."""
+        return self._puller.digest(source, stop)
+
+    # --- files and uploads ------------------------------------------------------------------------------------------------
+
+    def _file(self, source: File, task: Task) -> Image:
+        checksum = checksum_of(source.checksum)
+        try:
+            handle = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            raise ImageRefused("NotFound", f"cannot read {source.path}", why=error.strerror or "") from error
+        with open(handle, "rb", buffering=0) as file, self._store.work() as work:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise ImageRefused("NotAnImage", f"{source.path} is not a regular file")
+            text = ":".join(checksum) if checksum else ""
+            version = f"{status.st_dev}.{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
+            known = self._store.known("file", str(source.path))
+            if known and known.etag == version and known.checksum == text and (image := self._store.use(known.digest)):
+                return image
+            task.meter.begin("downloading", status.st_size)
+            hashes = _Hashes(checksum)
+            with SparseWriter(work / "body") as target:
+                buffer = bytearray(BUFFER)
+                while count := file.readinto(buffer):
+                    task.stop.check()
+                    part = memoryview(buffer)[:count]
+                    target.write(part)
+                    hashes.update(part)
+                    task.meter.at(target.offset)
+            hashes.check()
+            image = self._keep(work / "body", hashes.sha256, task)
+            self._store.remember("file", str(source.path), Known(hashes.sha256, version, "", text))
+            return image
+
+    async def receive(self, source: Upload, job: "Job", meter: Meter) -> Image:
+        """Take an upload in. A broken one leaves nothing."""
+        task = Task(job, meter, self._settings.max_bytes)
+        try:
+            with self._store.work() as work:
+                hashes = await self._receive(source, work / "body", task)
+                image = await asyncio.to_thread(self._keep, work / "body", hashes.sha256, task)
+        except OSError as error:
+            raise disk_trouble(error) from error
+        meter.finish()
+        return image
+
+    async def _receive(self, source: Upload, path: Path, task: Task) -> "_Hashes":
+        hashes = _Hashes(checksum_of(source.checksum))
+        task.meter.begin("downloading", source.size)
+        with SparseWriter(path) as target:
+
+            def write(data: bytes) -> None:
+                target.write(data)
+                hashes.update(memoryview(data))
+
+            parts: list[bytes] = []
+            size = 0
+            async for chunk in source.chunks:
+                task.stop.check()
+                parts.append(chunk)
+                size += len(chunk)
+                if size >= BUFFER:
+                    await asyncio.to_thread(write, b"".join(parts))
+                    task.meter.at(target.offset)
+                    parts, size = [], 0
+                if target.offset > self._settings.max_bytes:
+                    raise ImageRefused("TooLarge", f"the upload has more than {self._settings.max_bytes} bytes")
+            await asyncio.to_thread(write, b"".join(parts))
+            if source.size is not None and target.offset != source.size:
+                raise ImageUnavailable("Truncated", f"the upload ended after {target.offset} of {source.size} bytes")
+        hashes.check()
+        return hashes
+
+    # --- a complete file --------------------------------------------------------------------------------------------------
+
+    def _keep(self, path: Path, digest: str, task: Task) -> Image:
+        """Make a complete file an image. Nothing of its inside was looked at before."""
+        if image := self._store.use(digest):
+            return image
+        with self._store.work() as work:
+            body = work / "body"
+            # The download stays until its image is there: a second name, not a copy.
+            os.link(path, body)
+            inner = unpack(body, task.limit, task.meter, task.stop)
+            return self._make(inner, digest, work, task)
+
+    def _make(self, inner: Path, digest: str, work: Path, task: Task) -> Image:
+        kind = disk_of(inner)
+        facts = headers.inspect(inner, kind)
+        self._fits(facts.virtual_size, task)
+        if kind != "raw":
+            facts = self._tool.check(inner, facts, Limits(), task.stop)
+            self._fits(facts.virtual_size, task)
+        disk = work / "disk.img"
+        if facts.layerable:
+            inner.rename(disk)
+            if kind == "raw" and inner_size(disk) != facts.virtual_size:
+                os.truncate(disk, facts.virtual_size)
+            task.meter.begin("storing", None)
+            return self._store.add(work, digest, "qcow2" if kind == "qcow2" else "raw", facts.virtual_size)
+        self._tool.to_raw(inner, facts, disk, (task.meter, task.stop))
+        if facts.virtual_size % 512:
+            os.truncate(disk, -(-facts.virtual_size // 512) * 512)
+        task.meter.begin("storing", None)
+        return self._store.add(work, digest, "raw", -(-facts.virtual_size // 512) * 512)
+
+    def _fits(self, size: int, task: Task) -> None:
+        from paddock.engine.images.library import too_large  # noqa: PLC0415 - the library imports this module when it needs it
+
+        if not size:
+            raise ImageRefused("NotAnImage", "the image holds a disk of no size")
+        if size > task.limit():
+            raise too_large(size, task.limit())
+
+
+def inner_size(path: Path) -> int:
+    """Bytes of a file."""
+    return path.stat().st_size
+
+
+class _Hashes:
+    """The digest that names an image, and the one that its source promised."""
+
+    def __init__(self, checksum: tuple[str, str] | None) -> None:
+        self._checksum = checksum
+        self._sha256 = hashlib.sha256()
+        self._other = hashlib.new(checksum[0], usedforsecurity=False) if checksum and checksum[0] != "sha256" else None
+
+    def update(self, data: memoryview) -> None:
+        self._sha256.update(data)
+        if self._other is not None:
+            self._other.update(data)
+
+    @property
+    def sha256(self) -> str:
+        return self._sha256.hexdigest()
+
+    def check(self) -> None:
+        if self._checksum is None:
+            return
+        found = self._other.hexdigest() if self._other is not None else self.sha256
+        if found != self._checksum[1]:
+            name, wanted = self._checksum
+            raise ImageRefused("Checksum", f"the checksum does not match: expected {name}:{wanted}, got {name}:{found}")
+
+
+__all__ = ["ImageError", "Importer"]

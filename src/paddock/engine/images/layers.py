@@ -1,0 +1,125 @@
+"""Files in the layers of a container image, taken from the top: what a layer holds or deletes hides what is below it."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paddock.engine.images.errors import ImageRefused
+from paddock.engine.images.formats import wrapper_of
+from paddock.engine.images.sparse import SparseWriter
+from paddock.engine.images.tar import Entry, Tar
+from paddock.engine.images.unpack import Budget, Packed, head_of
+
+_DISK = ("disk",)
+_WHITEOUT = ".wh."
+_OPAQUE = ".wh..wh..opq"
+
+Parts = tuple[str, ...]
+
+
+@dataclass
+class Wanted:
+    """What is looked for: certain files, or with none named the only file below /disk. Found files are written to `directory`."""
+
+    paths: tuple[Parts, ...]
+    directory: Path
+    limit: Callable[[], int]
+    check: Callable[[], None]
+    found: dict[Parts, tuple[Path, str]] = field(default_factory=dict)
+
+    @property
+    def done(self) -> bool:
+        """Whether lower layers cannot matter."""
+        return bool(self.paths) and len(self.found) == len(self.paths)
+
+    def covers(self, parts: Parts) -> bool:
+        """Whether a name is one of those looked for, or on the way to one."""
+        if self.paths:
+            return any(path[: len(parts)] == parts for path in self.paths)
+        return parts[:1] == _DISK and len(parts) <= 2
+
+    def is_target(self, parts: Parts) -> bool:
+        """Whether a name is one of those looked for."""
+        return parts in self.paths if self.paths else len(parts) == 2 and parts[:1] == _DISK
+
+
+def path_parts(path: str) -> Parts:
+    """A path in the image, as a user wrote it."""
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    if not parts or ".." in parts or "\0" in path:
+        raise ImageRefused(
+            "Refused", "the path in the container image cannot be used", fix="write an absolute path such as /disk/fedora.qcow2"
+        )
+    return parts
+
+
+def search(layers: Iterable[Callable[[], Path]], wanted: Wanted) -> None:
+    """Look through layers from the top; each is asked for when it is needed."""
+    hidden: set[Parts] = set()
+    for fetch in layers:
+        hidden |= _look(fetch(), wanted, frozenset(hidden))
+        if wanted.done or (not wanted.paths and _DISK in hidden):
+            break
+    if not wanted.paths and not wanted.found:
+        raise ImageRefused("NotFound", "the container image holds no file below /disk", fix="add the disk as /disk/NAME, or name its path")
+    for path in wanted.paths:
+        if path not in wanted.found:
+            raise ImageRefused("NotFound", f"the container image holds no file /{'/'.join(path)}")
+
+
+def _look(layer: Path, wanted: Wanted, hidden: frozenset[Parts]) -> set[Parts]:
+    """One layer. Returns what it hides from those below: names that it deletes, opaque directories, and files in the place of others."""
+    wrapper = wrapper_of(head_of(layer))
+    hides: set[Parts] = set()
+    here: set[Parts] = set()
+    with Packed(layer, None if wrapper == "tar" else wrapper) as packed:
+        tar = Tar(packed.read)
+        budget = Budget(layer.stat().st_size, lambda: 1 << 62)
+        for entry in tar:
+            wanted.check()
+            budget.check(entry.offset + entry.size)
+            parts = entry.parts
+            if not parts:
+                continue
+            if parts[-1] == _OPAQUE:
+                hides.add(parts[:-1])
+            elif parts[-1].startswith(_WHITEOUT):
+                hides.add((*parts[:-1], parts[-1].removeprefix(_WHITEOUT)))
+            elif wanted.covers(parts) and not _is_hidden(parts, hidden):
+                _take(tar, entry, wanted, here)
+                if entry.kind == "file":
+                    hides.add(parts)
+    return hides
+
+
+def _is_hidden(parts: Parts, hidden: frozenset[Parts]) -> bool:
+    return any(parts[:length] in hidden for length in range(len(parts) + 1))
+
+
+def _take(tar: Tar, entry: Entry, wanted: Wanted, here: set[Parts]) -> None:
+    parts = entry.parts
+    if entry.kind == "directory":
+        return
+    if entry.kind != "file":
+        raise ImageRefused("Unsafe", f"the container image holds a {entry.kind} where the disk is expected: {entry.shown}")
+    if not wanted.is_target(parts):
+        return
+    if parts in here:
+        raise ImageRefused("Unsafe", f"the container image holds {entry.shown} twice in one layer")
+    here.add(parts)
+    if not wanted.paths and wanted.found:
+        names = ", ".join(sorted("/".join(name) for name in (*wanted.found, parts)))
+        raise ImageRefused("NotAnImage", f"the container image holds several files below /disk: {names}", fix="name the one by its path")
+    target = wanted.directory / f"file.{len(wanted.found)}"
+    hashed = hashlib.sha256()
+    with SparseWriter(target) as file:
+        while data := tar.read(1 << 20):
+            wanted.check()
+            if file.offset + len(data) > wanted.limit():
+                raise ImageRefused(
+                    "TooLarge", f"the disk in the container image is larger than {wanted.limit()} bytes", fix="a larger PVC is required"
+                )
+            file.write(data)
+            hashed.update(data)
+    wanted.found[parts] = (target, hashed.hexdigest())

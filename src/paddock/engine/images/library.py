@@ -1,0 +1,186 @@
+"""The library: who asks for a source gets an image, and a source that many ask for is fetched once.
+
+A source that did not change is not fetched again: the server is asked, with the asker's own credentials, whether it still has the version
+that is known here, so that nobody gets what he may not have. A source that changed is a new image; the old one stays until
+nobody uses it. All work is done in threads; cancelling the last asker ends it, and what was downloaded by then is kept for the next.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from paddock.engine.images.errors import ImageError, ImageRefused
+from paddock.engine.images.progress import Meter, Progress
+from paddock.engine.images.settings import Settings
+from paddock.engine.images.sources import Registry, Source, Upload
+from paddock.engine.images.store import Image, Record, Store
+
+if TYPE_CHECKING:
+    from paddock.engine.images.http import Stop
+    from paddock.engine.images.importer import Importer
+
+T = TypeVar("T")
+Tell = Callable[[Progress], None]
+
+__all__ = ["Image", "ImageError", "Images", "Progress", "Record", "Settings"]
+
+
+@dataclass
+class Job:
+    """One import and all who wait for it."""
+
+    stop: "Stop"
+    listeners: list[Tell] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list)
+    progress: Progress = field(default_factory=Progress)
+    future: "asyncio.Future[Image] | None" = None
+
+    def tell(self, progress: Progress) -> None:
+        """Tell everybody who waits."""
+        self.progress = progress
+        for listener in list(self.listeners):
+            listener(progress)
+
+
+class Images:
+    """All images below one directory."""
+
+    def __init__(self, root: Path, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
+        self.settings = settings
+        self._store = Store(root)
+        self._store.prepare()
+        self._jobs: dict[Source, Job] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self._importer_made: Importer | None = None
+
+    # --- what there is ----------------------------------------------------------------------------------------------------
+
+    def get(self, digest: str) -> Image | None:
+        """The image of this digest, with or without `sha256:` before it."""
+        return self._store.get(digest.removeprefix("sha256:"))
+
+    def __iter__(self) -> Iterator[Image]:
+        return iter(self._store)
+
+    def records(self) -> list[Record]:
+        """All images with their sources and times."""
+        return self._store.records()
+
+    async def collect(self, used: Collection[str], keep_seconds: float) -> list[str]:
+        """Remove images that are not among `used` and that nobody asked for in this time; returns their digests."""
+        plain = {digest.removeprefix("sha256:") for digest in used}
+        return await asyncio.to_thread(self._store.collect, plain, keep_seconds)
+
+    def remove(self, digest: str) -> bool:
+        """Remove an image that the caller knows to be unused; whether it was here."""
+        return self._store.remove(digest.removeprefix("sha256:"))
+
+    # --- what there is to be ----------------------------------------------------------------------------------------------
+
+    async def fetch(self, source: Source, tell: Tell = lambda _: None, *, limit: int | None = None) -> Image:
+        """The image of a source. Raises `ImageError`. `limit`: the largest virtual size that is of use to the asker."""
+        largest = min(limit or self.settings.max_bytes, self.settings.max_bytes)
+        job = self._jobs.get(source)
+        if job is None or job.stop.asked:
+            job = self._start(source)
+        job.listeners.append(tell)
+        job.limits.append(largest)
+        if job.progress != Progress():
+            tell(job.progress)
+        assert job.future is not None
+        try:
+            image = await asyncio.shield(job.future)
+        except asyncio.CancelledError:
+            if len(job.listeners) == 1:
+                job.stop.set()
+            raise
+        finally:
+            job.listeners.remove(tell)
+            job.limits.remove(largest)
+        if image.virtual_size > largest:
+            raise too_large(image.virtual_size, largest)
+        return image
+
+    async def fetch_files(self, source: Registry, paths: tuple[str, ...], tell: Tell = lambda _: None) -> list[Image]:
+        """Files of a container image as they are, in the order of the paths: a kernel, an initial file system. No disk is made of them."""
+        from paddock.engine.images.http import Stop  # noqa: PLC0415 - as in `_start`
+
+        job = Job(Stop())
+        loop = asyncio.get_running_loop()
+
+        def say(progress: Progress) -> None:
+            loop.call_soon_threadsafe(tell, progress)
+
+        return await self._in_thread(job, self._importer().files, source, paths, job, Meter(say))
+
+    async def resolve(self, source: Registry) -> str:
+        """The digest that a reference names now, without pulling anything."""
+        from paddock.engine.images.http import Stop  # noqa: PLC0415 - as in `_start`
+
+        job = Job(Stop())
+        return await self._in_thread(job, self._importer().digest, source, job.stop)
+
+    async def _in_thread(self, job: Job, work: Callable[..., T], *arguments: object) -> T:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.settings.workers, "image")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+        except asyncio.CancelledError:
+            job.stop.set()
+            raise
+
+    def _start(self, source: Source) -> Job:
+        from paddock.engine.images.http import Stop  # noqa: PLC0415 - a server that imports nothing does without HTTP and TLS
+
+        job = Job(Stop())
+        loop = asyncio.get_running_loop()
+
+        def tell(progress: Progress) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(job.tell, progress)
+
+        meter = Meter(tell)
+        job.future = asyncio.ensure_future(self._run(source, job, meter))
+        # Nobody may be left to look at a failure.
+        job.future.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self._jobs[source] = job
+        return job
+
+    async def _run(self, source: Source, job: Job, meter: Meter) -> Image:
+        importer = self._importer()
+        try:
+            if isinstance(source, Upload):
+                return await importer.receive(source, job, meter)
+            return await self._in_thread(job, importer.fetch, source, job, meter)
+        finally:
+            if self._jobs.get(source) is job:
+                del self._jobs[source]
+
+    def _importer(self) -> "Importer":
+        from paddock.engine.images.importer import Importer  # noqa: PLC0415 - as above
+
+        if self._importer_made is None:
+            self._importer_made = Importer(self._store, self.settings)
+        return self._importer_made
+
+    async def close(self) -> None:
+        """End all imports; what was downloaded is kept."""
+        jobs = list(self._jobs.values())
+        for job in jobs:
+            job.stop.set()
+        await asyncio.gather(*(job.future for job in jobs if job.future), return_exceptions=True)
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+
+
+def too_large(size: int, limit: int) -> ImageRefused:
+    """The disk does not fit."""
+    return ImageRefused(
+        "TooLarge",
+        f"the virtual size of the image, {size} bytes, is larger than the {limit} bytes there are for it",
+        fix="a larger PVC is required",
+    )

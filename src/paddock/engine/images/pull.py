@@ -1,0 +1,210 @@
+"""Files out of container images: from a registry, one of its mirrors, or an archive."""
+
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from paddock.engine.images.download import Download, Rules
+from paddock.engine.images.errors import ImageError, ImageRefused
+from paddock.engine.images.http import Stop, Web
+from paddock.engine.images.layers import Parts, Wanted, path_parts, search
+from paddock.engine.images.references import endpoints, parse
+from paddock.engine.images.registry import Archive, Layer, Manifest, Remote, choose, describe, host_architecture, remote
+from paddock.engine.images.settings import Settings
+from paddock.engine.images.sources import Registry, checksum_of, key_of, safe_url
+from paddock.engine.images.store import Image, Known, Store
+
+if TYPE_CHECKING:
+    from paddock.engine.images.importer import Task
+
+T = TypeVar("T")
+
+_OCI_ARCHIVE = "oci-archive:"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a source asks for, spelled in one way."""
+
+    name: str
+    moves: bool
+    architecture: str
+    paths: tuple[Parts, ...]
+
+    @property
+    def paths_key(self) -> str:
+        """The paths, for the index."""
+        return "|".join("/".join(path) for path in self.paths)
+
+    def key(self, of: str) -> str:
+        """The name of what is known of this wish."""
+        return f"{of}|{self.architecture}|{self.paths_key}"
+
+
+def wish(source: Registry, paths: tuple[str, ...]) -> Wish:
+    """Read a source; paths that are given replace its own."""
+    wanted = tuple(path_parts(path) for path in (paths or ((source.path,) if source.path else ())))
+    architecture = source.architecture or host_architecture()
+    if source.reference.startswith(_OCI_ARCHIVE):
+        return Wish(source.reference, True, architecture, wanted)
+    reference = parse(source.reference)
+    return Wish(str(reference), reference.moves, architecture, wanted)
+
+
+class Puller:
+    """Pulls into one store."""
+
+    def __init__(self, store: Store, settings: Settings, web: Web, rules: Rules) -> None:
+        self._store = store
+        self._settings = settings
+        self._web = web
+        self._rules = rules
+
+    # --- what is here already ---------------------------------------------------------------------------------------------
+
+    def held(self, source: Registry, asked: Wish) -> list[Image] | None:
+        """What the pull policy lets be used without asking the registry."""
+        policy = source.policy or ("Always" if asked.moves else "IfNotPresent")
+        if policy == "Always":
+            return None
+        known = self._store.known("reference", asked.key(asked.name))
+        # What was pulled with somebody's secret is shown to nobody before the registry has agreed.
+        if known is not None and not (known.private and policy == "IfNotPresent") and (found := self._files(known.etag, asked)):
+            return found
+        if policy == "Never":
+            text = f"container image {asked.name} is not present with pull policy of Never"
+            error = ImageRefused("ErrImageNeverPull", text, fix="pull it first (paddock image pull), or choose the policy IfNotPresent")
+            error.registry = True
+            raise error
+        return None
+
+    def _files(self, manifest: str, asked: Wish) -> list[Image] | None:
+        found = []
+        for path in asked.paths or ((),):
+            known = self._store.known("manifest", f"{manifest}|{'/'.join(path)}")
+            image = self._store.use(known.digest) if known else None
+            if image is None:
+                return None
+            found.append(image)
+        return found
+
+    # --- pulling ----------------------------------------------------------------------------------------------------------
+
+    def digest(self, source: Registry, stop: Stop) -> str:
+        """The digest that a reference names now, without pulling anything."""
+        asked = wish(source, ())
+        try:
+            return self._choose(source, asked, stop)[1].digest
+        except ImageError as error:
+            raise describe(asked.name, error) from error
+
+    def pull(self, source: Registry, asked: Wish, task: "Task", keep: Callable[[Path, str], Image]) -> list[Image]:
+        """The files of an image, in the order of the paths; `keep` makes an image of each."""
+        if found := self.held(source, asked):
+            return found
+        try:
+            shelf, manifest = self._choose(source, asked, task.stop)
+            found = self._files(manifest.digest, asked)
+            if found is None:
+                found = self._extract(shelf, manifest, asked, (task, keep))
+        except ImageError as error:
+            raise describe(asked.name, error) from error
+        private = bool(source.username or source.password or source.docker_configs)
+        self._store.remember("reference", asked.key(asked.name), Known(found[0].digest, etag=manifest.digest, private=private))
+        return found
+
+    def _choose(self, source: Registry, asked: Wish, stop: Stop) -> tuple[Remote | Archive, Manifest]:
+        if asked.name.startswith(_OCI_ARCHIVE):
+            archive, tag = self._archive(asked.name)
+            return archive, choose(archive, tag, asked.architecture)
+        reference = parse(source.reference)
+        places = endpoints(reference, self._settings.mirrors, self._settings.insecure_registries)
+        failures: list[ImageError] = []
+        for place in places:
+            one = remote(self._web, place, source, stop)
+            try:
+                return one, self._patiently(lambda one=one: choose(one, reference.version, asked.architecture), stop)  # type: ignore[misc]
+            except ImageError as error:
+                stop.check()
+                failures.append(error)
+        # A mirror that lacks it says less than the registry that refuses it, and one that answered more than one that did not.
+        raise next((error for error in reversed(failures) if error.code not in ("Unreachable", "TimedOut")), failures[-1])
+
+    def _patiently(self, ask: Callable[[], T], stop: Stop) -> T:
+        """Ask again, a few times, when a server is not able to answer."""
+        failures = 0
+        while True:
+            try:
+                return ask()
+            except ImageError as error:
+                failures += 1
+                if error.fatal or error.code not in ("Unreachable", "TimedOut") or failures >= min(3, self._rules.attempts):
+                    raise
+                stop.wait(self._rules.backoff.pause(failures, random.Random()))
+
+    def _archive(self, name: str) -> tuple[Archive, str]:
+        place = re.sub(r"^/*(?=/)", "", name.removeprefix(_OCI_ARCHIVE))
+        path, colon, tag = place.rpartition(":")
+        if not colon or "/" in tag:
+            path, tag = place, ""
+        try:
+            real = Path(path).resolve(strict=True)
+        except OSError as error:
+            raise ImageRefused("NotFound", f"there is no archive {safe_url(path)}") from error
+        if not any(real.is_relative_to(folder.resolve()) for folder in self._settings.archives):
+            raise ImageRefused(
+                "Denied", f"archives may not come from {real.parent}", fix="the settings name the folders that they may be in"
+            )
+        return Archive(real), tag
+
+    def _extract(
+        self, shelf: Remote | Archive, manifest: Manifest, asked: Wish, into: tuple["Task", Callable[[Path, str], Image]]
+    ) -> list[Image]:
+        task, keep = into
+        with self._store.partial(key_of(manifest.digest, asked.paths_key), task.stop) as directory:
+            # Another may have had the lock, and done it.
+            if found := self._files(manifest.digest, asked):
+                return found
+            with self._store.work() as work:
+                wanted = Wanted(asked.paths, work, task.limit, task.stop.check)
+                layers = _Layers(shelf, manifest, directory, (task, self._rules))
+                search([lambda layer=layer: layers.fetch(layer) for layer in reversed(manifest.layers)], wanted)  # type: ignore[misc]
+                images = []
+                for parts in asked.paths or tuple(wanted.found):
+                    image = keep(*wanted.found[parts])
+                    images.append(image)
+                    named = "/".join(parts) if asked.paths else ""
+                    self._store.remember("manifest", f"{manifest.digest}|{named}", Known(image.digest))
+            self._store.finished(directory)
+        return images
+
+
+class _Layers:
+    """The layers of one pull, below one directory. What was downloaded stays until the pull is complete, so that it can be gone on with."""
+
+    def __init__(self, shelf: Remote | Archive, manifest: Manifest, directory: Path, by: tuple["Task", Rules]) -> None:
+        self._shelf = shelf
+        self._directory = directory
+        self._task, self._rules = by
+        self._total = sum(layer.size for layer in manifest.layers)
+
+    def fetch(self, layer: Layer) -> Path:
+        """The file of a layer, held against its digest before anybody looks into it."""
+        directory = self._directory / layer.digest.partition(":")[2]
+        directory.mkdir(exist_ok=True)
+        if isinstance(self._shelf, Archive):
+            target = directory / "body"
+            target.unlink(missing_ok=True)
+            self._shelf.blob(layer.digest, target)
+            return target
+        shelf = self._shelf
+        download = Download(
+            directory, lambda headers: shelf.open_blob(layer.digest, headers), self._task.stop, self._task.meter, self._rules
+        )
+        found = download.run(checksum=checksum_of(layer.digest), immutable=True)
+        if found.path is None:
+            raise ImageRefused("Refused", "the registry answers a first request as if it were not the first")
+        return found.path

@@ -1,0 +1,35 @@
+"""What the operator decides about images."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paddock.base.backoff import Backoff
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All have values that are safe."""
+
+    # networks, addresses, `host` or `host:port` of this host that images may come from
+    allow: tuple[str, ...] = ()
+    # registry (`docker.io`, `registry:5000`, or with a path: `registry:5000/kubevirt`) -> what is asked in its place, in this order
+    mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # registries that are asked without TLS
+    insecure_registries: frozenset[str] = frozenset()
+    # where the files of oci-archive: references may be
+    archives: tuple[Path, ...] = ()
+    # scheme -> proxy; None takes those of the environment
+    proxies: Mapping[str, str] | None = None
+    # the largest file and the largest disk
+    max_bytes: int = 4 << 40
+    # what stays free on the host's disk
+    reserve_bytes: int = 256 << 20
+    # imports at a time; others wait
+    workers: int = 4
+    attempts: int = 5
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=20.0))
+    connect_seconds: float = 15.0
+    stall_seconds: float = 60.0
+    # the user that qemu-img is, when we are root
+    user: int = 65534

@@ -1,0 +1,219 @@
+"""Wrappers around a disk: gzip, xz, zstd, and tar with one file in it.
+
+Everything is read in bounded pieces; what comes out is counted, and stops where no honest image would go on. Wrappers may nest
+twice.
+"""
+
+import zlib
+from collections.abc import Callable
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol
+
+from paddock.engine.images.errors import ImageRefused
+from paddock.engine.images.formats import HEAD_BYTES, Wrapper, wrapper_of
+from paddock.engine.images.http import Stop
+from paddock.engine.images.progress import Meter
+from paddock.engine.images.sparse import SparseWriter
+from paddock.engine.images.tar import Tar
+
+_IN = 128 * 1024
+_OUT = 1024 * 1024
+_DEEPEST = 2
+# Packed files that unpack to more than this are held to a ratio, too.
+_FREE_BYTES = 64 << 30
+_MOST_RATIO = 200
+_XZ_MEMORY = 256 << 20
+_ZSTD_WINDOW = 128 << 20
+
+
+class Reader(Protocol):
+    """Unpacked bytes in pieces of at most `limit`; empty at the end."""
+
+    def read(self, limit: int) -> bytes: ...
+
+
+class _Gzip:
+    """Members one after another; padding after the last one is ignored."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._inflate = zlib.decompressobj(wbits=31)
+        self._rest = b""
+
+    def read(self, limit: int) -> bytes:
+        while True:
+            if self._inflate.eof:
+                rest = (self._inflate.unused_data or self._file.read(_IN)).lstrip(b"\0")
+                if len(rest) == 1:
+                    rest += self._file.read(_IN)
+                if not rest.startswith(b"\x1f\x8b"):
+                    return b""
+                self._inflate, self._rest = zlib.decompressobj(wbits=31), rest
+            data = self._rest or self._file.read(_IN)
+            if not data:
+                raise EOFError
+            out: bytes = self._inflate.decompress(data, limit)
+            self._rest = self._inflate.unconsumed_tail
+            if out:
+                return out
+
+
+class _Xz:
+    """Streams one after another."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        import lzma  # noqa: PLC0415 - few images need it
+
+        self._file = file
+        self._lzma = lzma
+        self._state = self._new()
+        self._began = False
+
+    def _new(self) -> "lzma.LZMADecompressor":  # type: ignore[name-defined] # noqa: F821
+        return self._lzma.LZMADecompressor(format=self._lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+
+    def read(self, limit: int) -> bytes:
+        while True:
+            data = b""
+            if self._state.eof:
+                data = (self._state.unused_data or self._file.read(_IN)).lstrip(b"\0")
+                if not data:
+                    return b""
+                self._state = self._new()
+            elif self._state.needs_input:
+                data = self._file.read(_IN)
+                if not data:
+                    raise EOFError
+            out: bytes = self._state.decompress(data, limit)
+            if out:
+                return out
+
+
+class _Zstd:
+    def __init__(self, file: IO[bytes]) -> None:
+        import zstandard  # noqa: PLC0415 - few images need it
+
+        self._file = file
+        self._reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(
+            file, read_size=_IN, read_across_frames=True, closefd=False
+        )
+
+    def read(self, limit: int) -> bytes:
+        return bytes(self._reader.read(limit))
+
+
+class Packed:
+    """A file, unpacked while it is read. Whatever its library raises becomes an `ImageRefused`."""
+
+    def __init__(self, path: Path, wrapper: Wrapper | None) -> None:
+        self._file = FileIO(path)
+        self._wrapper = wrapper
+        self._reader: Reader
+        match wrapper:
+            case "gzip":
+                self._reader = _Gzip(self._file)
+            case "xz":
+                self._reader = _Xz(self._file)
+            case "zstd":
+                self._reader = _Zstd(self._file)
+            case _:
+                self._reader = self._file
+
+    def read(self, limit: int) -> bytes:
+        """At most so many bytes; empty at the end."""
+        if self._wrapper is None:
+            return self._reader.read(limit)
+        try:
+            return self._reader.read(limit)
+        except EOFError as error:
+            raise ImageRefused("Truncated", f"the {self._wrapper} file ends in its middle") from error
+        except OSError:
+            raise
+        except Exception as error:
+            # zlib.error, LZMAError and ZstdError have no base of their own; none of them is loaded before it is needed.
+            if type(error).__module__.split(".")[0] not in ("zlib", "_lzma", "lzma", "zstandard"):
+                raise
+            raise ImageRefused("Truncated", f"the {self._wrapper} file is damaged", why=str(error)) from error
+
+    @property
+    def position(self) -> int:
+        """Packed bytes that were read."""
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> "Packed":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Budget:
+    """Bytes that may come out. `limit` may rise while it is used: others may have joined who have larger volumes."""
+
+    def __init__(self, packed: int, limit: Callable[[], int]) -> None:
+        self._limit = limit
+        self._most = max(_FREE_BYTES, packed * _MOST_RATIO)
+
+    def check(self, count: int) -> None:
+        """Refuse more than is allowed."""
+        most = min(self._limit(), self._most)
+        if count > most:
+            raise ImageRefused("TooLarge", f"the image unpacks to more than {most} bytes", fix="a larger volume (PVC) is required")
+
+
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file."""
+    with open(path, "rb") as file:
+        return file.read(HEAD_BYTES)
+
+
+def unpack(path: Path, limit: Callable[[], int], meter: Meter, stop: Stop) -> Path:
+    """Take wrappers off; the files between are removed, `path` itself is kept. Returns `path` when there is none."""
+    inner = path
+    for depth in range(_DEEPEST + 1):
+        wrapper = wrapper_of(head_of(inner))
+        if wrapper is None:
+            return inner
+        if depth == _DEEPEST:
+            raise ImageRefused("Unsupported", f"the image is packed more than {_DEEPEST} times")
+        out = path.with_name(f"unpacked.{depth}")
+        _unpack_one(inner, wrapper, out, Budget(inner.stat().st_size, limit), (meter, stop))
+        if inner != path:
+            inner.unlink()
+        inner = out
+    return inner
+
+
+def _unpack_one(source: Path, wrapper: Wrapper, target: Path, budget: Budget, watched: tuple[Meter, Stop]) -> None:
+    meter, stop = watched
+    meter.begin("unpacking", source.stat().st_size)
+    with Packed(source, None if wrapper == "tar" else wrapper) as packed, SparseWriter(target) as file:
+        reader: Reader = _only_file(packed) if wrapper == "tar" else packed
+        while data := reader.read(_OUT):
+            stop.check()
+            budget.check(file.offset + len(data))
+            file.write(data)
+            meter.at(packed.position)
+        if wrapper == "tar":
+            _no_more(reader)
+
+
+def _only_file(packed: Packed) -> Tar:
+    tar = Tar(packed.read)
+    for entry in tar:
+        if entry.kind == "file":
+            return tar
+        if entry.kind != "directory":
+            raise ImageRefused("Unsafe", f"the archive holds {entry.kind} {entry.shown}, not only one disk image")
+    raise ImageRefused("NotAnImage", "the archive holds no file")
+
+
+def _no_more(tar: Reader) -> None:
+    if isinstance(tar, Tar) and any(entry.kind != "directory" for entry in tar):
+        raise ImageRefused("NotAnImage", "the archive holds more than one file", fix="pack only the disk image")
