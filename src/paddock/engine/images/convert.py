@@ -20,11 +20,11 @@ from typing import Any
 
 from paddock.engine.images import confine
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
+from paddock.engine.images.facts import Facts
 from paddock.engine.images.formats import Disk
-from paddock.engine.images.headers import Facts
-from paddock.engine.images.http import Stop
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import disk_trouble, free_bytes
+from paddock.engine.images.stop import Stop
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/nix/store", "/dev/urandom", "/dev/null")
 _PROGRESS = re.compile(rb"\(\s*(\d+(?:\.\d+)?)/100%\)")

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from paddock.base.backoff import Backoff
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
-from paddock.engine.images.http import Response, Stop, bad_status, retry_after
+from paddock.engine.images.http import Response, bad_status, retry_after
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import safe_url
 from paddock.engine.images.sparse import SparseWriter, free_bytes
+from paddock.engine.images.stop import Stop
 
 BUFFER = 1024 * 1024
 _AGAIN = ("Unreachable", "TimedOut", "Truncated")

@@ -5,13 +5,11 @@
 - An error is an `ImageError` that names the address without its query and never a header's value.
 """
 
-import contextlib
 import http.client
 import os
 import re
 import socket
 import ssl
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urljoin, urlsplit
@@ -20,60 +18,12 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
 from paddock.engine.images.reach import Reach
 from paddock.engine.images.sources import Trust, canonical_url, safe_url
+from paddock.engine.images.stop import Stop
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 10
 _ORIGIN_ONLY = ("authorization", "cookie", "proxy-authorization")
 _AGENT = "paddock"
-
-
-class Stop:
-    """Asks a thread to end: it looks at `check`, its waits end, and its socket is shut down."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._lock = threading.Lock()
-        self._sockets: set[socket.socket] = set()
-
-    def set(self) -> None:
-        """End."""
-        self._event.set()
-        with self._lock:
-            for sock in self._sockets:
-                _shut(sock)
-
-    @property
-    def asked(self) -> bool:
-        """Whether the end was asked for."""
-        return self._event.is_set()
-
-    def check(self) -> None:
-        """Raise when the end was asked for."""
-        if self._event.is_set():
-            raise ImageUnavailable("Cancelled", "the import was cancelled")
-
-    def wait(self, seconds: float) -> None:
-        """Sleep, but not longer than until the end is asked for."""
-        self._event.wait(seconds)
-        self.check()
-
-    def watch(self, sock: socket.socket) -> None:
-        """This socket is what the thread waits for."""
-        with self._lock:
-            self._sockets.add(sock)
-        if self._event.is_set():
-            _shut(sock)
-
-    def leave(self, sock: socket.socket) -> None:
-        """It does no longer."""
-        with self._lock:
-            self._sockets.discard(sock)
-
-
-def _shut(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        # The descriptor itself: shutting a TLS socket object down would drop its TLS state under the reader.
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 @dataclass(frozen=True)

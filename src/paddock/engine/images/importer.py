@@ -6,39 +6,23 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from paddock.engine.images import headers
 from paddock.engine.images.convert import Limits, Tool
 from paddock.engine.images.download import BUFFER, Download, Rules, Validator
-from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
+from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.formats import disk_of
-from paddock.engine.images.http import Request, Response, Stop, Web, basic
+from paddock.engine.images.http import Request, Response, Web, basic
+from paddock.engine.images.job import Job, Task, too_large
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.pull import Puller, wish
 from paddock.engine.images.reach import Reach
 from paddock.engine.images.settings import Settings
 from paddock.engine.images.sources import File, Http, Registry, Source, Upload, canonical_url, checksum_of, key_of
 from paddock.engine.images.sparse import SparseWriter, disk_trouble
+from paddock.engine.images.stop import Stop
 from paddock.engine.images.store import Image, Known, Store
 from paddock.engine.images.unpack import unpack
-
-if TYPE_CHECKING:
-    from paddock.engine.images.library import Job
-
-
-class Task:
-    """What one import has to do with: who may stop it, whom it tells, how large it may become."""
-
-    def __init__(self, job: "Job", meter: Meter, max_bytes: int) -> None:
-        self.stop: Stop = job.stop
-        self.meter = meter
-        self._limits = job.limits
-        self._most = max_bytes
-
-    def limit(self) -> int:
-        """The largest disk that somebody who waits has a use for."""
-        return max(self._limits, default=self._most)
 
 
 class Importer:
@@ -63,9 +47,9 @@ class Importer:
         self._puller = Puller(store, settings, self.web, self.rules)
         self._tool = Tool(user=settings.user, reserve_bytes=settings.reserve_bytes)
 
-    def fetch(self, source: Source, job: "Job", meter: Meter) -> Image:
+    def fetch(self, source: Source, job: Job, meter: Meter) -> Image:
         """Get a source. Only `ImageError` leaves this."""
-        task = Task(job, meter, self._settings.max_bytes)
+        task = Task(job, meter)
         try:
             match source:
                 case Http():
@@ -131,7 +115,7 @@ class Importer:
     def _registry(self, source: Registry, task: Task) -> Image:
         return self._puller.pull(source, wish(source, ()), task, lambda path, digest: self._keep(path, digest, task))[0]
 
-    def files(self, source: Registry, paths: tuple[str, ...], job: "Job", meter: Meter) -> list[Image]:
+    def files(self, source: Registry, paths: tuple[str, ...], job: Job, meter: Meter) -> list[Image]:
         """Files of a container image as they are: a kernel is no disk, and an initial file system stays packed."""
 
         def keep(path: Path, digest: str) -> Image:
@@ -139,7 +123,7 @@ class Importer:
                 path.rename(work / "disk.img")
                 return self._store.use(digest) or self._store.add(work, digest, "raw", inner_size(work / "disk.img"))
 
-        task = Task(job, meter, self._settings.max_bytes)
+        task = Task(job, meter)
         try:
             found = self._puller.pull(source, wish(source, paths), task, keep)
         except OSError as error:
@@ -183,9 +167,9 @@ class Importer:
             self._store.remember("file", str(source.path), Known(hashes.sha256, version, "", text))
             return image
 
-    async def receive(self, source: Upload, job: "Job", meter: Meter) -> Image:
+    async def receive(self, source: Upload, job: Job, meter: Meter) -> Image:
         """Take an upload in. A broken one leaves nothing."""
-        task = Task(job, meter, self._settings.max_bytes)
+        task = Task(job, meter)
         try:
             with self._store.work() as work:
                 hashes = await self._receive(source, work / "body", task)
@@ -256,8 +240,6 @@ class Importer:
         return self._store.add(work, digest, "raw", -(-facts.virtual_size // 512) * 512)
 
     def _fits(self, size: int, task: Task) -> None:
-        from paddock.engine.images.library import too_large  # noqa: PLC0415 - the library imports this module when it needs it
-
         if not size:
             raise ImageRefused("NotAnImage", "the image holds a disk of no size")
         if size > task.limit():
@@ -293,6 +275,3 @@ class _Hashes:
         if found != self._checksum[1]:
             name, wanted = self._checksum
             raise ImageRefused("Checksum", f"the checksum does not match: expected {name}:{wanted}, got {name}:{found}")
-
-
-__all__ = ["ImageError", "Importer"]

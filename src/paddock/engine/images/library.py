@@ -8,41 +8,22 @@ nobody uses it. All work is done in threads; cancelling the last asker ends it, 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from paddock.engine.images.errors import ImageError, ImageRefused
+from paddock.engine.images.errors import ImageError
+from paddock.engine.images.job import Job, Tell, too_large
 from paddock.engine.images.progress import Meter, Progress
 from paddock.engine.images.settings import Settings
 from paddock.engine.images.sources import Registry, Source, Upload
 from paddock.engine.images.store import Image, Record, Store
 
 if TYPE_CHECKING:
-    from paddock.engine.images.http import Stop
     from paddock.engine.images.importer import Importer
 
 T = TypeVar("T")
-Tell = Callable[[Progress], None]
 
 __all__ = ["Image", "ImageError", "Images", "Progress", "Record", "Settings"]
-
-
-@dataclass
-class Job:
-    """One import and all who wait for it."""
-
-    stop: "Stop"
-    listeners: list[Tell] = field(default_factory=list)
-    limits: list[int] = field(default_factory=list)
-    progress: Progress = field(default_factory=Progress)
-    future: "asyncio.Future[Image] | None" = None
-
-    def tell(self, progress: Progress) -> None:
-        """Tell everybody who waits."""
-        self.progress = progress
-        for listener in list(self.listeners):
-            listener(progress)
 
 
 class Images:
@@ -106,9 +87,7 @@ class Images:
 
     async def fetch_files(self, source: Registry, paths: tuple[str, ...], tell: Tell = lambda _: None) -> list[Image]:
         """Files of a container image as they are, in the order of the paths: a kernel, an initial file system. No disk is made of them."""
-        from paddock.engine.images.http import Stop  # noqa: PLC0415 - as in `_start`
-
-        job = Job(Stop())
+        job = Job(self.settings.max_bytes)
         loop = asyncio.get_running_loop()
 
         def say(progress: Progress) -> None:
@@ -118,9 +97,7 @@ class Images:
 
     async def resolve(self, source: Registry) -> str:
         """The digest that a reference names now, without pulling anything."""
-        from paddock.engine.images.http import Stop  # noqa: PLC0415 - as in `_start`
-
-        job = Job(Stop())
+        job = Job(self.settings.max_bytes)
         return await self._in_thread(job, self._importer().digest, source, job.stop)
 
     async def _in_thread(self, job: Job, work: Callable[..., T], *arguments: object) -> T:
@@ -133,9 +110,7 @@ class Images:
             raise
 
     def _start(self, source: Source) -> Job:
-        from paddock.engine.images.http import Stop  # noqa: PLC0415 - a server that imports nothing does without HTTP and TLS
-
-        job = Job(Stop())
+        job = Job(self.settings.max_bytes)
         loop = asyncio.get_running_loop()
 
         def tell(progress: Progress) -> None:
@@ -160,7 +135,7 @@ class Images:
                 del self._jobs[source]
 
     def _importer(self) -> "Importer":
-        from paddock.engine.images.importer import Importer  # noqa: PLC0415 - as above
+        from paddock.engine.images.importer import Importer  # noqa: PLC0415 - a server that imports nothing does without HTTP and TLS
 
         if self._importer_made is None:
             self._importer_made = Importer(self._store, self.settings)
@@ -175,12 +150,3 @@ class Images:
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
-
-
-def too_large(size: int, limit: int) -> ImageRefused:
-    """The disk does not fit."""
-    return ImageRefused(
-        "TooLarge",
-        f"the virtual size of the image, {size} bytes, is larger than the {limit} bytes there are for it",
-        fix="a larger PVC is required",
-    )

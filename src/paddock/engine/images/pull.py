@@ -5,20 +5,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from paddock.engine.images.download import Download, Rules
 from paddock.engine.images.errors import ImageError, ImageRefused
-from paddock.engine.images.http import Stop, Web
+from paddock.engine.images.http import Web
+from paddock.engine.images.job import Task
 from paddock.engine.images.layers import Parts, Wanted, path_parts, search
 from paddock.engine.images.references import endpoints, parse
 from paddock.engine.images.registry import Archive, Layer, Manifest, Remote, choose, describe, host_architecture, remote
 from paddock.engine.images.settings import Settings
 from paddock.engine.images.sources import Registry, checksum_of, key_of, safe_url
+from paddock.engine.images.stop import Stop
 from paddock.engine.images.store import Image, Known, Store
-
-if TYPE_CHECKING:
-    from paddock.engine.images.importer import Task
 
 T = TypeVar("T")
 
@@ -101,7 +100,7 @@ class Puller:
         except ImageError as error:
             raise describe(asked.name, error) from error
 
-    def pull(self, source: Registry, asked: Wish, task: "Task", keep: Callable[[Path, str], Image]) -> list[Image]:
+    def pull(self, source: Registry, asked: Wish, task: Task, keep: Callable[[Path, str], Image]) -> list[Image]:
         """The files of an image, in the order of the paths; `keep` makes an image of each."""
         if found := self.held(source, asked):
             return found
@@ -161,7 +160,7 @@ class Puller:
         return Archive(real), tag
 
     def _extract(
-        self, shelf: Remote | Archive, manifest: Manifest, asked: Wish, into: tuple["Task", Callable[[Path, str], Image]]
+        self, shelf: Remote | Archive, manifest: Manifest, asked: Wish, into: tuple[Task, Callable[[Path, str], Image]]
     ) -> list[Image]:
         task, keep = into
         with self._store.partial(key_of(manifest.digest, asked.paths_key), task.stop) as directory:
@@ -185,7 +184,7 @@ class Puller:
 class _Layers:
     """The layers of one pull, below one directory. What was downloaded stays until the pull is complete, so that it can be gone on with."""
 
-    def __init__(self, shelf: Remote | Archive, manifest: Manifest, directory: Path, by: tuple["Task", Rules]) -> None:
+    def __init__(self, shelf: Remote | Archive, manifest: Manifest, directory: Path, by: tuple[Task, Rules]) -> None:
         self._shelf = shelf
         self._directory = directory
         self._task, self._rules = by

@@ -4,7 +4,7 @@ import sys
 from array import array
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.headers import Bytes, Facts, damaged, truncated, unsafe
+from paddock.engine.images.facts import Bytes, Facts, damaged, truncated, unsafe
 
 _OFFSET = 0x00FFFFFFFFFFFE00
 _COMPRESSED = 1 << 62

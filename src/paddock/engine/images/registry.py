@@ -11,9 +11,10 @@ from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from paddock.engine.images.errors import ImageError, ImageRefused
-from paddock.engine.images.http import Request, Response, Stop, Web, bad_status, basic
+from paddock.engine.images.http import Request, Response, Web, bad_status, basic
 from paddock.engine.images.references import Credentials, Endpoint, Reference, credentials
 from paddock.engine.images.sources import Registry, Trust
+from paddock.engine.images.stop import Stop
 from paddock.engine.images.tar import Entry, Tar
 
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")

@@ -15,7 +15,8 @@ from typing import Any
 
 from paddock.engine.images.errors import ImageUnavailable
 from paddock.engine.images.formats import Format
-from paddock.engine.images.http import Stop
+from paddock.engine.images.sources import key_of
+from paddock.engine.images.stop import Stop
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PARTIAL_SECONDS = 7 * 86400.0
@@ -199,8 +200,6 @@ class Store:
         fresh.rename(path)
 
     def _entry(self, kind: str, source: str) -> Path:
-        from paddock.engine.images.sources import key_of  # noqa: PLC0415
-
         return self._index / f"{kind}-{key_of(source)}.json"
 
     def _entries(self) -> Iterator[tuple[Path, dict[str, Any]]]:

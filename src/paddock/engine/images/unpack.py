@@ -13,9 +13,9 @@ from typing import IO, Protocol
 
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.formats import HEAD_BYTES, Wrapper, wrapper_of
-from paddock.engine.images.http import Stop
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import SparseWriter
+from paddock.engine.images.stop import Stop
 from paddock.engine.images.tar import Tar
 
 _IN = 128 * 1024

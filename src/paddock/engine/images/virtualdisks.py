@@ -3,7 +3,7 @@
 import uuid
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.headers import Bytes, Facts, damaged, truncated, unsafe
+from paddock.engine.images.facts import Bytes, Facts, damaged, truncated, unsafe
 
 _PARENT = "is a difference to another disk"
 _METADATA_REGION = uuid.UUID("8b7ca206-4790-4b9a-b8fe-575f050f886e")

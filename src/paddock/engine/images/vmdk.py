@@ -8,7 +8,7 @@ import re
 import struct
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.headers import Bytes, Facts, damaged, unsafe
+from paddock.engine.images.facts import Bytes, Facts, damaged, unsafe
 
 _SECTOR = 512
 # As much as QEMU reads of a descriptor, wherever it begins.

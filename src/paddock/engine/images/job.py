@@ -1,0 +1,52 @@
+"""One import: who waits for it, and what it works with."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from paddock.engine.images.errors import ImageRefused
+from paddock.engine.images.progress import Meter, Progress
+from paddock.engine.images.stop import Stop
+from paddock.engine.images.store import Image
+
+Tell = Callable[[Progress], None]
+
+
+@dataclass
+class Job:
+    """One import and all who wait for it."""
+
+    max_bytes: int
+    stop: Stop = field(default_factory=Stop)
+    listeners: list[Tell] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list)
+    progress: Progress = field(default_factory=Progress)
+    future: "asyncio.Future[Image] | None" = None
+
+    def tell(self, progress: Progress) -> None:
+        """Tell everybody who waits."""
+        self.progress = progress
+        for listener in list(self.listeners):
+            listener(progress)
+
+
+class Task:
+    """What the thread of an import has to do with: who may stop it, whom it tells, how large it may become."""
+
+    def __init__(self, job: Job, meter: Meter) -> None:
+        self.stop = job.stop
+        self.meter = meter
+        self._job = job
+
+    def limit(self) -> int:
+        """The largest disk that somebody who waits has a use for."""
+        return max(self._job.limits, default=self._job.max_bytes)
+
+
+def too_large(size: int, limit: int) -> ImageRefused:
+    """The disk does not fit."""
+    return ImageRefused(
+        "TooLarge",
+        f"the virtual size of the image, {size} bytes, is larger than the {limit} bytes there are for it",
+        fix="a larger PVC is required",
+    )
