@@ -115,6 +115,8 @@ class Cpu:
     # properties of Hyper-V enlightenments, such as ("hv-relaxed", "on")
     hyperv: tuple[tuple[str, str], ...] = ()
     kvm_hidden: bool = False
+    # a feature that is to be on and is not there ends the start
+    enforce: bool = False
     # host CPUs for the virtual ones, in order; empty: anywhere
     pinned: tuple[int, ...] = ()
     # host CPUs for QEMU's other threads; empty: anywhere
@@ -185,6 +187,9 @@ class Clock:
     hpet: bool = False
     pit_policy: Literal["", "delay", "catchup", "discard"] = "delay"
     rtc_policy: Literal["", "catchup"] = "catchup"
+    # "vm": the clock stands still while the guest does
+    rtc_clock: Literal["host", "vm"] = "host"
+    pit: bool = True
     kvm: bool = True
     hyperv: bool = False
 
@@ -226,6 +231,8 @@ class Devices:
     shared: tuple[SharedDirectory, ...] = ()
     # host PCI addresses given to the guest
     pci: tuple[str, ...] = ()
+    # the guest's number on the host's VSOCK
+    vsock: int | None = None
     # virtio devices also have the interface that old guests need
     virtio_transitional: bool = False
 
@@ -256,5 +263,7 @@ class MachineConfig:
     hotplug: bool = True
     # PCI devices on the root complex instead of root ports
     on_root_complex: bool = False
+    # room for large PCI windows above the memory
+    pci_hole64: bool = True
     # host CPU time limits and the like, by name of the cgroup file; see `machine/limits.py`
     limits: dict[str, str] = field(default_factory=dict)

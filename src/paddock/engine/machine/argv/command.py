@@ -76,6 +76,7 @@ def _devices(config: MachineConfig, line: Line, slots: Slots) -> None:
     devices.generation(config, line)
     devices.tpm(config, line)
     devices.shares(config, line, slots)
+    devices.vsock(config, line, slots)
     devices.passed_through(config, line, slots)
 
 

@@ -179,6 +179,13 @@ def _share(index: int, directory: SharedDirectory, line: Line, slots: Slots) -> 
     line.device(of, {**device, **slots.place(of)})
 
 
+def vsock(config: MachineConfig, line: Line, slots: Slots) -> None:
+    """The guest's end of the host's VSOCK."""
+    number = config.devices.vsock
+    if number is not None:
+        line.device("VSOCK", {"driver": virtio("vhost-vsock-pci", config), "id": "vsock0", "guest-cid": number, **slots.place("VSOCK")})
+
+
 def passed_through(config: MachineConfig, line: Line, slots: Slots) -> None:
     """Devices of the host."""
     for index, address in enumerate(config.devices.pci):

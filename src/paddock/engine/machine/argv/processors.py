@@ -55,11 +55,15 @@ def board(config: MachineConfig, line: Line, flash: tuple[str, ...]) -> None:
             members["graphics"] = False
         if not config.acpi:
             members["acpi"] = False
+        if not config.clock.pit:
+            members["pit"] = False
     else:
         members["gic_version"] = "host" if line.host.accelerator == "kvm" else "3"
         members["acpi"] = config.acpi
     members |= {f"pflash{unit}": node for unit, node in enumerate(flash)}
     line.option("-machine", keyed(config.machine_type, **members))
+    if config.architecture == "amd64" and not config.pci_hole64:
+        line.option("-global", "q35-pcihost.pci-hole64-size=0")
 
 
 def processors(config: MachineConfig, line: Line) -> None:
@@ -82,6 +86,8 @@ def _model(cpu: Cpu, line: Line) -> str:
 
 def _features(cpu: Cpu, config: MachineConfig, *, kvm: bool) -> list[str]:
     found = [f"{_word('a processor feature', name)}={'on' if on else 'off'}" for name, on in cpu.features]
+    if cpu.enforce and config.architecture == "amd64":
+        found.append("enforce")
     if config.architecture != "amd64":
         return found
     # Emulated processors have neither Hyper-V's interfaces nor KVM's.
@@ -162,8 +168,9 @@ def clock(config: MachineConfig, line: Line) -> None:
     if zone:
         base, line.environment["TZ"] = "localtime", zone
     slew = "slew" if what.rtc_policy == "catchup" and config.architecture == "amd64" else None
-    line.option("-rtc", keyed(base=base, driftfix=slew))
-    if line.host.accelerator == "kvm" and config.architecture == "amd64" and what.pit_policy in ("delay", "discard"):
+    line.option("-rtc", keyed(base=base, clock="vm" if what.rtc_clock == "vm" else None, driftfix=slew))
+    kvm_pit = line.host.accelerator == "kvm" and config.architecture == "amd64" and what.pit
+    if kvm_pit and what.pit_policy in ("delay", "discard"):
         line.option("-global", pairs(("kvm-pit.lost_tick_policy", what.pit_policy)))
 
 

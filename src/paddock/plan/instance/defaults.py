@@ -1,0 +1,291 @@
+"""What a running machine gets where nobody said anything (docs/spec/kubevirt.md 2.8). Pure.
+
+An instancetype and a preference come before these. The result stands in the VirtualMachineInstance, not in the machine it was made
+from, and it is complete: applied again, nothing changes.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from paddock.base import quantity
+from paddock.dialects.kubevirt.access import Probe
+from paddock.dialects.kubevirt.devices import CDRomTarget, Devices, Disk, DiskTarget, Input, LunTarget, Watchdog, WatchdogTimer
+from paddock.dialects.kubevirt.domain import CPU, CPUFeature, DomainSpec, Machine, Memory, Resources
+from paddock.dialects.kubevirt.features import Features, FeatureState, HyperV, Spinlocks, SyNICTimer, Timer
+from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+from paddock.dialects.kubevirt.kubevirt_cr import Configuration, LiveUpdateConfiguration
+from paddock.dialects.kubevirt.networks import Interface, Network, PodNetwork
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.schema.field import Empty
+
+_MIB, _GIB = 1 << 20, 1 << 30
+MACHINE_TYPES = {"amd64": "q35", "arm64": "virt", "s390x": "s390-ccw-virtio"}
+HOTPLUG_RATIO = 4
+MOST_VCPUS = 512
+_BINDINGS = ("masquerade", "bridge", "sriov", "passtBinding", "binding", "slirp", "passt", "macvtap")
+# These are no disks of the guest.
+_NO_DISK = ("memoryDump",)
+_ON = FeatureState(enabled=True)
+_Switch = TypeVar("_Switch", bound=msgspec.Struct)
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """What holds for all machines: the host, and the configuration of the KubeVirt object."""
+
+    architecture: str = "amd64"
+    default_binding: str = "bridge"
+    cpu_model: str = "host-model"
+    machine_type: str = ""
+    eviction_strategy: str = "None"
+    image_pull_policy: str = ""
+    live_update: bool = True
+    hotplug_ratio: int = HOTPLUG_RATIO
+    max_sockets: int | None = None
+    max_guest: int | None = None
+
+
+def installation(configuration: Configuration | None, architecture: str) -> Installation:
+    """The same, read from the configuration."""
+    found = configuration or Configuration()
+    growth = found.liveUpdateConfiguration or LiveUpdateConfiguration()
+    network = found.network.defaultNetworkInterface if found.network else None
+    return Installation(
+        architecture=architecture,
+        default_binding=network or "bridge",
+        cpu_model=found.cpuModel or "host-model",
+        machine_type=found.machineType or "",
+        eviction_strategy=found.evictionStrategy or "None",
+        image_pull_policy=found.imagePullPolicy or "",
+        live_update=found.vmRolloutStrategy != "Stage",
+        hotplug_ratio=growth.maxHotplugRatio or HOTPLUG_RATIO,
+        max_sockets=growth.maxCpuSockets,
+        max_guest=quantity.whole(growth.maxGuest) if growth.maxGuest is not None else None,
+    )
+
+
+def defaulted(spec: VirtualMachineInstanceSpec, host: Installation) -> VirtualMachineInstanceSpec:
+    """The spec of a running machine with everything that was left open."""
+    architecture = spec.architecture or host.architecture
+    networks, interfaces = _networks(spec, host)
+    volumes = [_volume(volume, host) for volume in spec.volumes or ()]
+    devices = _devices(spec.domain.devices, volumes, interfaces, architecture)
+    return replace(
+        spec,
+        architecture=architecture,
+        domain=_domain(replace(spec.domain, devices=devices), architecture, host),
+        volumes=volumes or spec.volumes,
+        networks=networks,
+        evictionStrategy=spec.evictionStrategy or host.eviction_strategy,
+        readinessProbe=_probe(spec.readinessProbe),
+        livenessProbe=_probe(spec.livenessProbe),
+    )
+
+
+def _domain(domain: DomainSpec, architecture: str, host: Installation) -> DomainSpec:
+    machine = domain.machine or Machine()
+    kind = machine.type or (host.machine_type if architecture == host.architecture else "") or MACHINE_TYPES[architecture]
+    cpu = _cpu(domain, host)
+    features = _features(domain.features or Features())
+    if features.hyperv is not None and features.hyperv.evmcs is not None and is_on(features.hyperv.evmcs):
+        cpu = _with_feature(cpu, "vmx")
+    clock = domain.clock
+    if clock is not None and clock.timer is not None:
+        clock = replace(clock, timer=_timers(clock.timer))
+    memory = _memory(domain, architecture, host)
+    return replace(domain, machine=replace(machine, type=kind), cpu=cpu, memory=memory, features=features, clock=clock)
+
+
+def is_on(feature: object) -> bool:
+    """Whether a feature that is named is switched on: it is unless it says otherwise."""
+    return getattr(feature, "enabled", None) is not False
+
+
+def _cpu(domain: DomainSpec, host: Installation) -> CPU:
+    cpu = domain.cpu or CPU()
+    if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
+        cpu = replace(cpu, sockets=_asked_cpus(domain.resources))
+    sockets, cores, threads = cpu.sockets or 1, cpu.cores or 1, cpu.threads or 1
+    most = cpu.maxSockets
+    if not most and host.live_update:
+        most = sockets if cpu.dedicatedCpuPlacement else _most_sockets(sockets, cores * threads, host)
+    return replace(cpu, sockets=sockets, cores=cores, threads=threads, maxSockets=most, model=cpu.model or host.cpu_model)
+
+
+def _asked_cpus(resources: Resources | None) -> int:
+    """A machine without a topology has a socket for each CPU it is limited to or asks for."""
+    if resources is None:
+        return 1
+    text = (resources.limits or {}).get("cpu", (resources.requests or {}).get("cpu", 1))
+    return max(quantity.whole(text), 1)
+
+
+def _most_sockets(sockets: int, each: int, host: Installation) -> int:
+    wanted = host.max_sockets or sockets * host.hotplug_ratio
+    return max(min(wanted, MOST_VCPUS // each), sockets)
+
+
+def _with_feature(cpu: CPU, name: str) -> CPU:
+    if any(feature.name == name for feature in cpu.features or ()):
+        return cpu
+    return replace(cpu, features=[*(cpu.features or ()), CPUFeature(name=name, policy="require")])
+
+
+def _memory(domain: DomainSpec, architecture: str, host: Installation) -> Memory:
+    memory = domain.memory or Memory()
+    guest = memory.guest if memory.guest is not None else _asked_memory(domain, memory)
+    memory = replace(memory, guest=guest)
+    if guest is None or memory.maxGuest is not None or not host.live_update:
+        return memory
+    size = quantity.whole(guest)
+    if not _can_grow(domain, size, architecture):
+        return memory
+    return replace(memory, maxGuest=quantity.binary(max(host.max_guest or size * host.hotplug_ratio, size)))
+
+
+def _asked_memory(domain: DomainSpec, memory: Memory) -> int | str | None:
+    resources = domain.resources or Resources()
+    for amounts in (resources.requests, resources.limits):
+        if amounts and "memory" in amounts:
+            return amounts["memory"]
+    return memory.hugepages.pageSize if memory.hugepages is not None else None
+
+
+def _can_grow(domain: DomainSpec, size: int, architecture: str) -> bool:
+    cpu = domain.cpu or CPU()
+    fixed = cpu.realtime is not None or (cpu.numa is not None and cpu.numa.guestMappingPassthrough is not None)
+    fits = size >= _GIB and size % (2 * _MIB) == 0
+    return architecture == "amd64" and fits and not fixed and domain.launchSecurity is None
+
+
+def _features(features: Features) -> Features:
+    acpi = features.acpi or FeatureState()
+    changes: dict[str, object] = {"acpi": _enabled(acpi)}
+    for name in ("apic", "smm", "pvspinlock"):
+        if (given := getattr(features, name)) is not None:
+            changes[name] = _enabled(given)
+    if features.hyperv is not None:
+        changes["hyperv"] = _hyperv(features.hyperv)
+    return replace(features, **changes)
+
+
+def _enabled(feature: _Switch) -> _Switch:
+    return replace(feature, enabled=True) if getattr(feature, "enabled", None) is None else feature
+
+
+def _hyperv(hyperv: HyperV) -> HyperV:
+    """Everything that is named is on, and what depends on something else switches that on, too."""
+    given = {name: getattr(hyperv, name) for name in HyperV.__struct_fields__}
+    found = {name: _enabled(feature) for name, feature in given.items() if feature is not None}
+
+    def needs(name: str, other: str, value: object = _ON) -> None:
+        if name in found and is_on(found[name]) and not (other in found and is_on(found[other])):
+            found[other] = value
+
+    needs("synictimer", "synic")
+    for name in ("synic", "tlbflush", "ipi"):
+        needs(name, "vpindex")
+    needs("evmcs", "vapic")
+    locks = found.get("spinlocks")
+    if isinstance(locks, Spinlocks) and is_on(locks) and locks.spinlocks is None:
+        found["spinlocks"] = replace(locks, spinlocks=4096)
+    timer = found.get("synictimer")
+    if isinstance(timer, SyNICTimer) and timer.direct is not None:
+        found["synictimer"] = replace(timer, direct=_enabled(timer.direct))
+    return replace(hyperv, **found)
+
+
+def _timers(timers: Timer) -> Timer:
+    given = {name: getattr(timers, name) for name in Timer.__struct_fields__}
+    return replace(timers, **{name: replace(timer, present=True) for name, timer in given.items() if timer and timer.present is None})
+
+
+def _devices(devices: Devices, volumes: Iterable[Volume], interfaces: list[Interface] | None, architecture: str) -> Devices:
+    disks = [*(devices.disks or ()), *_missing_disks(devices, volumes)]
+    inputs = list(devices.inputs or ())
+    if devices.autoattachInputDevice and not inputs:
+        inputs = [Input(name="default-0", type="tablet", bus="usb")]
+    watchdog = devices.watchdog
+    if watchdog is not None:
+        watchdog = _watchdog(watchdog, architecture)
+    return replace(
+        devices,
+        disks=[_disk(disk, architecture) for disk in disks] or devices.disks,
+        interfaces=interfaces,
+        inputs=[replace(each, bus=each.bus or "usb", type=each.type or "tablet") for each in inputs] or devices.inputs,
+        watchdog=watchdog,
+    )
+
+
+def _missing_disks(devices: Devices, volumes: Iterable[Volume]) -> list[Disk]:
+    used = {disk.name for disk in devices.disks or ()} | {filesystem.name for filesystem in devices.filesystems or ()}
+    wanted = [volume for volume in volumes if volume.name not in used]
+    return [Disk(name=volume.name) for volume in wanted if not any(getattr(volume, kind) is not None for kind in _NO_DISK)]
+
+
+def _watchdog(watchdog: Watchdog, architecture: str) -> Watchdog:
+    if watchdog.i6300esb is None and watchdog.diag288 is None:
+        name = "diag288" if architecture == "s390x" else "i6300esb"
+        watchdog = replace(watchdog, **{name: WatchdogTimer()})
+    changes = {}
+    for name in ("i6300esb", "diag288"):
+        timer: WatchdogTimer | None = getattr(watchdog, name)
+        if timer is not None and timer.action is None:
+            changes[name] = replace(timer, action="reset")
+    return replace(watchdog, **changes)
+
+
+def _disk(disk: Disk, architecture: str) -> Disk:
+    bus = "sata" if architecture == "amd64" else "virtio"
+    if disk.cdrom is not None:
+        drive: CDRomTarget = disk.cdrom
+        readonly = True if drive.readonly is None else drive.readonly
+        return replace(disk, cdrom=replace(drive, bus=drive.bus or bus, readonly=readonly, tray=drive.tray or "closed"))
+    if disk.lun is not None:
+        lun: LunTarget = disk.lun
+        return replace(disk, lun=replace(lun, bus=lun.bus or bus))
+    target = disk.disk or DiskTarget()
+    return replace(disk, disk=replace(target, bus=target.bus or bus))
+
+
+def _networks(spec: VirtualMachineInstanceSpec, host: Installation) -> tuple[list[Network] | None, list[Interface] | None]:
+    interfaces = list(spec.domain.devices.interfaces or ())
+    networks = spec.networks
+    if not interfaces and not networks and spec.domain.devices.autoattachPodInterface is not False:
+        interfaces, networks = [Interface(name="default")], [Network(name="default", pod=PodNetwork())]
+    if not interfaces:
+        return networks, spec.domain.devices.interfaces
+    return networks, [_interface(interface, host) for interface in interfaces]
+
+
+def _interface(interface: Interface, host: Installation) -> Interface:
+    changes: dict[str, object] = {}
+    if all(getattr(interface, name) is None for name in _BINDINGS):
+        changes[host.default_binding] = Empty()
+    if not interface.model and interface.sriov is None:
+        changes["model"] = "virtio"
+    return replace(interface, **changes)
+
+
+def _volume(volume: Volume, host: Installation) -> Volume:
+    image = volume.containerDisk
+    if image is None or image.imagePullPolicy:
+        return volume
+    policy = host.image_pull_policy or ("Always" if _may_change(image.image) else "IfNotPresent")
+    return replace(volume, containerDisk=replace(image, imagePullPolicy=policy))
+
+
+def _may_change(image: str) -> bool:
+    """Whether the same name may stand for another image tomorrow."""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return not digest and tag in ("", "latest")
+
+
+def _probe(probe: Probe | None) -> Probe | None:
+    if probe is None:
+        return None
+    defaults = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+    return replace(probe, **{name: value for name, value in defaults.items() if not getattr(probe, name)})

@@ -1,0 +1,167 @@
+"""Disks of an instance, and the I/O threads they share."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, cast
+
+from paddock.dialects.kubevirt.devices import CDRomTarget, DiskTarget, LunTarget
+from paddock.dialects.kubevirt.devices import Disk as DiskSpec
+from paddock.dialects.kubevirt.domain import IOThreads
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.engine.machine.config import Bus, Disk, Role
+from paddock.translate.machine.limits import Code
+from paddock.translate.machine.place import Place
+from paddock.translate.machine.resolved import VolumeFound
+
+_DISKS = ("spec", "domain", "devices", "disks")
+_VIRTIO_SERIAL, _SCSI_SERIAL = 20, 36
+_POLICIES = {"enospace": "enospc"}
+_THREADS_FOR_EACH_CPU = 2
+
+
+def disks(place: Place) -> tuple[tuple[Disk, ...], int]:
+    """The disks, and how many I/O threads they share."""
+    volumes = {volume.name: volume for volume in place.spec.volumes or ()}
+    found = [
+        _disk(place, index, given, volumes.get(given.name))
+        for index, given in enumerate(place.domain.devices.disks or ())
+        if not _is_table(place, given.name)
+    ]
+    return _with_threads(place, [disk for disk in found if disk is not None])
+
+
+def _is_table(place: Place, name: str) -> bool:
+    """Whether a volume is an ACPI table, which is no disk even if one of its name was made for it."""
+    acpi = place.domain.firmware.acpi if place.domain.firmware else None
+    return acpi is not None and name in (acpi.slicNameRef, acpi.msdmNameRef)
+
+
+def _disk(place: Place, index: int, given: DiskSpec, volume: Volume | None) -> Disk | None:
+    role, target = _target(given)
+    bus = cast(Bus, target.bus or ("sata" if place.amd64 else "virtio"))
+    found = _volume(place, index, given, volume)
+    if found is None:
+        return None
+    opened = isinstance(target, CDRomTarget) and target.tray == "open"
+    readonly = target.readonly if not isinstance(target, CDRomTarget) else target.readonly is not False
+    _note_role(place, index, role, bus, found, target)
+    disk = Disk(
+        name=given.name,
+        layer=None if opened else found.layer,
+        bus=bus,
+        role=role,
+        readonly=bool(readonly) or found.readonly,
+        boot_order=given.bootOrder,
+        serial=_serial(place, index, given, bus),
+        cache=cast(Literal["", "none", "writethrough", "writeback"], given.cache or ("none" if given.shareable and found.layer else "")),
+        io=_io(place, index, given),
+        shareable=bool(given.shareable),
+        error_policy=cast(
+            Literal["stop", "ignore", "report", "enospc"], _POLICIES.get(given.errorPolicy or "", given.errorPolicy or "stop")
+        ),
+        queues=place.vcpus if place.domain.devices.blockMultiQueue and bus == "virtio" else None,
+        pci_address=(target.pciAddress or "") if isinstance(target, DiskTarget) else "",
+        hotplugged=_is_hotplugged(volume),
+    )
+    return _with_blocks(disk, given, found)
+
+
+def _target(given: DiskSpec) -> tuple[Role, DiskTarget | LunTarget | CDRomTarget]:
+    if given.cdrom is not None:
+        return "cdrom", given.cdrom
+    if given.lun is not None:
+        return "lun", given.lun
+    return "disk", given.disk or DiskTarget()
+
+
+def _volume(place: Place, index: int, given: DiskSpec, volume: Volume | None) -> VolumeFound | None:
+    """What was found for the disk's volume; None: it is no disk, or there is nothing."""
+    if volume is None and given.cdrom is not None:
+        return VolumeFound()
+    if volume is not None and volume.downwardMetrics is not None:
+        place.limits.add(Code.METRICS_MISSING, *_DISKS, index)
+        return None
+    found = place.resolved.volumes.get(given.name)
+    if found is None or found.error or found.layer is None:
+        detail = found.error if found is not None and found.error else f"nothing was found for the volume {given.name}"
+        place.limits.add(Code.VOLUME_FAILED, *_DISKS, index, detail=detail)
+        return None
+    return found
+
+
+def _note_role(place: Place, index: int, role: Role, bus: Bus, found: VolumeFound, target: DiskTarget | LunTarget | CDRomTarget) -> None:
+    if role == "cdrom" and bus == "virtio":
+        place.limits.add(Code.CDROM_IS_DISK, *_DISKS, index, "cdrom", "bus")
+    if role == "lun" and not (found.device and bus == "scsi"):
+        place.limits.add(Code.LUN_IS_DISK, *_DISKS, index, "lun")
+    if isinstance(target, LunTarget) and target.reservation:
+        place.limits.add(Code.RESERVATION_MISSING, *_DISKS, index, "lun", "reservation")
+
+
+def _serial(place: Place, index: int, given: DiskSpec, bus: Bus) -> str:
+    if given.changedBlockTracking:
+        place.limits.add(Code.TRACKING_MISSING, *_DISKS, index, "changedBlockTracking")
+    serial = given.serial or ""
+    if bus == "scsi" and len(serial) > _SCSI_SERIAL:
+        place.limits.add(Code.SERIAL_TOO_LONG, *_DISKS, index, "serial", detail=f"{len(serial)} characters")
+    elif bus in ("virtio", "sata", "ide") and len(serial) > _VIRTIO_SERIAL:
+        place.limits.add(Code.SERIAL_CUT, *_DISKS, index, "serial")
+    return serial
+
+
+def _io(place: Place, index: int, given: DiskSpec) -> Literal["", "native", "threads", "io_uring"]:
+    if given.io == "io_uring" and not place.host.io_uring:
+        place.limits.add(Code.IO_URING_MISSING, *_DISKS, index, "io")
+        return "threads"
+    return cast(Literal["", "native", "threads", "io_uring"], given.io or "")
+
+
+def _is_hotplugged(volume: Volume | None) -> bool:
+    sources = (volume.dataVolume, volume.persistentVolumeClaim) if volume is not None else ()
+    return any(source is not None and bool(source.hotpluggable) for source in sources)
+
+
+def _with_blocks(disk: Disk, given: DiskSpec, found: VolumeFound) -> Disk:
+    sizes = given.blockSize
+    if sizes is None:
+        return disk
+    if sizes.custom is not None:
+        custom = sizes.custom
+        return replace(disk, logical_block=custom.logical, physical_block=custom.physical, discard_granularity=custom.discardGranularity)
+    if sizes.matchVolume is not None and sizes.matchVolume.enabled is not False and found.blocks is not None:
+        return replace(disk, logical_block=found.blocks[0], physical_block=found.blocks[1])
+    return disk
+
+
+def _with_threads(place: Place, found: list[Disk]) -> tuple[tuple[Disk, ...], int]:
+    """Disks that want a thread of their own get one; the policy says how the others share some. Only virtio can use them."""
+    own = {given.name for given in place.domain.devices.disks or () if given.dedicatedIOThread}
+    shared = _shared_threads(place, len([disk for disk in found if disk.bus == "virtio" and disk.name in own]))
+    numbers = _numbers(shared)
+    last, placed = shared, []
+    for disk in found:
+        thread = None
+        if disk.bus == "virtio" and disk.name in own:
+            last += 1
+            thread = last
+        elif disk.bus == "virtio" and shared:
+            thread = next(numbers)
+        placed.append(replace(disk, iothread=thread))
+    return tuple(placed), last
+
+
+def _numbers(count: int) -> Iterator[int]:
+    while True:
+        yield from range(1, count + 1)
+
+
+def _shared_threads(place: Place, own: int) -> int:
+    match place.domain.ioThreadsPolicy:
+        case "shared":
+            return 1
+        case "auto":
+            # The pool is of the CPUs that are asked for, whatever the guest sees of them.
+            return max(_THREADS_FOR_EACH_CPU * (place.asked("cpu") or 1) - own, 1)
+        case "supplementalPool":
+            return max((place.domain.ioThreads or IOThreads()).supplementalPoolThreadCount or 1, 1)
+    return 0

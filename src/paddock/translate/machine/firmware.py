@@ -1,0 +1,88 @@
+"""What an instance boots with, and its identity."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from paddock.dialects.kubevirt.firmware import Chassis
+from paddock.dialects.kubevirt.firmware import Firmware as FirmwareSpec
+from paddock.engine.machine.config import Firmware, Kernel
+from paddock.translate.machine.limits import Code
+from paddock.translate.machine.place import Place
+from paddock.translate.machine.processors import is_on
+
+_FIRMWARE = ("spec", "domain", "firmware")
+# Machines that were stored without a UUID have this one, or Windows would want to be activated anew.
+_NAMESPACE = uuid.UUID("6a1a24a1-4061-4607-8bf4-a3963d0c5895")
+_IGNITION = "opt/com.coreos/config"
+
+
+def uuid_of(name: str) -> str:
+    """The UUID of a machine that has none of its own."""
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def smm(place: Place) -> bool:
+    """Whether the machine has System Management Mode."""
+    features = place.domain.features
+    return (place.amd64 and (features is not None and is_on(features.smm))) or _secure(place)
+
+
+def _secure(place: Place) -> bool:
+    loader = place.domain.firmware.bootloader if place.domain.firmware is not None else None
+    return place.amd64 and loader is not None and loader.efi is not None and loader.efi.secureBoot is not False
+
+
+def firmware(place: Place) -> Firmware:
+    """The firmware with what the guest reads of its identity."""
+    given = place.domain.firmware or FirmwareSpec()
+    loader = given.bootloader
+    efi = loader.efi if loader is not None else None
+    bios = loader.bios if loader is not None else None
+    persistent = efi is not None and bool(efi.persistent)
+    if persistent and place.resolved.efi_variables is None:
+        place.limits.add(Code.STATE_MISSING, *_FIRMWARE, "bootloader", "efi", "persistent")
+    return Firmware(
+        kind="efi" if efi is not None or not place.amd64 else "bios",
+        secure_boot=_secure(place),
+        variables=place.resolved.efi_variables if persistent else None,
+        serial_output=bios is not None and bool(bios.useSerial),
+        uuid=given.uuid or uuid_of(place.instance.metadata.name or ""),
+        serial=given.serial or "",
+        chassis=tuple(_chassis(place.domain.chassis)),
+        acpi_tables=tuple(_tables(place, given)),
+        files=((_IGNITION, place.resolved.ignition),) if place.resolved.ignition is not None else (),
+    )
+
+
+def _chassis(chassis: Chassis | None) -> Iterator[tuple[str, str]]:
+    if chassis is not None:
+        for name in ("manufacturer", "version", "serial", "asset", "sku"):
+            if value := getattr(chassis, name):
+                yield name, value
+
+
+def _tables(place: Place, given: FirmwareSpec) -> Iterator[Path]:
+    if given.acpi is None:
+        return
+    for member in ("slicNameRef", "msdmNameRef"):
+        name = getattr(given.acpi, member)
+        if not name:
+            continue
+        found = place.resolved.volumes.get(name)
+        if found is not None and found.file is not None:
+            yield found.file
+        else:
+            place.limits.add(Code.TABLE_MISSING, *_FIRMWARE, "acpi", member, detail=name)
+
+
+def kernel(place: Place) -> Kernel | None:
+    """The kernel that is started without a boot loader."""
+    boot = place.domain.firmware.kernelBoot if place.domain.firmware is not None else None
+    if boot is None or boot.container is None:
+        return None
+    found = place.resolved.kernel
+    if found is None:
+        place.limits.add(Code.KERNEL_MISSING, *_FIRMWARE, "kernelBoot", "container", detail=boot.container.image)
+        return None
+    return Kernel(found.kernel, found.initrd, boot.kernelArgs or "")

@@ -1,0 +1,67 @@
+"""What the parts of the translation share: the instance, what was found for it, and where limits are noted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from paddock.base import quantity
+from paddock.dialects.kubevirt.domain import CPU, DomainSpec
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMachineInstanceSpec
+from paddock.translate.machine.limits import Limits
+from paddock.translate.machine.resolved import HostFound, Resolved
+
+
+@dataclass(frozen=True)
+class Place:
+    """One translation."""
+
+    instance: VirtualMachineInstance
+    resolved: Resolved
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def spec(self) -> VirtualMachineInstanceSpec:
+        """The instance's spec."""
+        return self.instance.spec
+
+    @property
+    def domain(self) -> DomainSpec:
+        """The virtual hardware."""
+        return self.spec.domain
+
+    @property
+    def host(self) -> HostFound:
+        """The host."""
+        return self.resolved.host
+
+    @property
+    def kvm(self) -> bool:
+        """Whether the guest is run by KVM."""
+        return self.host.accelerator == "kvm"
+
+    @property
+    def amd64(self) -> bool:
+        """Whether the guest is of this architecture."""
+        return (self.spec.architecture or "amd64") == "amd64"
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The instance's annotations."""
+        return self.instance.metadata.annotations or {}
+
+    @property
+    def vcpus(self) -> int:
+        """The number of virtual CPUs at the start."""
+        cpu = self.domain.cpu or CPU()
+        return (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1)
+
+    def asked(self, resource: str) -> int | None:
+        """The amount of a resource that is requested, in whole units rounded up."""
+        resources = self.domain.resources
+        amount = (resources.requests or {}).get(resource) if resources else None
+        return None if amount is None else quantity.whole(amount)
+
+    def limit(self, resource: str) -> int | None:
+        """The amount of a resource that is allowed, in thousandths rounded up."""
+        resources = self.domain.resources
+        amount = (resources.limits or {}).get(resource) if resources else None
+        return None if amount is None else -(-quantity.parse(amount) // (quantity.UNIT // 1000))

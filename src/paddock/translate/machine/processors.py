@@ -1,0 +1,219 @@
+"""Processors, memory and clock of an instance."""
+
+from collections.abc import Iterator
+
+from paddock.base import quantity
+from paddock.dialects.kubevirt.domain import CPU, CPUFeature
+from paddock.dialects.kubevirt.domain import Memory as MemorySpec
+from paddock.dialects.kubevirt.features import Clock as ClockSpec
+from paddock.dialects.kubevirt.features import Features, HyperV, SyNICTimer, Timer, TLBFlush
+from paddock.engine.machine.config import Clock, Cpu, Memory
+from paddock.translate.machine.limits import Code
+from paddock.translate.machine.place import Place
+
+_CPU = ("spec", "domain", "cpu")
+_FEATURES = ("spec", "domain", "features")
+_TIMER = ("spec", "domain", "clock", "timer")
+_DAY = 86_400
+# Hyper-V's features that are only there or not, by the member of the API.
+_SIMPLE = {
+    "relaxed": "hv-relaxed",
+    "vapic": "hv-vapic",
+    "vpindex": "hv-vpindex",
+    "runtime": "hv-runtime",
+    "synic": "hv-synic",
+    "reset": "hv-reset",
+    "frequencies": "hv-frequencies",
+    "reenlightenment": "hv-reenlightenment",
+    "ipi": "hv-ipi",
+    "evmcs": "hv-evmcs",
+}
+DEFAULT_SPINLOCKS = 4096
+
+
+def is_on(feature: object) -> bool:
+    """Whether a feature is named and not switched off."""
+    return feature is not None and getattr(feature, "enabled", None) is not False
+
+
+def cpu(place: Place) -> Cpu:
+    """The processors."""
+    given = place.domain.cpu or CPU()
+    sockets = given.sockets or 1
+    hotplug = place.domain.devices.disableHotplug is not True
+    features = tuple(_cpu_features(place, given))
+    _refuse_placement(place, given)
+    kvm = place.domain.features.kvm if place.domain.features else None
+    hidden = bool(kvm and kvm.hidden)
+    if hidden and not place.kvm:
+        place.limits.add(Code.FEATURE_NEEDS_KVM, *_FEATURES, "kvm", "hidden")
+    return Cpu(
+        sockets=sockets,
+        cores=given.cores or 1,
+        threads=given.threads or 1,
+        max_sockets=max(given.maxSockets or 0, sockets) if hotplug else sockets,
+        model=_model(place, given),
+        features=(*features, *_switches(place)),
+        enforce=any(_policy(feature) == "require" for feature in given.features or ()),
+        hyperv=_hyperv(place),
+        kvm_hidden=hidden,
+        pinned=place.resolved.vcpus,
+        emulator_pinned=place.resolved.emulator,
+    )
+
+
+def _model(place: Place, given: CPU) -> str:
+    model = given.model or "host-model"
+    if model in ("host-model", "host-passthrough"):
+        return "host"
+    known = place.host.cpu_models
+    if known and model not in known:
+        place.limits.add(Code.CPU_MODEL_UNKNOWN, *_CPU, "model", detail=model)
+    return model
+
+
+def _policy(feature: CPUFeature) -> str:
+    return feature.policy or "require"
+
+
+def _cpu_features(place: Place, given: CPU) -> Iterator[tuple[str, bool]]:
+    host_model = _is_host(given)
+    for feature in given.features or ():
+        policy = _policy(feature)
+        if policy in ("disable", "forbid"):
+            yield feature.name, False
+        elif policy in ("force", "require"):
+            yield feature.name, True
+        elif not host_model and place.kvm and feature.name in place.host.cpu_flags:
+            # The host's own model brings along whatever there is.
+            yield feature.name, True
+
+
+def _is_host(given: CPU) -> bool:
+    return (given.model or "host-model") in ("host-model", "host-passthrough", "max")
+
+
+def _refuse_placement(place: Place, given: CPU) -> None:
+    if given.realtime is not None:
+        place.limits.add(Code.REALTIME_MISSING, *_CPU, "realtime")
+    if given.numa is not None and given.numa.guestMappingPassthrough is not None and place.host.numa_nodes > 1:
+        place.limits.add(Code.NUMA_MISSING, *_CPU, "numa", "guestMappingPassthrough")
+    if given.dedicatedCpuPlacement and len(place.resolved.vcpus) < place.vcpus:
+        place.limits.add(Code.CPUS_MISSING, *_CPU, "dedicatedCpuPlacement")
+    elif given.isolateEmulatorThread and not place.resolved.emulator:
+        place.limits.add(Code.CPUS_MISSING, *_CPU, "isolateEmulatorThread")
+
+
+def _switches(place: Place) -> Iterator[tuple[str, bool]]:
+    """Features of the machine that are bits of the processor."""
+    features = place.domain.features or Features()
+    if features.apic is not None and features.apic.enabled is False:
+        yield "apic", False
+    kvm_only: list[tuple[tuple[str, ...], str, bool]] = []
+    if features.apic is not None and features.apic.endOfInterrupt is not None:
+        kvm_only.append((("apic", "endOfInterrupt"), "kvm-pv-eoi", features.apic.endOfInterrupt))
+    if features.pvspinlock is not None:
+        kvm_only.append((("pvspinlock",), "kvm-pv-unhalt", is_on(features.pvspinlock)))
+    for path, name, on in kvm_only:
+        if place.kvm:
+            yield name, on
+        else:
+            place.limits.add(Code.FEATURE_NEEDS_KVM, *_FEATURES, *path)
+
+
+def _hyperv(place: Place) -> tuple[tuple[str, str], ...]:
+    features = place.domain.features or Features()
+    found = list(_enlightenments(features.hyperv)) if features.hyperv is not None else []
+    if is_on(features.hypervPassthrough):
+        found.append(("hv-passthrough", "on"))
+    if any(device.model == "hyperv" for device in place.domain.devices.panicDevices or ()):
+        found.append(("hv-crash", "on"))
+    if found and not (place.kvm and place.amd64):
+        names = ", ".join(name for name, _ in found)
+        place.limits.add(Code.HYPERV_NEEDS_KVM, *_FEATURES, "hyperv", detail=names)
+        return ()
+    return tuple(found)
+
+
+def _enlightenments(hyperv: HyperV) -> Iterator[tuple[str, str]]:
+    for member, name in _SIMPLE.items():
+        if is_on(getattr(hyperv, member)):
+            yield name, "on"
+    if hyperv.spinlocks is not None and is_on(hyperv.spinlocks):
+        retries = hyperv.spinlocks.spinlocks
+        yield "hv-spinlocks", f"{DEFAULT_SPINLOCKS if retries is None else retries:#x}"
+    if hyperv.vendorid is not None and is_on(hyperv.vendorid) and hyperv.vendorid.vendorid:
+        yield "hv-vendor-id", hyperv.vendorid.vendorid
+    yield from _timers_and_flushes(hyperv.synictimer, hyperv.tlbflush)
+
+
+def _timers_and_flushes(timer: SyNICTimer | None, flush: TLBFlush | None) -> Iterator[tuple[str, str]]:
+    if timer is not None and is_on(timer):
+        yield "hv-stimer", "on"
+        if is_on(timer.direct):
+            yield "hv-stimer-direct", "on"
+    if flush is not None and is_on(flush):
+        yield "hv-tlbflush", "on"
+        if is_on(flush.direct):
+            yield "hv-tlbflush-direct", "on"
+        if is_on(flush.extended):
+            yield "hv-tlbflush-ext", "on"
+
+
+def memory(place: Place) -> Memory:
+    """The memory, in whole bytes."""
+    given = place.domain.memory or MemorySpec()
+    size = quantity.whole(given.guest) if given.guest is not None else place.asked("memory") or 0
+    most = quantity.whole(given.maxGuest) if given.maxGuest is not None else size
+    page = given.hugepages.pageSize if given.hugepages is not None else None
+    shared = bool(place.domain.devices.filesystems)
+    hotplug = place.domain.devices.disableHotplug is not True
+    return Memory(
+        size=size,
+        max_size=max(most, size) if hotplug else size,
+        hugepage=quantity.whole(page) if page is not None else None,
+        shared=shared,
+    )
+
+
+def clock(place: Place) -> Clock:
+    """The clock and its timers."""
+    given = place.domain.clock or ClockSpec()
+    offset = (given.utc.offsetSeconds or 0) if given.utc is not None else 0
+    if abs(offset) >= _DAY:
+        place.limits.add(Code.OFFSET_TOO_LARGE, "spec", "domain", "clock", "utc", "offsetSeconds", detail=str(offset))
+    if given.timezone and not place.host.has_timezone(given.timezone):
+        place.limits.add(Code.TIMEZONE_UNKNOWN, "spec", "domain", "clock", "timezone", detail=given.timezone)
+    timers = given.timer or Timer()
+    _refuse_timers(place, timers)
+    pit, rtc = timers.pit, timers.rtc
+    policy = pit.tickPolicy if pit is not None and pit.tickPolicy else "delay"
+    return Clock(
+        base=given.timezone or "utc",
+        offset_seconds=offset,
+        hpet=timers.hpet is not None and timers.hpet.present is not False,
+        pit_policy="catchup" if policy == "catchup" else "discard" if policy == "discard" else "delay",
+        rtc_policy="" if rtc is not None and rtc.tickPolicy == "delay" else "catchup",
+        rtc_clock="vm" if rtc is not None and rtc.track == "guest" else "host",
+        pit=pit is None or pit.present is not False,
+        kvm=timers.kvm is None or timers.kvm.present is not False,
+        hyperv=_hyperv_clock(place, timers),
+    )
+
+
+def _hyperv_clock(place: Place, timers: Timer) -> bool:
+    wanted = timers.hyperv is not None and timers.hyperv.present is not False
+    if wanted and not place.kvm:
+        place.limits.add(Code.HYPERV_NEEDS_KVM, *_TIMER, "hyperv", detail="hv-time")
+    return wanted
+
+
+def _refuse_timers(place: Place, timers: Timer) -> None:
+    if timers.hpet is not None and timers.hpet.tickPolicy is not None:
+        place.limits.add(Code.TIMER_UNCHANGED, *_TIMER, "hpet", "tickPolicy", detail="QEMU's HPET has one policy")
+    if timers.rtc is not None and timers.rtc.present is False:
+        place.limits.add(Code.TIMER_UNCHANGED, *_TIMER, "rtc", "present", detail="every machine has a real-time clock")
+    if timers.kvm is not None and timers.kvm.present is False and not place.kvm:
+        place.limits.add(Code.FEATURE_NEEDS_KVM, *_TIMER, "kvm")
+    if timers.pit is not None and timers.pit.tickPolicy is not None and not place.kvm:
+        place.limits.add(Code.FEATURE_NEEDS_KVM, *_TIMER, "pit", "tickPolicy")

@@ -1,0 +1,71 @@
+"""What was found for a machine before it can be translated: volumes, cards, places for state, the host. Data."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from paddock.engine.machine.config import Kernel, Layer, Stream, Tap, User
+
+
+@dataclass(frozen=True)
+class VolumeFound:
+    """A volume. One of: a layer for a disk, a directory for a shared file system, a file, or an error."""
+
+    layer: Layer | None = None
+    directory: Path | None = None
+    file: Path | None = None
+    error: str = ""
+    readonly: bool = False
+    # it is a block device of the host
+    device: bool = False
+    # (logical, physical) size of its blocks where it has its own
+    blocks: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class CardFound:
+    """A network card. A PCI address is a device of the host that the guest gets itself."""
+
+    mac: str = ""
+    backend: Tap | User | Stream | None = None
+    mtu: int | None = None
+    pci: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class HostFound:
+    """The host as far as it decides what a manifest becomes."""
+
+    accelerator: Literal["kvm", "tcg"] = "tcg"
+    # names of machine types, aliases among them, to full names; empty: not known, so nothing is refused
+    machine_types: Mapping[str, str] = field(default_factory=dict)
+    cpu_models: frozenset[str] = frozenset()
+    # flags of the host's own processor
+    cpu_flags: frozenset[str] = frozenset()
+    architectures: frozenset[str] = frozenset({"amd64", "arm64"})
+    has_timezone: Callable[[str], bool] = lambda name: True
+    io_uring: bool = True
+    vsock: bool = False
+    numa_nodes: int = 1
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Everything that was found. Members that the machine does not need may be left out."""
+
+    volumes: Mapping[str, VolumeFound] = field(default_factory=dict)
+    cards: Mapping[str, CardFound] = field(default_factory=dict)
+    # names of gpus and hostDevices to PCI addresses of the host
+    devices: Mapping[str, str] = field(default_factory=dict)
+    kernel: Kernel | None = None
+    efi_variables: Path | None = None
+    tpm_state: Path | None = None
+    ignition: Path | None = None
+    vsock: int | None = None
+    generation_id: str = ""
+    # host CPUs for the machine alone
+    vcpus: tuple[int, ...] = ()
+    emulator: tuple[int, ...] = ()
+    host: HostFound = HostFound()
