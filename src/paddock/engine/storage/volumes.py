@@ -43,6 +43,10 @@ class Volumes:
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._shares: dict[Path, bool] = {}
 
+    def place(self, id: str, pool: str = "") -> Path:
+        """Where a volume is, or will be."""
+        return self._places.find(id) or self._places.pool(pool) / id
+
     def prepare(self) -> None:
         """Once, at the start: directories are there, and what a sudden end left half made is gone. Blocking."""
         for directory in (*self._places.every_pool, self._places.snapshots, self._places.scratch):

@@ -1,0 +1,229 @@
+"""PersistentVolumeClaims: each is bound to a volume of its own at once, and filled with what it, or its DataVolume, says.
+
+claim -> PersistentVolume `pvc-UID` -> bound -> transfer -> the engine's volume UID is there -> grows with the claim
+
+A machine waits for the engine's volume, so it never sees a disk half filled. While a machine has the volume open it grows through
+that machine: whoever runs machines compares `plan.claimsizes.guest_size` with the volume's size, and this controller writes the new
+capacity down when the volume has it.
+"""
+
+from collections.abc import Iterable
+
+from paddock.base import quantity
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists
+from paddock.client.options import Write, merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.storage.filling import Filling, Goal
+from paddock.controllers.storage.ports import Volumes
+from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, POOL, PROVISIONER, VOLUMES
+from paddock.controllers.storage.transfers import Transfers
+from paddock.controllers.storage.world import World, claims_of
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.storageclass import StorageClass
+from paddock.engine.storage.errors import VolumeBusy
+from paddock.engine.storage.volume import Volume
+from paddock.plan import claimsizes, contents, transfers
+from paddock.plan.contents import Content, Unclear
+from paddock.runtime.cache import Change, Meta
+from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.reference import reference
+
+_STATUS = Write(subresource="status")
+_BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+PV_PROTECTION = "kubernetes.io/pv-protection"
+_PROVISIONED = "volume.kubernetes.io/storage-provisioner"
+# A machine makes its disk larger; nobody tells when.
+_GROWTH_SECONDS = 2.0
+
+
+class Claims:
+    """Reconciles claims."""
+
+    def __init__(self, client: Client, world: World, volumes: Volumes, running: Transfers, filling: Filling, teller: Teller) -> None:
+        self._client = client
+        self._world = world
+        self._volumes = volumes
+        self._transfers = running
+        self._filling = filling
+        self._teller = teller
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bind a claim, fill its volume, let it grow."""
+        seen, claim = self._world.claims.cache.get(key), self._world.claim(key)
+        if seen is None or claim is None:
+            return DONE
+        if seen.meta.going:
+            self._transfers.forget(seen.meta.uid)
+            return DONE
+        found = self._class(claim, seen.meta)
+        if found is None or self._waits(claim, found, key):
+            return DONE
+        if not is_bound(claim):
+            await self._bind(claim, found, seen.meta)
+        return await self._fill(claim, found, seen.meta)
+
+    # --- the class --------------------------------------------------------------------------------------------------------
+
+    def _class(self, claim: PersistentVolumeClaim, meta: Meta) -> StorageClass | None:
+        """The class, when volumes of it are made here."""
+        name = claim.spec.storageClassName if claim.spec is not None else None
+        found = self._world.storage_class(name) if name else None
+        if found is not None and found.provisioner == PROVISIONER:
+            return found
+        if is_bound(claim):
+            return None
+        if not name:
+            text = "no persistent volumes available for this claim and no storage class is set"
+            self._tell(meta, "Normal", "FailedBinding", text)
+        elif found is None:
+            self._tell(meta, "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
+        else:
+            text = f"Waiting for a volume to be created by the external provisioner '{found.provisioner}'"
+            self._tell(meta, "Normal", "ExternalProvisioning", text)
+        return None
+
+    def _waits(self, claim: PersistentVolumeClaim, found: StorageClass, key: Key) -> bool:
+        """Whether the volume is made only when somebody uses it, and nobody does."""
+        if found.volumeBindingMode != "WaitForFirstConsumer" or is_bound(claim):
+            return False
+        return BIND_NOW not in (claim.metadata.annotations or {}) and not self._world.users(key)
+
+    # --- binding ----------------------------------------------------------------------------------------------------------
+
+    async def _bind(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> None:
+        name, size = f"pvc-{meta.uid}", quantity.binary(claimsizes.request_of(claim))
+        if self._world.volume(name) is None:
+            path = self._volumes.place(meta.uid, (found.parameters or {}).get(POOL, ""))
+            try:
+                await self._client.create(VOLUMES, persistent_volume(claim, found, size, str(path)))
+            except AlreadyExists:
+                pass
+            else:
+                self._tell(meta, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
+        await self._client.patch(VOLUMES, Key("", name), merge_patch({"status": {"phase": "Bound"}}), _STATUS)
+        document: Data = {"spec": {"volumeName": name}, "metadata": {"annotations": {**_BOUND, _PROVISIONED: PROVISIONER}}}
+        await self._client.patch(CLAIMS, meta.key, merge_patch(document))
+        modes = claim.spec.accessModes if claim.spec is not None else None
+        status: Data = {"phase": "Bound", "accessModes": modes, "capacity": {"storage": size}}
+        await self._client.patch(CLAIMS, meta.key, merge_patch({"status": status}), _STATUS)
+
+    # --- filling ----------------------------------------------------------------------------------------------------------
+
+    async def _fill(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> Outcome:
+        volume = self._volumes.get(meta.uid)
+        content = contents.of_claim(claim, self._world.lookup)
+        if volume is not None:
+            await self._note(claim, content, filled=True)
+            return await self._grow(claim, volume)
+        if isinstance(content, Unclear):
+            if not content.foreign:
+                self._tell(meta, "Warning", content.reason, content.message)
+            return DONE
+        if content.kind == "upload":
+            await self._note(claim, content, filled=False)
+            return again(1.0) if self._transfers.look(meta.uid).stage == "running" else DONE
+        if self._is_given_up(claim):
+            return DONE
+        pool = (found.parameters or {}).get(POOL, "")
+        goal = Goal(uid=meta.uid, claim=meta.key, size=claimsizes.guest_size(claim), pool=pool, content=content)
+        now = self._transfers.ensure(meta.uid, meta.key, self._filling.work(goal), restarts=_restarts(claim))
+        await self._note(claim, content, filled=False)
+        if now.stage == "failed" and content == contents.BLANK:
+            self._tell(meta, "Warning", "ProvisioningFailed", now.message)
+        return DONE if now.stage == "failed" else again(self._transfers.wait_seconds(meta.uid))
+
+    def _is_given_up(self, claim: PersistentVolumeClaim) -> bool:
+        """A DataVolume that failed stays so, also when this program was not there for a while."""
+        for owner in claim.metadata.ownerReferences or ():
+            if owner.kind == "DataVolume":
+                volume = self._world.lookup.data_volume(claim.metadata.namespace or "", owner.name)
+                return volume is not None and volume.status is not None and volume.status.phase == "Failed"
+        return False
+
+    async def _note(self, claim: PersistentVolumeClaim, content: Content | Unclear, *, filled: bool) -> None:
+        """Say on the claim how far it is; a plain one stays as its maker wrote it."""
+        if isinstance(content, Unclear) or content == contents.BLANK:
+            return
+        now = self._transfers.look(claim.metadata.uid or "")
+        # Nobody comes here with a claim that is not bound, be it since a moment ago.
+        ready = content.kind == "upload"
+        wanted = transfers.annotations(content.kind, now, filled=filled, ready=ready)
+        has = claim.metadata.annotations or {}
+        changed = {name: value for name, value in wanted.items() if has.get(name) != value}
+        if changed:
+            key = Key(claim.metadata.namespace or "", claim.metadata.name)
+            await self._client.patch(CLAIMS, key, merge_patch({"metadata": {"uid": claim.metadata.uid, "annotations": changed}}))
+
+    # --- growing ----------------------------------------------------------------------------------------------------------
+
+    async def _grow(self, claim: PersistentVolumeClaim, volume: Volume) -> Outcome:
+        """Make the volume as large as the claim, or wait for the machine that has it open to do so."""
+        size, key = claimsizes.guest_size(claim), Key(claim.metadata.namespace or "", claim.metadata.name)
+        if volume.size < size:
+            try:
+                volume = await self._volumes.grow(volume.id, size)
+            except VolumeBusy:
+                await self._set_growing(claim, key, growing=True)
+                return again(_GROWTH_SECONDS)
+        if volume.size >= size and claimsizes.needs_growth(claim):
+            text = quantity.binary(claimsizes.request_of(claim))
+            await self._client.patch(VOLUMES, Key("", f"pvc-{volume.id}"), merge_patch({"spec": {"capacity": {"storage": text}}}))
+            status: Data = {"capacity": {"storage": text}, "conditions": None}
+            await self._client.patch(CLAIMS, key, merge_patch({"status": status}), _STATUS)
+        return DONE
+
+    async def _set_growing(self, claim: PersistentVolumeClaim, key: Key, *, growing: bool) -> None:
+        conditions = (claim.status.conditions if claim.status is not None else None) or []
+        if not any(each.type == "Resizing" for each in conditions) and growing:
+            said = {"type": "Resizing", "status": "True", "reason": "MachineRuns", "message": "the machine that runs makes its disk larger"}
+            await self._client.patch(CLAIMS, key, merge_patch({"status": {"conditions": [said]}}), _STATUS)
+
+    def _tell(self, meta: Meta, kind: str, reason: str, note: str) -> None:
+        self._teller.tell(reference(CLAIMS, meta), kind, reason, note)
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim has its volume."""
+    return claim.status is not None and claim.status.phase == "Bound"
+
+
+def persistent_volume(claim: PersistentVolumeClaim, found: StorageClass, size: str, path: str) -> Data:
+    """The volume that a claim gets."""
+    meta, spec = claim.metadata, claim.spec
+    assert spec is not None
+    owner = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "uid": meta.uid,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": f"pvc-{meta.uid}",
+            "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER},
+            "finalizers": [PV_PROTECTION],
+        },
+        "spec": {
+            "capacity": {"storage": size},
+            "accessModes": list(spec.accessModes or ()),
+            "volumeMode": spec.volumeMode or "Filesystem",
+            "storageClassName": found.metadata.name,
+            "persistentVolumeReclaimPolicy": found.reclaimPolicy or "Delete",
+            "claimRef": owner,
+            "local": {"path": path},
+        },
+    }
+
+
+def _restarts(claim: PersistentVolumeClaim) -> int:
+    text = (claim.metadata.annotations or {}).get(f"{transfers.STORAGE}.pod.restarts", "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def claims_of_machine(change: Change) -> Iterable[Key]:
+    """The claims that a change of a machine concerns."""
+    return {Key.of(text) for seen in (change.old, change.new) if seen is not None for text in claims_of(seen)}

@@ -1,0 +1,96 @@
+"""StorageClasses: the one that is always there, and for each a StorageProfile that says what its claims look like."""
+
+from typing import Any
+
+import msgspec
+
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists
+from paddock.client.options import merge_patch
+from paddock.client.target import Data, Key, plain
+from paddock.controllers.storage.targets import CLASS_NAME, CLASSES, PROFILES, PROVISIONER
+from paddock.controllers.storage.world import World
+from paddock.dialects.core.storageclass import IS_DEFAULT, IS_DEFAULT_FOR_MACHINES, StorageClass
+from paddock.dialects.kubevirt.storageprofile import StorageProfileSpec, StorageProfileStatus
+from paddock.plan.datavolumeclaims import PROPERTIES
+from paddock.runtime.controller import DONE, Outcome
+
+_SNAPSHOT_CLASSES = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)
+_LABELS = {"app": "containerized-data-importer", "app.kubernetes.io/component": "storage"}
+_ALWAYS = Key("", CLASS_NAME)
+
+
+class Classes:
+    """Reconciles StorageClasses."""
+
+    def __init__(self, client: Client, world: World) -> None:
+        self._client = client
+        self._world = world
+        self._has_snapshot_class = False
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Make what is missing of a class."""
+        found = self._world.read(self._world.classes, CLASSES, key)
+        if found is None:
+            if key == _ALWAYS:
+                await self._make()
+            return DONE
+        if key == _ALWAYS and not self._has_snapshot_class:
+            await self._make_snapshot_class()
+        await self._profile(found, key)
+        return DONE
+
+    async def _make(self) -> None:
+        """The class of this host; the default unless another is."""
+        others = [seen.read(CLASSES).metadata.annotations or {} for seen in self._world.classes.cache]
+        marks = [mark for mark in (IS_DEFAULT, IS_DEFAULT_FOR_MACHINES) if not any(each.get(mark) == "true" for each in others)]
+        body: Data = {
+            "metadata": {"name": CLASS_NAME, "annotations": dict.fromkeys(marks, "true")},
+            "provisioner": PROVISIONER,
+            "reclaimPolicy": "Delete",
+            "volumeBindingMode": "Immediate",
+            "allowVolumeExpansion": True,
+        }
+        await self._create(CLASSES, CLASSES.read(msgspec.json.encode(body)))
+
+    async def _make_snapshot_class(self) -> None:
+        annotations = {"snapshot.storage.kubernetes.io/is-default-class": "true"}
+        body: Data = {
+            "apiVersion": _SNAPSHOT_CLASSES.api_version,
+            "kind": _SNAPSHOT_CLASSES.kind,
+            "metadata": {"name": CLASS_NAME, "annotations": annotations},
+            "driver": PROVISIONER,
+            "deletionPolicy": "Delete",
+        }
+        await self._create(_SNAPSHOT_CLASSES, body)
+        self._has_snapshot_class = True
+
+    async def _create(self, target: Any, body: Any) -> None:
+        try:
+            await self._client.create(target, body)
+        except AlreadyExists:
+            return
+
+    async def _profile(self, found: StorageClass, key: Key) -> None:
+        """What claims of the class look like; what an administrator wrote goes before."""
+        profile = self._world.read(self._world.profiles, PROFILES, key)
+        status = profile_status(found, profile.spec if profile is not None else StorageProfileSpec())
+        if profile is None:
+            body: Data = {"metadata": {"name": key.name, "labels": _LABELS}, "spec": {}, "status": msgspec.to_builtins(status)}
+            await self._create(PROFILES, PROFILES.read(msgspec.json.encode(body)))
+        elif profile.status != status:
+            document = {name: msgspec.to_builtins(getattr(status, name)) for name in status.__struct_fields__}
+            await self._client.patch(PROFILES, key, merge_patch({"status": document}))
+
+
+def profile_status(found: StorageClass, decided: StorageProfileSpec) -> StorageProfileStatus:
+    """What holds for a class. Of classes of others nothing is known."""
+    is_ours = found.provisioner == PROVISIONER
+    return StorageProfileStatus(
+        storageClass=found.metadata.name,
+        provisioner=found.provisioner,
+        cloneStrategy=decided.cloneStrategy or ("copy" if is_ours else None),
+        claimPropertySets=decided.claimPropertySets or (list(PROPERTIES) if is_ours else None),
+        dataImportCronSourceFormat=decided.dataImportCronSourceFormat or ("pvc" if is_ours else None),
+        snapshotClass=decided.snapshotClass or (CLASS_NAME if is_ours else None),
+    )

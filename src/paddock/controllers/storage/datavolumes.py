@@ -1,0 +1,206 @@
+"""DataVolumes: each has a claim of its name, and tells how far the claim is filled. What fills the claim is begun by `claims`."""
+
+from typing import Literal
+
+import msgspec
+
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, Invalid
+from paddock.client.options import Write, merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.storage import reporting
+from paddock.controllers.storage.claims import is_bound
+from paddock.controllers.storage.ports import Volumes
+from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, DATA_VOLUMES, PROFILES
+from paddock.controllers.storage.transfers import Transfers
+from paddock.controllers.storage.world import World
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
+from paddock.meta import ages
+from paddock.plan import claimsizes, contents, transfers
+from paddock.plan.contents import Content, Unclear
+from paddock.plan.datavolumeclaims import ADOPT, Circumstances, claim_of
+from paddock.plan.transfers import FINAL, Report, Seen
+from paddock.runtime.cache import Meta
+from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.reference import controlled_by_another, is_owned, owned, reference
+
+_STATUS = Write(subresource="status")
+_REPORT_SECONDS = 1.0
+_PROBLEM_SECONDS = 10.0
+
+
+class DataVolumes:
+    """Reconciles DataVolumes."""
+
+    def __init__(self, client: Client, world: World, volumes: Volumes, running: Transfers, teller: Teller, machinery: Machinery) -> None:
+        self._client = client
+        self._world = world
+        self._volumes = volumes
+        self._transfers = running
+        self._teller = teller
+        self._clock = machinery.clock
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """See that the claim is there, and say how far it is."""
+        seen = self._world.data_volumes.cache.get(key)
+        if seen is None or seen.meta.going:
+            return DONE
+        volume = seen.read(DATA_VOLUMES)
+        content: Content | Unclear | None = self._content(volume)
+        claim, problem = await self._claim(volume, content, seen.meta)
+        looked = self._look(volume, content, claim, problem)
+        report = transfers.report(looked)
+        await self._report(volume, report, looked, seen.meta)
+        if report.phase in FINAL:
+            return DONE
+        if looked.transfer.stage == "running":
+            return again(_REPORT_SECONDS)
+        # What is in the way may be an object that nobody here watches.
+        return again(_PROBLEM_SECONDS) if problem is not None else DONE
+
+    def _content(self, volume: DataVolume) -> Content | Unclear | None:
+        """What fills the claim; None: something that the claim names itself."""
+        if contents.has_reference(volume.spec):
+            return None
+        return contents.of_data_volume(volume, self._world.lookup)
+
+    # --- the claim --------------------------------------------------------------------------------------------------------
+
+    async def _claim(
+        self, volume: DataVolume, content: Content | Unclear | None, meta: Meta
+    ) -> tuple[PersistentVolumeClaim | None, tuple[str, str] | None]:
+        """The claim if it is there, and what stands in the way."""
+        found = self._world.claims.cache.get(meta.key)
+        if found is not None:
+            return await self._adopted(volume, found.meta, found.read(CLAIMS), meta)
+        if volume.status is not None and volume.status.phase in FINAL:
+            # It did what it was for; a claim that was deleted since is not made again.
+            return None, None
+        if isinstance(content, Unclear):
+            return None, (content.reason, content.message)
+        around = self._circumstances(volume, content)
+        if content is not None and content.kind == "pvc" and around.copied_size is None:
+            return None, ("CloneSourceNotFound", f"the claim {content.namespace}/{content.name} to copy is not there")
+        wanted = claim_of(volume, content, around)
+        if isinstance(wanted, Unclear):
+            self._tell(meta, "Warning", wanted.reason, wanted.message)
+            return None, (wanted.reason, wanted.message)
+        try:
+            made = await self._client.create(CLAIMS, CLAIMS.read(msgspec.json.encode(owned(wanted, reference(DATA_VOLUMES, meta)))))
+        except AlreadyExists:
+            # The cache is behind; the watch brings us here again.
+            return None, None
+        except Invalid as error:
+            self._tell(meta, "Warning", "ErrClaimNotValid", str(error))
+            return None, ("ErrClaimNotValid", str(error))
+        return made, None
+
+    async def _adopted(
+        self, volume: DataVolume, found: Meta, claim: PersistentVolumeClaim, meta: Meta
+    ) -> tuple[PersistentVolumeClaim | None, tuple[str, str] | None]:
+        """A claim that is there: ours, or one to take over, or somebody else's."""
+        if is_owned(found, meta.uid):
+            return claim, None
+        may = (volume.metadata.annotations or {}).get(ADOPT) == "true" or (claim.metadata.annotations or {}).get(
+            contents.POPULATED_FOR
+        ) == meta.name
+        if found.going or not may or controlled_by_another(found, meta.uid) is not None:
+            text = f"Resource {claim.metadata.name} already exists and is not managed by DataVolume"
+            self._tell(meta, "Warning", "ErrResourceExists", text)
+            return None, ("ErrResourceExists", text)
+        data: Data = {"metadata": {"name": meta.name, "ownerReferences": msgspec.to_builtins(claim.metadata.ownerReferences or [])}}
+        owners = owned(data, reference(DATA_VOLUMES, meta))["metadata"]["ownerReferences"]
+        document = {"metadata": {"ownerReferences": owners, "resourceVersion": found.resourceVersion, "uid": found.uid}}
+        return await self._client.patch(CLAIMS, meta.key, merge_patch(document)), None
+
+    def _circumstances(self, volume: DataVolume, content: Content | None) -> Circumstances:
+        spec = volume.spec
+        given = spec.pvc or spec.storage
+        named = (given.storageClassName if given is not None else None) or spec.storageClassName
+        found = self._world.storage_class(named or None)
+        name = found.metadata.name if found is not None else named or ""
+        profile = self._world.read(self._world.profiles, PROFILES, Key("", name)) if name else None
+        return Circumstances(
+            storage_class=found, profile=profile, overhead=self._world.overhead(name), copied_size=self._copied_size(content)
+        )
+
+    def _copied_size(self, content: Content | None) -> int | None:
+        if content is None or content.kind not in ("pvc", "snapshot"):
+            return None
+        if content.kind == "snapshot":
+            held = self._volumes.get_snapshot(self._world.snapshot_id(content.namespace, content.name) or "none")
+            return held.size if held is not None else None
+        source = self._world.claim(Key(content.namespace, content.name))
+        return claimsizes.guest_size(source) if source is not None else None
+
+    # --- the report -------------------------------------------------------------------------------------------------------
+
+    def _look(
+        self, volume: DataVolume, content: Content | Unclear | None, claim: PersistentVolumeClaim | None, problem: tuple[str, str] | None
+    ) -> Seen:
+        status, uid = volume.status or DataVolumeStatus(), (claim.metadata.uid or "") if claim is not None else ""
+        transfer = self._transfers.look(uid)
+        if transfer.stage == "none":
+            # What an earlier run of this program counted.
+            transfer = msgspec.structs.replace(transfer, restarts=max(transfer.restarts, status.restartCount or 0))
+        if problem is None and isinstance(content, Unclear):
+            problem = (content.reason, content.message)
+        return Seen(
+            name=volume.metadata.name,
+            source=content.kind if isinstance(content, Content) else _kind_of(volume),
+            claim=_state(claim),
+            waits_for_consumer=claim is not None and self._waits(claim),
+            filled=bool(uid) and self._volumes.get(uid) is not None,
+            transfer=transfer,
+            problem=problem,
+            phase_before=status.phase or "",
+            progress_before=status.progress or "",
+        )
+
+    def _waits(self, claim: PersistentVolumeClaim) -> bool:
+        if is_bound(claim) or claim.spec is None or BIND_NOW in (claim.metadata.annotations or {}):
+            return False
+        found = self._world.storage_class(claim.spec.storageClassName)
+        place = Key(claim.metadata.namespace or "", claim.metadata.name)
+        return found is not None and found.volumeBindingMode == "WaitForFirstConsumer" and not self._world.users(place)
+
+    async def _report(self, volume: DataVolume, report: Report, looked: Seen, meta: Meta) -> None:
+        before = volume.status or DataVolumeStatus()
+        now = ages.timestamp(self._clock.seconds())
+        conditions = reporting.conditions(before.conditions, report.conditions, now)
+        status = DataVolumeStatus(
+            claimName=volume.metadata.name,
+            phase=report.phase,
+            progress=report.progress,
+            restartCount=max(before.restartCount or 0, looked.transfer.restarts) or None,
+            conditions=conditions,
+        )
+        if status == before:
+            return
+        document: Data = msgspec.to_builtins(status)
+        document = {name: document.get(name) for name in DataVolumeStatus.__struct_fields__}
+        await self._client.patch(DATA_VOLUMES, meta.key, merge_patch({"metadata": {"uid": meta.uid}, "status": document}), _STATUS)
+        for event in report.events:
+            self._tell(meta, event.kind, event.reason, event.note)
+        if looked.transfer.stage == "waiting":
+            self._tell(meta, "Warning", f"{transfers.family_of(looked.source)}Failed", looked.transfer.message)
+
+    def _tell(self, meta: Meta, kind: str, reason: str, note: str) -> None:
+        self._teller.tell(reference(DATA_VOLUMES, meta), kind, reason, note)
+
+
+def _state(claim: PersistentVolumeClaim | None) -> Literal["absent", "pending", "bound", "lost"]:
+    if claim is None:
+        return "absent"
+    phase = claim.status.phase if claim.status is not None else None
+    return "bound" if phase == "Bound" else "lost" if phase == "Lost" else "pending"
+
+
+def _kind_of(volume: DataVolume) -> str:
+    """The kind of source as far as the DataVolume itself says it; a DataSource that is not there is most likely an import."""
+    source = volume.spec.source
+    if source is None:
+        return "http" if volume.spec.sourceRef is not None else ""
+    return next((name for name in source.__struct_fields__ if getattr(source, name) is not None), "")

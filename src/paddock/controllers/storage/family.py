@@ -1,0 +1,126 @@
+"""All of storage put together. Whoever runs the engine calls `storage_controllers` before its program runs."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from paddock.client.target import Key
+from paddock.controllers.storage import targets
+from paddock.controllers.storage.claims import Claims, claims_of_machine
+from paddock.controllers.storage.classes import Classes
+from paddock.controllers.storage.configuration import CDI_NAME, CONFIG, Configuration
+from paddock.controllers.storage.datavolumes import DataVolumes
+from paddock.controllers.storage.filling import Filling
+from paddock.controllers.storage.imports import Importing
+from paddock.controllers.storage.persistentvolumes import PersistentVolumes
+from paddock.controllers.storage.ports import Images, Volumes
+from paddock.controllers.storage.transfers import Transfers
+from paddock.controllers.storage.world import World
+from paddock.plan.contents import POPULATED_FOR
+from paddock.plan.transfers import STORAGE
+from paddock.runtime.cache import Change, Seen
+from paddock.runtime.controller import Controller, Reconcile, Settings
+from paddock.runtime.informer import Informer
+from paddock.runtime.program import Program
+
+
+class StorageSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is decided outside."""
+
+    # where clients upload to: the address of the API
+    upload_url: Callable[[], str] = str
+    upload_authority: str = ""
+    transfers_at_a_time: int = 4
+
+
+class Storage(msgspec.Struct, frozen=True):
+    """What others need of storage."""
+
+    world: World
+    transfers: Transfers
+    volumes: Volumes
+    images: Images
+
+    async def close(self) -> None:
+        """End what runs; after the program."""
+        await self.transfers.close()
+
+
+def storage_controllers(
+    program: Program,
+    images: Images,
+    volumes: Volumes,
+    settings: StorageSettings = StorageSettings(),  # noqa: B008 - frozen
+) -> Storage:
+    """Add the controllers of storage to a program. Inside a running loop."""
+    client, machinery, teller = program.client, program.machinery, program.recorder
+    world = World(program.informers)
+    running = Transfers(at_a_time=settings.transfers_at_a_time)
+    importing = Importing(client, machinery.clock, lambda: world.config.spec.insecureRegistries or ())
+    filling = Filling(client, world, importing, images, volumes)
+    claims = Claims(client, world, volumes, running, filling, teller)
+    data_volumes = DataVolumes(client, world, volumes, running, teller, machinery)
+    released = PersistentVolumes(client, world, volumes, running)
+
+    def controller(name: str, informer: Informer, reconcile: Reconcile) -> Controller:
+        made = Controller(name, informer, reconcile, machinery=machinery, teller=teller, settings=Settings(workers=4))
+        program.add(made)
+        return made
+
+    of_claims = controller("claims", world.claims, claims.reconcile)
+    of_data_volumes = controller("datavolumes", world.data_volumes, data_volumes.reconcile)
+    of_volumes = controller("persistentvolumes", world.volumes, released.reconcile)
+    classes = Classes(client, world)
+    configuration = Configuration(client, world, lambda: (settings.upload_url(), settings.upload_authority), machinery)
+    of_classes = controller("storageclasses", world.classes, classes.reconcile)
+    of_classes.watch(world.profiles, _same_name)
+    of_config = controller("cdiconfig", world.configs, configuration.reconcile_config)
+    of_config.watch(world.classes, lambda _: (CONFIG,))
+    of_cdi = controller("cdi", world.cdis, configuration.reconcile_cdi)
+    # What is always there is looked at though nothing has happened to it.
+    of_classes.offer(Key("", targets.CLASS_NAME))
+    of_config.offer(CONFIG)
+    of_cdi.offer(CDI_NAME)
+    _watch(world, of_claims, of_data_volumes, of_volumes)
+    for each in (of_claims, of_data_volumes):
+        running.listen(each.offer)
+    return Storage(world, running, volumes, images)
+
+
+def _watch(world: World, of_claims: Controller, of_data_volumes: Controller, of_volumes: Controller) -> None:
+    """Which changes concern whom."""
+    of_claims.watch(world.data_volumes, _same_name)
+    of_claims.watch(world.instances, claims_of_machine)
+    of_data_volumes.watch(world.claims, _same_name)
+    of_data_volumes.watch(world.instances, claims_of_machine)
+    of_volumes.watch(world.claims, lambda change: [Key("", f"pvc-{change.seen.meta.uid}")])
+
+    def unfilled(change: Change) -> Iterable[Key]:
+        """Everything may have waited for a class, a source, or a claim to copy."""
+        return [seen.key for seen in world.claims.cache if not _is_settled(seen)]
+
+    def unfinished(change: Change) -> Iterable[Key]:
+        return [seen.key for seen in world.data_volumes.cache if not _is_final(seen)]
+
+    for informer in (world.classes, world.import_sources, world.upload_sources, world.clone_sources, world.data_sources):
+        of_claims.watch(informer, unfilled)
+    for informer in (world.classes, world.data_sources, world.profiles):
+        of_data_volumes.watch(informer, unfinished)
+
+
+def _same_name(change: Change) -> Iterable[Key]:
+    return (change.seen.key,)
+
+
+def _is_settled(seen: Seen) -> bool:
+    """Whether a claim has its volume and nothing else is known to come."""
+    claim = seen.read(targets.CLAIMS)
+    notes = claim.metadata.annotations or {}
+    phase = notes.get(f"{STORAGE}.pod.phase")
+    is_plain = phase is None and POPULATED_FOR not in notes and (claim.spec is None or claim.spec.dataSourceRef is None)
+    return claim.status is not None and claim.status.phase == "Bound" and (is_plain or phase == "Succeeded")
+
+
+def _is_final(seen: Seen) -> bool:
+    volume = seen.read(targets.DATA_VOLUMES)
+    return volume.status is not None and volume.status.phase in ("Succeeded", "Failed")

@@ -1,0 +1,41 @@
+"""Whether somebody may copy disks out of another namespace: he must be allowed to create `datavolumes/source` there.
+
+Who made a DataVolume stands in an annotation that the server writes and nobody else can. What a controller made for a machine is
+asked for in the name of the default service account of the machine's namespace, as KubeVirt does it.
+"""
+
+from paddock.base.errors import Terminal
+from paddock.client.client import Client
+from paddock.client.target import Data
+from paddock.controllers.storage.targets import ACCESS_REVIEWS
+from paddock.plan import cloning
+from paddock.plan.cloning import Maker
+from paddock.plan.contents import Content
+
+
+class NotPermitted(Terminal):
+    """The one who asks may not copy from there."""
+
+
+async def check(client: Client, content: Content, namespace: str) -> None:
+    """Raise `NotPermitted` unless what is copied is in the same namespace, or whoever asks may copy from the other."""
+    if content.namespace == namespace:
+        return
+    maker = cloning.maker_of(content.asker.metadata if content.asker is not None else None, namespace)
+    if maker is None or not await _may(client, maker, content.namespace):
+        raise denied(maker, content)
+
+
+def denied(maker: Maker | None, content: Content) -> NotPermitted:
+    """The refusal."""
+    who = f"User {maker.user}" if maker is not None else "Nobody known"
+    what = f"{who} has insufficient permissions in clone source namespace {content.namespace}"
+    return NotPermitted(what, why=f"{content.kind} {content.namespace}/{content.name} is in another namespace", fix=cloning.FIX)
+
+
+async def _may(client: Client, maker: Maker, namespace: str) -> bool:
+    asked: Data = {"namespace": namespace, "verb": "create", "group": "cdi.kubevirt.io", "resource": "datavolumes", "subresource": "source"}
+    spec: Data = {"user": maker.user, "groups": list(maker.groups), "resourceAttributes": asked}
+    review = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "metadata": {"name": ""}, "spec": spec}
+    answer: Data = await client.create(ACCESS_REVIEWS, review)
+    return bool((answer.get("status") or {}).get("allowed"))

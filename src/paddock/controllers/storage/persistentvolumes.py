@@ -1,0 +1,68 @@
+"""PersistentVolumes that claims had: when the claim is gone, the volume and what it holds go too, unless they shall stay."""
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.storage.claims import PV_PROTECTION
+from paddock.controllers.storage.ports import Volumes
+from paddock.controllers.storage.targets import CLAIMS, PROVISIONER, VOLUMES
+from paddock.controllers.storage.transfers import Transfers
+from paddock.controllers.storage.world import World
+from paddock.runtime import finalizers
+from paddock.runtime.cache import Meta
+from paddock.runtime.controller import DONE, Outcome
+
+_STATUS = Write(subresource="status")
+
+
+class PersistentVolumes:
+    """Reconciles the volumes that claims have or had."""
+
+    def __init__(self, client: Client, world: World, volumes: Volumes, running: Transfers) -> None:
+        self._client = client
+        self._world = world
+        self._volumes = volumes
+        self._transfers = running
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Look at one volume."""
+        seen, data = self._world.volumes.cache.get(key), self._world.volume(key.name)
+        if seen is None or data is None or not is_ours(data):
+            return DONE
+        spec = data["spec"]
+        owner = spec.get("claimRef") or {}
+        uid = str(owner.get("uid") or "")
+        if not uid or await self._claim_is_there(Key(str(owner.get("namespace")), str(owner.get("name"))), uid):
+            return DONE
+        self._transfers.forget(uid)
+        if spec.get("persistentVolumeReclaimPolicy") == "Delete" or seen.meta.going:
+            await self._volumes.delete(uid)
+            await self._remove(seen.meta)
+        elif (data.get("status") or {}).get("phase") != "Released":
+            await self._client.patch(VOLUMES, key, merge_patch({"status": {"phase": "Released"}}), _STATUS)
+        return DONE
+
+    async def _claim_is_there(self, key: Key, uid: str) -> bool:
+        if self._world.claim_by_uid(uid) is not None:
+            return True
+        # The caches of claims and volumes are not of the same moment, and what is deleted now never comes back.
+        try:
+            found = await self._client.get(CLAIMS, key)
+        except NotFound:
+            return False
+        return found.metadata.uid == uid
+
+    async def _remove(self, meta: Meta) -> None:
+        try:
+            if not meta.going:
+                await self._client.delete(VOLUMES, meta.key, Deletion(uid=meta.uid))
+                return
+        except NotFound:
+            return
+        await finalizers.take_off(self._client, VOLUMES, meta, PV_PROTECTION)
+
+
+def is_ours(data: Data) -> bool:
+    """Whether a PersistentVolume was made here."""
+    return (data["metadata"].get("annotations") or {}).get("pv.kubernetes.io/provisioned-by") == PROVISIONER

@@ -1,0 +1,39 @@
+"""The kinds that storage reads and writes, and the names that it goes by."""
+
+from paddock.client.target import Target, declared, plain
+from paddock.dialects.core import persistentvolumeclaim, storageclass, volumesnapshot
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.storageclass import StorageClass
+from paddock.dialects.core.volumesnapshot import VolumeSnapshot
+from paddock.dialects.kubevirt import cdiconfig, dataimportcron, datasource, datavolume_kind, instance, storageprofile, volumesources
+from paddock.dialects.kubevirt.cdiconfig import CDI, CDIConfig
+from paddock.dialects.kubevirt.dataimportcron import DataImportCron
+from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.storageprofile import StorageProfile
+from paddock.dialects.kubevirt.volumesources import VolumeCloneSource, VolumeImportSource, VolumeUploadSource
+
+PROVISIONER = "paddock.dev/directory"
+CLASS_NAME = "paddock"
+# A parameter of a StorageClass: which of the configured directories its volumes are in.
+POOL = "pool"
+BIND_NOW = "cdi.kubevirt.io/storage.bind.immediate.requested"
+
+CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
+VOLUMES = plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+CLASSES: Target[StorageClass] = declared(storageclass.KINDS[0], StorageClass)
+SECRETS = plain("", "v1", "secrets", "Secret")
+CONFIG_MAPS = plain("", "v1", "configmaps", "ConfigMap")
+ACCESS_REVIEWS = plain("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+DATA_VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
+DATA_SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
+IMPORT_CRONS: Target[DataImportCron] = declared(dataimportcron.KINDS[0], DataImportCron)
+PROFILES: Target[StorageProfile] = declared(storageprofile.KINDS[0], StorageProfile)
+CONFIGS: Target[CDIConfig] = declared(cdiconfig.KINDS[0], CDIConfig)
+CDIS: Target[CDI] = declared(cdiconfig.KINDS[1], CDI)
+IMPORT_SOURCES: Target[VolumeImportSource] = declared(volumesources.KINDS[0], VolumeImportSource)
+UPLOAD_SOURCES: Target[VolumeUploadSource] = declared(volumesources.KINDS[1], VolumeUploadSource)
+CLONE_SOURCES: Target[VolumeCloneSource] = declared(volumesources.KINDS[2], VolumeCloneSource)
+INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
+SNAPSHOTS: Target[VolumeSnapshot] = declared(volumesnapshot.KINDS[0], VolumeSnapshot)

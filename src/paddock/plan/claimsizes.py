@@ -1,0 +1,60 @@
+"""How large the disk behind a claim is (docs/spec/kubevirt.md 5.4). Pure.
+
+A DataVolume with `storage` asks for what a guest should see, and its claim for a little more, so that clients that know CDI's
+filesystem overhead find what they expect. Here a guest gets exactly what was asked for.
+"""
+
+from decimal import ROUND_CEILING, Decimal
+
+from paddock.base import quantity
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
+from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
+
+MIB = 1 << 20
+OVERHEAD = "0.06"
+# What a guest should see, where the claim asks for more; the other half says what the claim asked for then.
+GUEST_SIZE = "paddock.dev/guest-size"
+
+
+def inflated(size: int, overhead: str) -> int:
+    """What a claim asks for so that a guest sees this size."""
+    whole = -(-size // MIB) * MIB
+    return int((whole * (1 + Decimal(overhead))).to_integral_value(ROUND_CEILING))
+
+
+def usable(size: int, overhead: str) -> int:
+    """What CDI would let a guest see of a claim of this size."""
+    return int(size / (1 + Decimal(overhead))) // MIB * MIB
+
+
+def overhead_of(configured: FilesystemOverhead | None, storage_class: str) -> str:
+    """The part that is set aside in a class."""
+    if configured is None:
+        return OVERHEAD
+    return (configured.storageClass or {}).get(storage_class) or configured.global_ or OVERHEAD
+
+
+def guest_size_note(guest: int, request: int) -> str:
+    """The annotation that remembers what was asked for, as long as the claim is not made larger."""
+    return f"{guest}/{request}"
+
+
+def request_of(claim: PersistentVolumeClaim) -> int:
+    """What a claim asks for, in bytes."""
+    asked = storage_request(claim.spec)
+    return 0 if asked is None else quantity.whole(asked)
+
+
+def guest_size(claim: PersistentVolumeClaim) -> int:
+    """What the guest sees of a claim, in bytes."""
+    request = request_of(claim)
+    guest, _, at = (claim.metadata.annotations or {}).get(GUEST_SIZE, "").partition("/")
+    if guest.isdecimal() and at.isdecimal() and int(at) == request:
+        return int(guest)
+    return request
+
+
+def needs_growth(claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim asks for more than its status says that it has."""
+    has = (claim.status.capacity or {}).get("storage") if claim.status else None
+    return has is not None and request_of(claim) > quantity.whole(has)

@@ -1,0 +1,42 @@
+"""Who asked for a DataVolume, as far as it matters for copying disks of other namespaces. The server writes it. Pure."""
+
+import msgspec
+
+from paddock.meta.objects import ObjectMeta
+
+# Written by the server alone: whoever sends it is not believed.
+MAKER = "paddock.dev/made-by"
+FIX = "bind a role that may create datavolumes/source of cdi.kubevirt.io there"
+_MACHINES = "kubevirt.io/"
+# Whoever is in it may do anything, so controllers can be; it says nothing about for whom they act.
+MASTERS = "system:masters"
+
+
+class Maker(msgspec.Struct, frozen=True):
+    """A user with his groups."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+
+
+def note(user: str, groups: tuple[str, ...]) -> str:
+    """The annotation's text."""
+    return msgspec.json.encode(Maker(user, groups)).decode()
+
+
+def service_account(namespace: str) -> Maker:
+    """Who asks for what a machine brings along."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return Maker(f"system:serviceaccount:{namespace}:default", groups)
+
+
+def maker_of(meta: ObjectMeta | None, namespace: str) -> Maker | None:
+    """In whose name a DataVolume asks; None: nobody known."""
+    if meta is None:
+        return None
+    try:
+        maker = msgspec.json.decode((meta.annotations or {}).get(MAKER, ""), type=Maker)
+    except msgspec.MsgspecError:
+        return None
+    for_machine = any(owner.controller and owner.apiVersion.startswith(_MACHINES) for owner in meta.ownerReferences or ())
+    return service_account(namespace) if for_machine and MASTERS in maker.groups else maker

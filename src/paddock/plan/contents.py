@@ -1,0 +1,224 @@
+"""What a claim is to be filled with, and who said so (docs/spec/kubevirt.md 5.3 and 5.5). Pure.
+
+A claim is asked for its DataVolume, then for the object that its `dataSourceRef` names, then for the annotations of old. A claim that
+says nothing gets an empty disk.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.kubevirt.datasource import DataSource, DataSourceSource, source_type
+from paddock.dialects.kubevirt.datavolume import DATA_SOURCES, DataVolumeSpec, HttpSource, RegistrySource, S3Source
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.volumesources import VolumeCloneSource, VolumeImportSource, VolumeUploadSource
+from paddock.meta.storage import StorageSpec, TypedReference
+from paddock.schema.field import Object
+
+CDI = "cdi.kubevirt.io"
+SNAPSHOTS = "snapshot.storage.k8s.io"
+# Of a claim that a DataVolume made: the name of the DataVolume.
+POPULATED_FOR = f"{CDI}/storage.populatedFor"
+IMPORT_ENDPOINT = f"{CDI}/storage.import.endpoint"
+UPLOAD_TARGET = f"{CDI}/storage.upload.target"
+CONTENT_TYPE = f"{CDI}/storage.contentType"
+_IMPORT = f"{CDI}/storage.import"
+_IMPORTS = ("http", "registry", "s3", "gcs", "imageio", "vddk")
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes into a volume. `kind` is a member of DataVolumeSource."""
+
+    kind: str
+    # of an import: the member itself
+    source: Object | None = None
+    # of a copy: where what is copied is
+    namespace: str = ""
+    name: str = ""
+    archive: bool = False
+    preallocate: bool = False
+    # the DataVolume whose maker must be allowed to copy from another namespace; None: nobody asked in his own name
+    asker: DataVolume | None = None
+
+
+class Unclear(msgspec.Struct, frozen=True):
+    """It is not known yet what goes into a volume, or nothing can. `foreign`: it is somebody else's matter."""
+
+    reason: str
+    message: str
+    foreign: bool = False
+
+
+class Lookup(msgspec.Struct, frozen=True):
+    """Objects by namespace and name; None: not there."""
+
+    data_volume: Callable[[str, str], DataVolume | None]
+    data_source: Callable[[str, str], DataSource | None]
+    import_source: Callable[[str, str], VolumeImportSource | None]
+    upload_source: Callable[[str, str], VolumeUploadSource | None]
+    clone_source: Callable[[str, str], VolumeCloneSource | None]
+
+
+BLANK = Content(kind="blank")
+
+
+def of_claim(claim: PersistentVolumeClaim, look: Lookup) -> Content | Unclear:
+    """What a claim is to be filled with."""
+    namespace, notes = claim.metadata.namespace or "", claim.metadata.annotations or {}
+    for owner in claim.metadata.ownerReferences or ():
+        if owner.kind == "DataVolume" and owner.apiVersion.startswith(f"{CDI}/"):
+            volume = look.data_volume(namespace, owner.name)
+            if volume is not None and volume.metadata.uid == owner.uid:
+                return of_data_volume(volume, look) if not has_reference(volume.spec) else _referred(claim, look)
+    reference = _reference(claim.spec)
+    if reference is not None:
+        return _referred(claim, look)
+    if POPULATED_FOR in notes:
+        text = f"DataVolume {notes[POPULATED_FOR]}, which says what goes into this claim, is gone"
+        return Unclear("NotFound", f"{text}; delete the claim, or take the annotation {POPULATED_FOR} off for an empty disk")
+    if IMPORT_ENDPOINT in notes:
+        return _annotated(notes)
+    if UPLOAD_TARGET in notes:
+        return Content(kind="upload", archive=notes.get(CONTENT_TYPE) == "archive")
+    return BLANK
+
+
+def has_reference(spec: DataVolumeSpec) -> bool:
+    """Whether the claim of a DataVolume is filled by what it names itself."""
+    return _reference(spec.pvc or spec.storage) is not None
+
+
+def _reference(spec: StorageSpec | None) -> TypedReference | None:
+    if spec is None:
+        return None
+    if spec.dataSourceRef is not None:
+        return spec.dataSourceRef
+    local = spec.dataSource
+    return TypedReference(apiGroup=local.apiGroup, kind=local.kind, name=local.name) if local is not None else None
+
+
+def of_data_volume(volume: DataVolume, look: Lookup) -> Content | Unclear:
+    """What a DataVolume says."""
+    spec, namespace = volume.spec, volume.metadata.namespace or ""
+    found: Content | Unclear
+    if spec.source is not None:
+        kind = next((name for name in DATA_SOURCES if getattr(spec.source, name) is not None), "")
+        found = _of_member(kind, getattr(spec.source, kind) if kind else None, namespace)
+    elif spec.sourceRef is not None:
+        found = of_data_source(spec.sourceRef.namespace or namespace, spec.sourceRef.name, look)
+    else:
+        return Unclear("External", "the claim names what fills it", foreign=True)
+    if isinstance(found, Unclear):
+        return found
+    archive, preallocate = spec.contentType == "archive", bool(spec.preallocation)
+    return msgspec.structs.replace(found, archive=archive, preallocate=preallocate, asker=volume)
+
+
+def of_data_source(namespace: str, name: str, look: Lookup) -> Content | Unclear:
+    """What a DataSource stands for; another DataSource is followed once."""
+    found = look.data_source(namespace, name)
+    if found is None:
+        return Unclear("NotFound", f"DataSource {namespace}/{name} is not there")
+    source = resolved(found, look)
+    if isinstance(source, Unclear):
+        return source
+    kind = source_type(source)
+    return _of_member(kind, getattr(source, kind), namespace)
+
+
+def resolved(source: DataSource, look: Lookup) -> DataSourceSource | Unclear:
+    """The source that a DataSource stands for, which is no DataSource."""
+    namespace = source.metadata.namespace or ""
+    given, kind = source.spec.source, source_type(source.spec.source)
+    if not kind:
+        return Unclear("NoSource", "No source PVC set")
+    other = given.dataSource
+    if other is None:
+        return given
+    if other.namespace and other.namespace != namespace:
+        return Unclear("CrossNamespaceReference", f"DataSource {other.namespace}/{other.name} is in another namespace")
+    if other.name == source.metadata.name:
+        return Unclear("SelfReference", "the DataSource names itself")
+    followed = look.data_source(namespace, other.name)
+    if followed is None:
+        return Unclear("NotFound", f"DataSource {namespace}/{other.name} is not there")
+    if not source_type(followed.spec.source):
+        return Unclear("NoSource", f"DataSource {namespace}/{other.name} has no source")
+    if followed.spec.source.dataSource is not None:
+        return Unclear("MaxReferenceDepthReached", f"DataSource {namespace}/{other.name} names yet another DataSource")
+    return followed.spec.source
+
+
+def _of_member(kind: str, source: Object | None, namespace: str) -> Content | Unclear:
+    if kind in _IMPORTS:
+        return Content(kind=kind, source=source)
+    if kind in ("pvc", "snapshot"):
+        return Content(
+            kind=kind, source=source, namespace=getattr(source, "namespace", "") or namespace, name=str(getattr(source, "name", ""))
+        )
+    if kind in ("upload", "blank"):
+        return Content(kind=kind)
+    return Unclear("NoSource", "no source is given")
+
+
+def _referred(claim: PersistentVolumeClaim, look: Lookup) -> Content | Unclear:
+    """What the object says that a claim's `dataSourceRef` names."""
+    reference = _reference(claim.spec)
+    assert reference is not None
+    namespace = reference.namespace or claim.metadata.namespace or ""
+    place = f"{reference.kind} {namespace}/{reference.name}"
+    if namespace != claim.metadata.namespace:
+        return Unclear("CrossNamespaceReference", f"{place} is in another namespace; name one in the namespace of the claim")
+    known = (reference.apiGroup or "", reference.kind)
+    if known == ("", "PersistentVolumeClaim"):
+        return Content(kind="pvc", namespace=namespace, name=reference.name)
+    if known == (SNAPSHOTS, "VolumeSnapshot"):
+        return Content(kind="snapshot", namespace=namespace, name=reference.name)
+    if known == (CDI, "VolumeImportSource"):
+        return _imported(look.import_source(namespace, reference.name), place)
+    if known == (CDI, "VolumeUploadSource"):
+        upload = look.upload_source(namespace, reference.name)
+        if upload is None:
+            return Unclear("NotFound", f"{place} is not there")
+        return Content(kind="upload", archive=upload.spec.contentType == "archive", preallocate=bool(upload.spec.preallocation))
+    if known == (CDI, "VolumeCloneSource"):
+        return _cloned(look.clone_source(namespace, reference.name), namespace, place)
+    return Unclear("External", f"waiting for {place}, which nothing here knows, to be what fills the claim", foreign=True)
+
+
+def _imported(found: VolumeImportSource | None, place: str) -> Content | Unclear:
+    if found is None:
+        return Unclear("NotFound", f"{place} is not there")
+    source = found.spec.source
+    kind = next((name for name in source.__struct_fields__ if getattr(source, name) is not None), "")
+    content = _of_member(kind, getattr(source, kind) if kind else None, found.metadata.namespace or "")
+    if isinstance(content, Unclear):
+        return content
+    return msgspec.structs.replace(content, archive=found.spec.contentType == "archive", preallocate=bool(found.spec.preallocation))
+
+
+def _cloned(found: VolumeCloneSource | None, namespace: str, place: str) -> Content | Unclear:
+    if found is None:
+        return Unclear("NotFound", f"{place} is not there")
+    kind = "pvc" if found.spec.source.kind == "PersistentVolumeClaim" else "snapshot"
+    return Content(kind=kind, namespace=namespace, name=found.spec.source.name, preallocate=bool(found.spec.preallocation))
+
+
+def _annotated(notes: dict[str, str]) -> Content | Unclear:
+    """A claim that says by annotations what goes into it."""
+    url, secret = notes[IMPORT_ENDPOINT], notes.get(f"{_IMPORT}.secretName") or None
+    certificates = notes.get(f"{_IMPORT}.certConfigMap") or None
+    archive, kind = notes.get(CONTENT_TYPE) == "archive", notes.get(f"{_IMPORT}.source", "http")
+    source: Object
+    if kind == "none":
+        return BLANK
+    if kind == "http":
+        source = HttpSource(url=url, secretRef=secret, certConfigMap=certificates)
+    elif kind == "registry":
+        source = RegistrySource(url=url, secretRef=secret, certConfigMap=certificates)
+    elif kind == "s3":
+        source = S3Source(url=url, secretRef=secret, certConfigMap=certificates)
+    else:
+        return Unclear("NoSource", f"the annotation {_IMPORT}.source says {kind}; http, registry, s3 and none are known")
+    return Content(kind=kind, source=source, archive=archive)
