@@ -68,6 +68,8 @@ class Record(msgspec.Struct, frozen=True):
     helpers: dict[str, tuple[int, int]] = {}
     # disks whose layers are being merged: name -> path of the base
     commits: dict[str, str] = {}
+    # the file that the guest's state is read from; "": it boots
+    restore: str = ""
     end: End | None = None
 
 

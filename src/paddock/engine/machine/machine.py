@@ -1,12 +1,24 @@
 """A machine, as others know it: each request is held against the table of `requests`, then done by its owner."""
 
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Protocol
 
-from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine import migration, pictures, statistics
+from paddock.engine.machine.agent import Agent
+from paddock.engine.machine.argv import names
+from paddock.engine.machine.blockjobs import BlockJobs
+from paddock.engine.machine.config import Disk, Layer, MachineConfig, Nic
 from paddock.engine.machine.directory import Directory
-from paddock.engine.machine.observation import Observation
+from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.hotplug import Hotplug
+from paddock.engine.machine.observation import Observation, Statistics
 from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.pipes import Pipe, Place, last_screen
+from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.requests import Verb, admit
+
+_SCREEN_BYTES = 16_384
 
 
 class Registry(Protocol):
@@ -26,6 +38,14 @@ class Machine:
         self._owner = owner
         self._registry = registry
         self.id = owner.id
+        self.agent = Agent(f"machine {owner.id}", lambda: open_socket(owner.directory.run, names.AGENT))
+        self._hotplug = Hotplug(owner)
+        self._layers = BlockJobs(owner)
+        self._console, self._vnc = Place(), Place()
+        self._usb: dict[int, Place] = {}
+        owner.followers.append(self._follow)
+        owner.found += [self._find_agent, self._layers.adopt, self._hotplug.repair]
+        owner.restore = lambda path: migration.restore(owner, path)
 
     @property
     def config(self) -> MachineConfig:
@@ -42,10 +62,13 @@ class Machine:
         """Its files."""
         return self._owner.directory
 
-    async def start(self, *, paused: bool = False) -> None:
-        """Returns when the start is queued; the observation tells the rest. `paused`: its guest waits for `resume`."""
+    async def start(self, *, paused: bool = False, state: Path | None = None) -> None:
+        """Returns when the start is queued; the observation tells the rest.
+
+        `paused`: its guest waits for `resume`. `state`: it goes on where `save` to this file left it.
+        """
         if self._admit(Verb.START):
-            self._owner.start(paused=paused, user=self._registry.user_for(self._owner))
+            self._owner.start(paused=paused, user=self._registry.user_for(self._owner), state=state)
 
     async def forget(self) -> None:
         """Its directory goes, and with it all that was known of it. Its disks are elsewhere and stay."""
@@ -78,6 +101,139 @@ class Machine:
         """Returns when the stop has begun: the power button at once, again each 5 s, then the end. Repeated it may shorten the grace."""
         if self._admit(Verb.STOP):
             self._owner.stop(grace_seconds)
+
+    async def save(self, path: Path) -> None:
+        """Its state goes into a file, and it ends with `saved`. Its disks belong to that state: they must not change until then."""
+        self._admit(Verb.CHANGE, "save")
+        await self._change(lambda: migration.save(self._owner, path), "save")
+
+    async def plug_disk(self, disk: Disk) -> None:
+        """On the bus scsi or virtio. It is plugged again when the machine is started anew."""
+        await self._change(lambda: self._hotplug.plug_disk(disk), f"plug disk {disk.name} into")
+
+    async def unplug_disk(self, name: str) -> None:
+        """Raises `Unanswered` when the guest does not let go in time; it may do so later."""
+        await self._change(lambda: self._hotplug.unplug_disk(name), f"unplug disk {name} from")
+
+    async def resize_disk(self, name: str, size: int) -> None:
+        """The guest sees at once that it has grown."""
+        await self._change(lambda: self._hotplug.resize_disk(name, size), f"grow disk {name} of")
+
+    async def plug_nic(self, nic: Nic) -> None:
+        """Into a free root port."""
+        await self._change(lambda: self._hotplug.plug_nic(nic), f"plug card {nic.name} into")
+
+    async def unplug_nic(self, name: str) -> None:
+        """Raises `Unanswered` when the guest does not let go in time; it may do so later."""
+        await self._change(lambda: self._hotplug.unplug_nic(name), f"unplug card {name} from")
+
+    async def set_link(self, name: str, up: bool) -> None:
+        """Whether the cable of a card is in."""
+        await self._change(lambda: self._hotplug.set_link(name, up), f"set the link of card {name} of")
+
+    async def set_sockets(self, count: int) -> None:
+        """More processors, up to `max_sockets`."""
+        await self._change(lambda: self._hotplug.set_sockets(count), f"give {count} sockets to")
+
+    async def set_memory(self, size: int) -> None:
+        """Asks the guest to take or give back memory; `observed.memory` tells how much it has."""
+        await self._change(lambda: self._hotplug.set_memory(size), f"give {size} bytes of memory to")
+
+    async def overlay_disks(self, layers: Mapping[str, Layer]) -> None:
+        """All these disks go on in new layers from the same moment on: what is below is a snapshot."""
+        await self._change(lambda: self._layers.overlay(layers), "snapshot")
+
+    async def commit_disk(self, name: str, base: Path) -> None:
+        """The layers above `base` are merged into it; returns when that is done. Whoever waits may go: it goes on."""
+        self._admit(Verb.CHANGE, f"merge the layers of disk {name} of")
+        await self._layers.commit(name, base)
+
+    async def screenshot(self) -> bytes:
+        """A PNG of the display."""
+        self._admit(Verb.LOOK, "take a picture of")
+        return await pictures.screenshot(self._owner)
+
+    async def dump_memory(self, path: Path) -> None:
+        """An ELF file; the guest stands still meanwhile."""
+        await self._change(lambda: pictures.dump_memory(self._owner, path), "write the memory of")
+
+    async def statistics(self) -> Statistics:
+        """What it used up to now."""
+        self._admit(Verb.LOOK)
+        return await statistics.collect(self._owner)
+
+    def console(self) -> Pipe:
+        """The serial console, from its last screen on. A new session ends the old."""
+        self._admit(Verb.LOOK, "open the console of")
+        if not self._owner.started.devices.serial:
+            raise self._lacks("open the console of", "NoConsole", "it has no serial console")
+        return self._session(self._console, names.SERIAL, last_screen(self._owner.directory.serial_tail(_SCREEN_BYTES)))
+
+    async def vnc(self) -> Pipe:
+        """The display, as RFB. A new session ends the old."""
+        self._admit(Verb.LOOK, "open the display of")
+        if not self._owner.started.devices.graphics:
+            raise self._lacks("open the display of", "NoDisplay", "it has no display")
+        return self._session(self._vnc, names.VNC)
+
+    def usb(self) -> Pipe:
+        """A free port that a client redirects a USB device to."""
+        self._admit(Verb.LOOK, "redirect USB to")
+        ports = self._owner.started.devices.usb_redirections
+        if not ports:
+            raise self._lacks("redirect USB to", "NoUsb", "it has no ports for that")
+        for index in range(ports):
+            place = self._usb.setdefault(index, Place())
+            if not place.taken:
+                return self._session(place, names.usb_socket(index))
+        raise Refused(
+            f"cannot redirect USB to machine {self.id}", reason="AllTaken", why=f"its {ports} ports are in use", fix="end a session"
+        )
+
+    @property
+    def vnc_taken(self) -> bool:
+        """There is a session with the display."""
+        return self._vnc.taken
+
+    async def _change(self, work: Callable[[], Coroutine[Any, Any, None]], action: str) -> None:
+        async def admitted() -> None:
+            # It may have changed since it was asked.
+            self._admit(Verb.CHANGE, action)
+            await work()
+
+        self._admit(Verb.CHANGE, action)
+        await self._owner.inbox.offer(admitted)
+
+    def _session(self, place: Place, name: str, first: bytes = b"") -> Pipe:
+        try:
+            return place.give(lambda: open_socket(self._owner.directory.run, name), first)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise Refused(f"cannot reach machine {self.id}", reason="NoSocket", why=f"{name}: {why}", fix="try again") from error
+
+    def _lacks(self, action: str, reason: str, why: str) -> Refused:
+        return Refused(f"cannot {action} machine {self.id}", reason=reason, why=why, fix="change the machine and start it anew")
+
+    def _follow(self, name: str, data: Mapping[str, Any]) -> None:
+        if name == "VSERPORT_CHANGE" and data.get("id") == "agent0":
+            self._agent_is(data.get("open") is True)
+        elif not name:
+            self.agent.close()
+            for place in (self._console, self._vnc, *self._usb.values()):
+                place.clear()
+
+    def _agent_is(self, there: bool) -> None:
+        self.agent.opened(there)
+        if there and "agent" not in self._owner.observed.times:
+            self._owner.observe(agent=True, milestone="agent")
+            self._owner.booted()
+        else:
+            self._owner.observe(agent=there)
+
+    async def _find_agent(self) -> None:
+        for device in await self._owner.execute("query-chardev"):
+            if device.get("label") == "qga0":
+                self._agent_is(device.get("frontend-open") is True)
 
     async def _pause(self) -> None:
         if self._admit(Verb.PAUSE):

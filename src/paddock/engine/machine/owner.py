@@ -11,9 +11,9 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -32,12 +32,16 @@ from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import End, Observation
 from paddock.engine.machine.process import Process, boot_id, start_ticks
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.starting import make_files, reach, start_helper, start_qemu
+from paddock.engine.machine.starting import end_helpers, make_files, reach, start_helper, start_qemu
 from paddock.engine.machine.timers import Timers
 from paddock.engine.machine.turns import Turns
 
 _LOG = logging.getLogger(__name__)
 _SILENT = "QEMU does not answer; the guest may go on. A stop without a grace period always works."
+
+
+async def _no_restore(path: Path) -> None:
+    raise StartFailed(f"cannot restore {path}", why="nothing here can")
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,10 @@ class Owner:
         self.inbox = Inbox(self.id)
         # called with an event's name and data, and with ("", {}) when the run is over
         self.followers: list[Callable[[str, Mapping[str, Any]], None]] = []
+        # what is left to do when a QEMU was found after Paddock was away
+        self.found: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        # reads the state of a saved machine
+        self.restore: Callable[[Path], Coroutine[Any, Any, None]] = _no_restore
         self.user_paused = False
         # things the engine does that pause the guest for a moment
         self.busy = 0
@@ -85,7 +93,8 @@ class Owner:
     def observe(self, *, milestone: str = "", **changes: Any) -> None:
         """Replaces members of the observation, and tells if that changed anything."""
         if milestone:
-            changes["times"] = {**self.observed.times, milestone: self.surroundings.clock.seconds()}
+            changes["times"] = times = {**self.observed.times, milestone: self.surroundings.clock.seconds()}
+            self.save(times=times)
         seen = replace(self.observed, **changes)
         if seen != self.observed:
             self.observed = seen
@@ -122,8 +131,8 @@ class Owner:
 
     # Starting.
 
-    def start(self, *, paused: bool, user: int) -> None:
-        """Queues it. The caller has asked the table."""
+    def start(self, *, paused: bool, user: int, state: Path | None = None) -> None:
+        """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
         self._failure, self._status = "", None
         self.user_paused = False
@@ -143,6 +152,7 @@ class Owner:
             evidence=(),
             helpers={},
             commits={},
+            restore=os.fspath(state) if state else "",
             end=None,
         )
         self.observed = Observation(phase="queued", run=self.record.run, times={"queued": now})
@@ -166,7 +176,7 @@ class Owner:
             self.observe(phase="starting", milestone="started")
             await self._launch()
             if self.record.start_paused:
-                self._turns.give_back(self.id)
+                self.booted()
         except PaddockError as error:
             self._fail(str(error))
         except OSError as error:
@@ -177,7 +187,7 @@ class Owner:
 
     async def _launch(self) -> None:
         view = self.surroundings.look(self.config)
-        command = command_line(self.config, view)
+        command = command_line(self.config, view, incoming=bool(self.record.restore))
         users, user = self.surroundings.users, self.record.user
         self.started = self.config
         self.directory.write_started(self.config)
@@ -211,6 +221,8 @@ class Owner:
 
     async def complete(self, command: Command) -> None:
         """What is left of a start once QEMU answers, up to the guest's first instruction."""
+        if self.record.restore:
+            await self.restore(Path(self.record.restore))
         for request in command.before_start:
             await self.execute(request.execute, request.arguments)
         await survey.pin(self, command.pins)
@@ -382,7 +394,10 @@ class Owner:
         try:
             await self.connect()
             status = str((await self.execute("query-status")).get("status", ""))
-            if status == "prelaunch" and not (self.record.begun and self.record.start_paused):
+            if status in ("prelaunch", "inmigrate") and not (self.record.begun and self.record.start_paused):
+                if status == "inmigrate" and (await self.execute("query-migrate")).get("status"):
+                    self._fail("Paddock ended while the state was being read")
+                    return
                 await self.complete(command_line(self.started, self.surroundings.look(self.started)))
             else:
                 await survey.devices(self)
@@ -392,6 +407,8 @@ class Owner:
                     self.observe(phase="running", detail="")
                 self.take_status(status)
                 self.arm()
+                for work in self.found:
+                    self.background(self._offered(work))
         except (PaddockError, OSError) as error:
             _LOG.warning("a machine that runs could not be asked", extra={"machine": self.id, "error": str(error)})
             self.observe(detail=_SILENT)
@@ -401,6 +418,14 @@ class Owner:
             self.timers.after("reconnect", 10.0, lambda: self.background(self._reconnect()))
 
     # While it runs.
+
+    def booted(self) -> None:
+        """It is as far as others may start."""
+        self._turns.give_back(self.id)
+
+    async def _offered(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        with contextlib.suppress(PaddockError):
+            await self.inbox.offer(work)
 
     def arm(self) -> None:
         """What is done from time to time while the guest runs."""
@@ -434,7 +459,7 @@ class Owner:
             self._qmp.close()
             self._qmp = None
         if same_boot:
-            self._end_helpers()
+            end_helpers(self.record.helpers.values())
         record = self.record
         reason = ends.judge(ends.Seen(record.evidence, record.begun, status, same_boot))
         text = self._failure
@@ -448,15 +473,6 @@ class Owner:
             self.directory.sweep()
         self.observed = Observation(phase="ended", run=record.run, end=end, times=times)
         self._tell(self.id)
-
-    def _end_helpers(self) -> None:
-        # They end by themselves when QEMU goes, unless something hung.
-        for pid, ticks in self.record.helpers.values():
-            if ticks and start_ticks(pid) == ticks:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
 
     def release(self) -> None:
         """Paddock goes, the guest stays."""

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from paddock.engine.machine import taps
@@ -13,7 +14,7 @@ from paddock.engine.machine.argv.line import Command, Copy, Helper
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.errors import StartFailed
-from paddock.engine.machine.process import Launch, spawn
+from paddock.engine.machine.process import Launch, spawn, start_ticks
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.users import Users, groups, hand_over, hand_over_disk
 
@@ -87,6 +88,16 @@ async def start_helper(directory: Directory, helper: Helper, log: int, user: int
     if helper.needs_root and user:
         hand_over_socket(directory.run / helper.socket, user)
     return pid
+
+
+def end_helpers(helpers: Iterable[tuple[int, int]]) -> None:
+    """They end by themselves when QEMU goes, unless something hung."""
+    for pid, ticks in helpers:
+        if ticks and start_ticks(pid) == ticks:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
 
 
 def hand_over_socket(path: Path, user: int) -> None:

@@ -1,0 +1,252 @@
+"""Layers of disks that change while the guest runs: new ones on top (snapshots), and some that are merged away.
+
+What is on disk is right at every moment, whoever dies. An overlay is in the config before QEMU writes to it: empty it reads like the
+layer below. A merge ends while the guest stands still, so that the layer above and the one below hold the same until the config has
+changed.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from paddock.base.errors import PaddockError
+from paddock.engine.machine.argv import blocks, names
+from paddock.engine.machine.config import Disk, Layer
+from paddock.engine.machine.errors import QemuRefused, Refused, Unanswered
+from paddock.engine.machine.observation import JobState
+from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.users import hand_over
+
+# QEMU drains what is under way, which a slow disk makes long.
+_PATIENCE = 60.0
+
+
+class BlockJobs:
+    """Layers of a machine's disks."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._ended: dict[str, asyncio.Future[str]] = {}
+        owner.followers.append(self._follow)
+
+    async def overlay(self, layers: Mapping[str, Layer]) -> None:
+        """All disks go on in these layers from the same moment on. Each is empty, and lies over the disk's present one."""
+        owner = self._owner
+        wanted = {name: layer for name, layer in layers.items() if self._disk(name).layer != layer}
+        for name, layer in wanted.items():
+            if layer.format != "qcow2" or layer.backing is None or layer.backing != self._disk(name).layer:
+                why = "it is not an overlay of the layer that the disk is on"
+                raise Refused(f"cannot lay {layer.path} over disk {name} of machine {owner.id}", reason="NotAnOverlay", why=why)
+        if not wanted:
+            return
+        before = owner.config
+        disks = tuple(replace(disk, layer=wanted.get(disk.name, disk.layer)) for disk in before.disks)
+        owner.reconfigure(replace(before, disks=disks))
+        try:
+            await self._lay(wanted, {disk.name: disk for disk in before.disks})
+        except BaseException:
+            owner.reconfigure(before)
+            raise
+
+    async def _lay(self, layers: Mapping[str, Layer], below: Mapping[str, Disk]) -> None:
+        owner = self._owner
+        added: list[str] = []
+        try:
+            for name, layer in layers.items():
+                hand_over(layer.path, owner.record.user)
+                # Its backing comes with the transaction.
+                alone = replace(below[name], layer=replace(layer, backing=None))
+                view = owner.surroundings.look(replace(owner.config, disks=(alone,)))
+                node = blocks.tree(alone, view)
+                if node is None:
+                    raise Refused(f"cannot lay a layer over drive {name} of machine {owner.id}", reason="NotAnOverlay", why="it is empty")
+                await owner.execute("blockdev-add", node)
+                added.append(str(node["node-name"]))
+            actions = [self._action(below[name], layer) for name, layer in layers.items()]
+            await owner.execute("transaction", {"actions": actions}, patience=_PATIENCE)
+        except BaseException:
+            for name in added:
+                with contextlib.suppress(PaddockError):
+                    await owner.execute("blockdev-del", {"node-name": name})
+            raise
+
+    def _action(self, disk: Disk, layer: Layer) -> dict[str, Any]:
+        old = names.format_node(disk.name, disk.layer.path) if disk.layer else ""
+        new = names.format_node(disk.name, layer.path)
+        return {"type": "blockdev-snapshot", "data": {"node": old, "overlay": new}}
+
+    async def commit(self, name: str, base: Path) -> None:
+        """Begins to merge the layers above `base` into it; returns when the disk is on `base`."""
+        owner = self._owner
+        if (ended := self._ended.get(name)) is None:
+            await owner.inbox.offer(lambda: self._begin(name, base))
+            ended = self._ended.get(name)
+        if ended is not None and (error := await asyncio.shield(ended)):
+            what = f"cannot merge the layers of disk {name} of machine {owner.id}"
+            raise Unanswered(what, why=error, fix="try again; nothing is lost")
+
+    async def _begin(self, name: str, base: Path) -> None:
+        owner, disk = self._owner, self._disk(name)
+        if disk.layer is None or disk.layer.path == base:
+            return
+        if _below(disk.layer, base) is None:
+            what = f"cannot merge the layers of disk {name} of machine {owner.id}"
+            raise Refused(what, reason="NoSuchLayer", why=f"{base} is not below it")
+        hand_over(base, owner.record.user)
+        owner.save(commits={**owner.record.commits, name: str(base)})
+        arguments = {
+            "job-id": _job(name),
+            "device": names.format_node(name, disk.layer.path),
+            "base-node": names.format_node(name, base),
+            "auto-dismiss": True,
+        }
+        self._ended[name] = asyncio.get_running_loop().create_future()
+        try:
+            await owner.execute("block-commit", arguments, patience=_PATIENCE)
+        except QemuRefused as error:
+            self._over(name, error.description)
+            raise
+        self._see(name, JobState("commit"))
+
+    async def adopt(self) -> None:
+        """After Paddock was away: overlays that were to be laid are, merges go on."""
+        owner = self._owner
+        nodes = await self._tops()
+        for disk in owner.config.disks:
+            top = nodes.get(names.device(disk.name), "")
+            commit = owner.record.commits.get(disk.name)
+            if disk.layer is None or not top:
+                continue
+            if commit is not None:
+                await self._adopt_commit(disk, Path(commit), top)
+            elif top != names.format_node(disk.name, disk.layer.path) and disk.layer.backing is not None:
+                await self._adopt_overlay(disk, disk.layer, disk.layer.backing)
+
+    async def _adopt_commit(self, disk: Disk, base: Path, top: str) -> None:
+        if top == names.format_node(disk.name, base):
+            await self._on_base(disk.name, base)
+            return
+        jobs = {str(job.get("device")): job for job in await self._owner.execute("query-block-jobs")}
+        job = jobs.get(_job(disk.name))
+        if job is None:
+            with contextlib.suppress(PaddockError):
+                await self._begin(disk.name, base)
+            return
+        self._ended[disk.name] = asyncio.get_running_loop().create_future()
+        self._see(disk.name, JobState("commit", "running", int(job.get("offset", 0)), int(job.get("len", 0))))
+        if job.get("ready"):
+            self._owner.background(self._complete(disk.name, base))
+
+    async def _adopt_overlay(self, disk: Disk, layer: Layer, below: Layer) -> None:
+        owner = self._owner
+        try:
+            with contextlib.suppress(QemuRefused):
+                await owner.execute("blockdev-del", {"node-name": names.format_node(disk.name, layer.path)})
+            await self._lay({disk.name: layer}, {disk.name: replace(disk, layer=below)})
+        except PaddockError as error:
+            disks = tuple(replace(one, layer=below) if one.name == disk.name else one for one in owner.config.disks)
+            owner.reconfigure(replace(owner.config, disks=disks))
+            owner.observe(detail=f"disk {disk.name} is still on its old layer: {error}")
+
+    async def _tops(self) -> dict[str, str]:
+        found = {}
+        for block in await self._owner.execute("query-block"):
+            parts = str(block.get("qdev", "")).split("/")
+            device = parts[3] if len(parts) > 3 else parts[0]
+            found[device] = str((block.get("inserted") or {}).get("node-name", ""))
+        return found
+
+    def _follow(self, event: str, data: Mapping[str, Any]) -> None:
+        if not event:
+            for name in tuple(self._ended):
+                self._over(name, "the machine ended")
+            return
+        if not event.startswith("BLOCK_JOB_"):
+            return
+        name = next((one.name for one in self._owner.config.disks if _job(one.name) == data.get("device")), "")
+        if name not in self._owner.record.commits:
+            return
+        base = Path(self._owner.record.commits[name])
+        if event == "BLOCK_JOB_READY":
+            self._owner.background(self._complete(name, base))
+        elif event == "BLOCK_JOB_CANCELLED":
+            self._over(name, "it was called off")
+        elif event == "BLOCK_JOB_COMPLETED" and data.get("error"):
+            self._over(name, str(data["error"]))
+
+    async def _complete(self, name: str, base: Path) -> None:
+        with contextlib.suppress(PaddockError):
+            await self._owner.inbox.offer(lambda: self._pivot(name, base))
+
+    async def _pivot(self, name: str, base: Path) -> None:
+        """The guest stands still for a moment; then its disk is on the base, and the config says so before the guest goes on."""
+        owner = self._owner
+        runs = not owner.observed.paused
+
+        def completed(event: str, data: Mapping[str, Any]) -> bool:
+            return event == "BLOCK_JOB_COMPLETED" and data.get("device") == _job(name)
+
+        owner.busy += 1
+        try:
+            if runs:
+                await owner.execute("stop")
+            with owner.events.expect(completed) as event:
+                await owner.execute("job-complete", {"id": _job(name)})
+                async with asyncio.timeout(_PATIENCE):
+                    _, data = await event
+            if not data.get("error"):
+                await self._on_base(name, base)
+        except TimeoutError:
+            self._over(name, f"it was not done within {_PATIENCE:g} s")
+        except PaddockError as error:
+            self._over(name, str(error))
+        finally:
+            if runs and owner.record.stop is None:
+                with contextlib.suppress(PaddockError):
+                    await owner.execute("cont")
+            owner.busy -= 1
+
+    async def _on_base(self, name: str, base: Path) -> None:
+        owner = self._owner
+        old = self._disk(name).layer
+        layer = _below(old, base) if old else None
+        if layer is not None and old is not None and layer != old:
+            disks = tuple(replace(one, layer=layer) if one.name == name else one for one in owner.config.disks)
+            owner.reconfigure(replace(owner.config, disks=disks))
+            with contextlib.suppress(PaddockError):
+                await owner.execute("blockdev-del", {"node-name": names.format_node(name, old.path)})
+        self._over(name, "")
+
+    def _over(self, name: str, error: str) -> None:
+        owner = self._owner
+        if name in owner.record.commits:
+            owner.save(commits={key: value for key, value in owner.record.commits.items() if key != name})
+        jobs = {key: value for key, value in owner.observed.jobs.items() if key != name}
+        if error:
+            jobs[name] = JobState("commit", "failed", error=error)
+        owner.observe(jobs=jobs)
+        ended = self._ended.pop(name, None)
+        if ended is not None and not ended.done():
+            ended.set_result(error)
+
+    def _see(self, name: str, state: JobState) -> None:
+        self._owner.observe(jobs={**self._owner.observed.jobs, name: state})
+
+    def _disk(self, name: str) -> Disk:
+        for disk in self._owner.config.disks:
+            if disk.name == name:
+                return disk
+        raise Refused(f"cannot find disk {name} of machine {self._owner.id}", reason="NoSuchDevice", why="it has none of that name")
+
+
+def _job(name: str) -> str:
+    return "commit-" + names.device(name)
+
+
+def _below(layer: Layer | None, path: Path) -> Layer | None:
+    while layer is not None and layer.path != path:
+        layer = layer.backing
+    return layer

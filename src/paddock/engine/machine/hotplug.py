@@ -1,0 +1,318 @@
+"""Devices that come and go while the guest runs. The config says first what is wanted, so that a change that was cut short is finished.
+
+A device is taken out by asking the guest. If it does not let go in time the caller is told, and nothing is forced; if it lets go
+later, the rest is done then.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from paddock.base.errors import PaddockError
+from paddock.engine.machine import survey, taps
+from paddock.engine.machine.argv import hotplug, names
+from paddock.engine.machine.argv.command import spare_ports
+from paddock.engine.machine.argv.processors import MEMORY_BLOCK, boot_size, plugged_size
+from paddock.engine.machine.config import Disk, MachineConfig, Nic
+from paddock.engine.machine.errors import QemuRefused, Refused, Unanswered
+from paddock.engine.machine.observation import DiskState, NicState
+from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.users import hand_over_disk
+
+_RETRIES = 40
+_RETRY_SECONDS = 0.05
+
+
+class Hotplug:
+    """Carries out changes of a machine's devices. Called by the owner's inbox only, one after another."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        owner.followers.append(self._follow)
+
+    async def plug_disk(self, disk: Disk) -> None:
+        """Repeated it finds the disk there."""
+        disk = replace(disk, hotplugged=True)
+        owner = self._owner
+        known = next((one for one in owner.config.disks if one.name == disk.name), None)
+        if known is not None and disk.name in owner.observed.disks:
+            if known.layer != disk.layer or known.bus != disk.bus:
+                raise self._refuse(f"plug disk {disk.name} into", "NameTaken", "there is another one of that name", "unplug that first")
+            return
+        config = _with_disk(owner.config, disk)
+        view = owner.surroundings.look(config)
+        plan = hotplug.plug_disk(disk, owner.started, view, *await self._ports())
+        with _said(f"hand disk {disk.name} to machine {owner.id}"):
+            hand_over_disk(disk, owner.record.user, owner.surroundings.users)
+        before = owner.config
+        owner.reconfigure(config)
+        try:
+            await self._carry_out(plan)
+        except BaseException:
+            owner.reconfigure(before)
+            raise
+        sizes = survey.disk_sizes(await owner.execute("query-block"))
+        owner.observe(disks={**owner.observed.disks, disk.name: DiskState(size=sizes.get(plan.device, 0))})
+
+    async def unplug_disk(self, name: str) -> None:
+        """Raises `Unanswered` when the guest did not let go in time."""
+        owner = self._owner
+        disk = next((one for one in owner.config.disks if one.name == name), None)
+        if disk is None:
+            return
+        state = owner.observed.disks.get(name, DiskState())
+        owner.observe(disks={**owner.observed.disks, name: replace(state, state="unplugging", error="")})
+        error = await self._take_out(hotplug.unplug_disk(disk), f"disk {name}")
+        if error is not None:
+            owner.observe(disks={**owner.observed.disks, name: replace(state, state="unplugging", error=error.why)})
+            raise error
+        self._disk_is_out(name)
+
+    async def plug_nic(self, nic: Nic) -> None:
+        """Repeated it finds the card there."""
+        owner = self._owner
+        known = next((one for one in owner.config.nics if one.name == nic.name), None)
+        if known is not None and nic.name in owner.observed.nics:
+            if known.mac != nic.mac or known.backend != nic.backend:
+                raise self._refuse(f"plug card {nic.name} into", "NameTaken", "there is another one of that name", "unplug that first")
+            return
+        before = owner.config
+        config = replace(before, nics=(*(one for one in before.nics if one.name != nic.name), nic))
+        plan = hotplug.plug_nic(nic, owner.started, owner.surroundings.look(config), *await self._ports())
+        owner.reconfigure(config)
+        try:
+            await self._carry_out(plan)
+        except BaseException:
+            owner.reconfigure(before)
+            raise
+        owner.observe(nics={**owner.observed.nics, nic.name: NicState(link_up=nic.link_up)})
+
+    async def unplug_nic(self, name: str) -> None:
+        """Raises `Unanswered` when the guest did not let go in time."""
+        owner = self._owner
+        nic = next((one for one in owner.config.nics if one.name == name), None)
+        if nic is None:
+            return
+        state = owner.observed.nics.get(name, NicState())
+        owner.observe(nics={**owner.observed.nics, name: replace(state, state="unplugging", error="")})
+        error = await self._take_out(hotplug.unplug_nic(nic), f"network card {name}")
+        if error is not None:
+            owner.observe(nics={**owner.observed.nics, name: replace(state, state="unplugging", error=error.why)})
+            raise error
+        self._nic_is_out(name)
+
+    async def resize_disk(self, name: str, size: int) -> None:
+        """To at least this size: a disk never shrinks."""
+        owner, disk = self._owner, self._disk(name)
+        state = owner.observed.disks.get(name, DiskState())
+        if disk.layer is None or disk.readonly:
+            raise self._refuse(f"grow disk {name} of", "ReadOnly", "it cannot be written", "")
+        if state.size > size:
+            raise self._refuse(f"shrink disk {name} of", "Shrink", f"it has {state.size} bytes, and {size} are fewer", "ask for more")
+        node = names.format_node(disk.name, disk.layer.path)
+        await owner.execute("block_resize", {"node-name": node, "size": size}, patience=60.0)
+        owner.observe(disks={**owner.observed.disks, name: replace(state, size=size)})
+
+    async def set_link(self, name: str, up: bool) -> None:
+        """The cable is in, or not."""
+        owner = self._owner
+        if all(one.name != name for one in owner.config.nics):
+            raise self._refuse(f"set the link of card {name} of", "NoSuchDevice", "it has no such card", "")
+        await owner.execute("set_link", {"name": names.card(name), "up": up})
+        nics = tuple(replace(one, link_up=up) if one.name == name else one for one in owner.config.nics)
+        owner.reconfigure(replace(owner.config, nics=nics))
+        state = owner.observed.nics.get(name, NicState())
+        owner.observe(nics={**owner.observed.nics, name: replace(state, link_up=up)})
+
+    async def set_sockets(self, count: int) -> None:
+        """Whole sockets are added, the lowest first; none is taken away."""
+        owner, cpu = self._owner, self._owner.started.cpu
+        if count < owner.observed.sockets or count > cpu.max_sockets:
+            why = f"it has {owner.observed.sockets} and can have up to {cpu.max_sockets}; sockets cannot be taken away"
+            raise self._refuse(f"give {count} sockets to", "OutOfRange", why, "stop and start it")
+        slots = await owner.execute("query-hotpluggable-cpus")
+        free = sorted((slot for slot in slots if "qom-path" not in slot), key=_topology)
+        missing = (count - owner.observed.sockets) * cpu.cores * cpu.threads
+        if len(free) < missing:
+            raise self._refuse(f"give {count} sockets to", "OutOfRange", "QEMU has no room for them", "stop and start it")
+        for slot in free[:missing]:
+            place = "-".join(str(number) for number in _topology(slot))
+            await owner.execute("device_add", {"driver": slot["type"], "id": f"cpu-{place}", **slot["props"]})
+        owner.reconfigure(replace(owner.config, cpu=replace(owner.config.cpu, sockets=count)))
+        owner.observe(sockets=count)
+
+    async def set_memory(self, size: int) -> None:
+        """The guest is asked to take, or give back, memory; the observation tells when it did."""
+        owner = self._owner
+        lowest = boot_size(owner.started)
+        most = lowest + plugged_size(owner.started)
+        if not lowest <= size <= most:
+            why = f"it was started with {lowest} bytes and can have up to {most}"
+            raise self._refuse(f"give {size} bytes of memory to", "OutOfRange", why, "stop and start it")
+        requested = (size - lowest) // MEMORY_BLOCK * MEMORY_BLOCK
+        if most > lowest:
+            path = f"/machine/peripheral/{names.VIRTIO_MEM}"
+            await owner.execute("qom-set", {"path": path, "property": "requested-size", "value": requested})
+        owner.reconfigure(replace(owner.config, memory=replace(owner.config.memory, size=size)))
+
+    async def repair(self) -> None:
+        """After Paddock was away: what was to be plugged and is not, is."""
+        owner = self._owner
+        there = await self._devices()
+        for disk in owner.config.disks:
+            if disk.hotplugged and names.device(disk.name) not in there:
+                await self._again(disk.name, self.plug_disk(disk))
+        started = {one.name for one in owner.started.nics}
+        for nic in owner.config.nics:
+            if nic.name not in started and names.card(nic.name) not in there:
+                await self._again(nic.name, self.plug_nic(nic))
+
+    async def _again(self, name: str, work: Any) -> None:
+        owner = self._owner
+        owner.observe(
+            disks={key: value for key, value in owner.observed.disks.items() if key != name},
+            nics={key: value for key, value in owner.observed.nics.items() if key != name},
+        )
+        with contextlib.suppress(PaddockError):
+            await work
+
+    async def _devices(self) -> set[str]:
+        answer = await self._owner.execute("qom-list", {"path": "/machine/peripheral"})
+        return {str(one.get("name")) for one in answer}
+
+    async def _ports(self) -> tuple[Sequence[str], list[str]]:
+        """Root ports that were spare at the start, and those that are taken since."""
+        owner = self._owner
+        there = await self._devices()
+        taken = []
+        for device in [*(names.device(one.name) for one in owner.config.disks), *(names.card(one.name) for one in owner.config.nics)]:
+            if device in there:
+                path = f"/machine/peripheral/{device}"
+                with contextlib.suppress(QemuRefused):
+                    bus = str(await owner.execute("qom-get", {"path": path, "property": "parent_bus"}))
+                    taken.append(bus.rpartition("/")[2])
+        return spare_ports(owner.started, owner.surroundings.look(owner.started)), taken
+
+    async def _carry_out(self, plan: hotplug.Plan) -> None:
+        owner = self._owner
+        files = taps.OpenFiles()
+        if (opening := plan.opening) is not None:
+            files = taps.open_all([(opening.nic, opening.device, opening.queues, opening.vhost)])
+        try:
+            for wanted, opened in ((plan.files, files.taps), (plan.vhosts, files.vhosts)):
+                for name, handle in zip(wanted, [one for many in opened.values() for one in many], strict=True):
+                    await owner.execute("getfd", {"fdname": name}, fds=[handle])
+            try:
+                for request in plan.steps:
+                    await owner.execute(request.execute, request.arguments)
+            except BaseException:
+                for request in plan.undo:
+                    with contextlib.suppress(PaddockError):
+                        await owner.execute(request.execute, request.arguments)
+                raise
+        finally:
+            files.close()
+
+    async def _take_out(self, removal: hotplug.Removal, what: str) -> Unanswered | None:
+        owner = self._owner
+
+        def gone(name: str, data: Mapping[str, Any]) -> bool:
+            return name in ("DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR") and data.get("device") == removal.device
+
+        with owner.events.expect(gone) as event:
+            try:
+                await owner.execute(removal.first.execute, removal.first.arguments)
+            except QemuRefused as error:
+                if error.kind == "DeviceNotFound":
+                    event.cancel()
+                elif "in the process of unplug" not in error.description:
+                    raise
+            if not event.cancelled():
+                patience = owner.surroundings.times.unplug
+                try:
+                    async with asyncio.timeout(patience):
+                        name, _ = await event
+                except TimeoutError:
+                    why = f"the guest has not let go of it within {patience:g} s; it may still do so"
+                    return Unanswered(f"cannot unplug {what} of machine {owner.id}", why=why, fix="unmount it in the guest and try again")
+                if name != "DEVICE_DELETED":
+                    why = "the guest refused to let go of it"
+                    return Unanswered(f"cannot unplug {what} of machine {owner.id}", why=why, fix="unmount it in the guest and try again")
+        await self._clear(removal)
+        return None
+
+    async def _clear(self, removal: hotplug.Removal) -> None:
+        # The block graph lets go a moment after the event.
+        for request in removal.then:
+            for left in reversed(range(_RETRIES)):
+                try:
+                    await self._owner.execute(request.execute, request.arguments)
+                    break
+                except QemuRefused as error:
+                    if "not find" in error.description or "not found" in error.description or not left:
+                        break
+                    await asyncio.sleep(_RETRY_SECONDS)
+
+    def _follow(self, name: str, data: Mapping[str, Any]) -> None:
+        """A guest that lets go long after it was asked."""
+        if name != "DEVICE_DELETED":
+            return
+        owner, device = self._owner, data.get("device")
+        for disk in owner.config.disks:
+            state = owner.observed.disks.get(disk.name)
+            if names.device(disk.name) == device and state is not None and state.error:
+                owner.background(self._late(hotplug.unplug_disk(disk), disk.name))
+        for nic in owner.config.nics:
+            card = owner.observed.nics.get(nic.name)
+            if names.card(nic.name) == device and card is not None and card.error:
+                owner.background(self._late(hotplug.unplug_nic(nic), nic.name))
+
+    async def _late(self, removal: hotplug.Removal, name: str) -> None:
+        async def finish() -> None:
+            await self._clear(removal)
+            if any(one.name == name for one in self._owner.config.disks):
+                self._disk_is_out(name)
+            else:
+                self._nic_is_out(name)
+
+        with contextlib.suppress(PaddockError):
+            await self._owner.inbox.offer(finish)
+
+    def _disk_is_out(self, name: str) -> None:
+        owner = self._owner
+        owner.reconfigure(replace(owner.config, disks=tuple(one for one in owner.config.disks if one.name != name)))
+        owner.observe(disks={key: value for key, value in owner.observed.disks.items() if key != name})
+
+    def _nic_is_out(self, name: str) -> None:
+        owner = self._owner
+        owner.reconfigure(replace(owner.config, nics=tuple(one for one in owner.config.nics if one.name != name)))
+        owner.observe(nics={key: value for key, value in owner.observed.nics.items() if key != name})
+
+    def _disk(self, name: str) -> Disk:
+        for disk in self._owner.config.disks:
+            if disk.name == name:
+                return disk
+        raise self._refuse(f"find disk {name} of", "NoSuchDevice", "it has none of that name", "")
+
+    def _refuse(self, action: str, reason: str, why: str, fix: str) -> Refused:
+        return Refused(f"cannot {action} machine {self._owner.id}", reason=reason, why=why, fix=fix)
+
+
+def _with_disk(config: MachineConfig, disk: Disk) -> MachineConfig:
+    return replace(config, disks=(*(one for one in config.disks if one.name != disk.name), disk))
+
+
+def _topology(slot: Mapping[str, Any]) -> tuple[int, ...]:
+    props = slot["props"]
+    return tuple(int(props.get(name, 0)) for name in ("socket-id", "die-id", "core-id", "thread-id"))
+
+
+@contextlib.contextmanager
+def _said(action: str) -> Any:
+    try:
+        yield
+    except OSError as error:
+        raise Refused(f"cannot {action}", reason="NoFile", why=f"{error.filename}: {os.strerror(error.errno or 0)}") from error

@@ -1,0 +1,95 @@
+"""A guest's state that leaves its QEMU: into a file, or into another QEMU of this host.
+
+QEMU gets descriptors, never names: its sandbox starts no programs, and no port is opened. Whoever receives begins with `-incoming defer`.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paddock.base.errors import PaddockError
+from paddock.engine.machine.errors import Refused, StartFailed, Unanswered
+from paddock.engine.machine.owner import Owner
+
+_PATIENCE = 3600.0
+_OUTGOING, _INCOMING = "outgoing", "incoming"
+_EVENTS = [{"capability": "events", "state": True}]
+
+
+def _over(name: str, data: Mapping[str, Any]) -> bool:
+    return name == "MIGRATION" and data.get("status") in ("completed", "failed", "cancelled")
+
+
+async def save(owner: Owner, path: Path) -> None:
+    """The guest stands still, its state goes into a file, and the machine ends with `saved`. A failure leaves it as it was."""
+    new = path.with_name(path.name + ".new")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    runs = not owner.observed.paused
+    owner.busy += 1
+    try:
+        if runs:
+            await owner.execute("stop")
+        await send(owner, handle)
+        os.fsync(handle)
+        os.rename(new, path)
+        owner.quit("saved")
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            new.unlink()
+        if runs:
+            with contextlib.suppress(PaddockError):
+                await owner.execute("cont")
+        raise
+    finally:
+        os.close(handle)
+        owner.busy -= 1
+
+
+async def send(owner: Owner, handle: int) -> None:
+    """Returns when everything has gone. The guest stands still then."""
+    await owner.execute("migrate-set-capabilities", {"capabilities": _EVENTS})
+    # Nobody shares the line.
+    await owner.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
+    await owner.execute("getfd", {"fdname": _OUTGOING}, fds=[handle])
+    with owner.events.expect(_over) as event:
+        await owner.execute("migrate", {"uri": f"fd:{_OUTGOING}"})
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                _, data = await event
+        except TimeoutError:
+            await owner.execute("migrate_cancel")
+            raise Unanswered(f"cannot save machine {owner.id}", why=f"it took longer than {_PATIENCE:g} s") from None
+    if data.get("status") != "completed":
+        answer = await owner.execute("query-migrate")
+        why = str(answer.get("error-desc") or data.get("status"))
+        raise Refused(f"cannot save machine {owner.id}", reason="MigrationFailed", why=why)
+
+
+async def receive(owner: Owner, handle: int) -> None:
+    """Returns when the guest is there, standing still."""
+    await owner.execute("migrate-set-capabilities", {"capabilities": _EVENTS})
+    await owner.execute("getfd", {"fdname": _INCOMING}, fds=[handle])
+    with owner.events.expect(_over) as event:
+        await owner.execute("migrate-incoming", {"uri": f"fd:{_INCOMING}"})
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                _, data = await event
+        except TimeoutError:
+            raise StartFailed(f"cannot restore machine {owner.id}", why=f"it took longer than {_PATIENCE:g} s") from None
+    if data.get("status") != "completed":
+        raise StartFailed(f"cannot restore machine {owner.id}", why=f"QEMU gave up ({data.get('status')})", text=owner.directory.log_tail())
+
+
+async def restore(owner: Owner, path: Path) -> None:
+    """The state of a file that `save` wrote."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StartFailed(f"cannot restore machine {owner.id}", why=f"{path}: {error.strerror}") from error
+    try:
+        await receive(owner, handle)
+    finally:
+        os.close(handle)

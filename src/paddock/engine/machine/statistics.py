@@ -1,0 +1,130 @@
+"""What a machine used: asked of QEMU where it knows, read from the kernel where that is cheaper."""
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from paddock.base.errors import PaddockError
+from paddock.engine.machine.argv import names
+from paddock.engine.machine.config import MachineConfig, Tap
+from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics, VcpuStatistics
+from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.process import cpu_seconds
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_BALLOON = f"/machine/peripheral/{names.BALLOON}"
+# The guest tells about its memory as often.
+_BALLOON_SECONDS = 10
+_UNKNOWN = 2**64 - 1
+_GUEST_MEMORY = {
+    "available": "stat-total-memory",
+    "usable": "stat-available-memory",
+    "unused": "stat-free-memory",
+    "cached": "stat-disk-caches",
+    "swap_in": "stat-swap-in",
+    "swap_out": "stat-swap-out",
+    "major_faults": "stat-major-faults",
+    "minor_faults": "stat-minor-faults",
+}
+
+
+async def collect(owner: Owner) -> Statistics:
+    """All of it, with two or three questions to QEMU."""
+    user, system = cpu_seconds(owner.observed.pid)
+    blocks = disks(owner.config, await owner.execute("query-blockstats"))
+    threads = [(int(cpu["cpu-index"]), int(cpu["thread-id"])) for cpu in await owner.execute("query-cpus-fast")]
+    return Statistics(
+        cpu_user_seconds=user,
+        cpu_system_seconds=system,
+        vcpus=tuple(_vcpu(owner.observed.pid, number, thread) for number, thread in threads),
+        memory=await _memory(owner),
+        disks=blocks,
+        nics={nic.name: tap(nic.backend.device) for nic in owner.config.nics if isinstance(nic.backend, Tap)},
+    )
+
+
+def disks(config: MachineConfig, answer: Iterable[Mapping[str, Any]]) -> dict[str, DiskStatistics]:
+    """`query-blockstats`, by the names of the disks."""
+    stats = {_device(str(one.get("qdev", ""))): one.get("stats", {}) for one in answer}
+    found = {}
+    for disk in config.disks:
+        if (one := stats.get(names.device(disk.name))) is not None:
+            found[disk.name] = DiskStatistics(
+                reads=int(one.get("rd_operations", 0)),
+                writes=int(one.get("wr_operations", 0)),
+                flushes=int(one.get("flush_operations", 0)),
+                read_bytes=int(one.get("rd_bytes", 0)),
+                written_bytes=int(one.get("wr_bytes", 0)),
+                read_seconds=one.get("rd_total_time_ns", 0) / 1e9,
+                write_seconds=one.get("wr_total_time_ns", 0) / 1e9,
+                flush_seconds=one.get("flush_total_time_ns", 0) / 1e9,
+            )
+    return found
+
+
+def _device(path: str) -> str:
+    parts = path.split("/")
+    return parts[3] if len(parts) > 3 else path
+
+
+def _vcpu(pid: int, number: int, thread: int) -> VcpuStatistics:
+    delay = 0.0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        # time on a CPU, time in a queue for one, time slices
+        delay = int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1]) / 1e9
+    state = "RUNNING"
+    with contextlib.suppress(OSError, IndexError):
+        letter = Path(f"/proc/{pid}/task/{thread}/stat").read_bytes().rpartition(b")")[2].split()[0]
+        state = "BLOCKED" if letter == b"D" else "RUNNING"
+    return VcpuStatistics(number, sum(cpu_seconds(pid, thread)), delay, "BLOCKED" if state == "BLOCKED" else "RUNNING")
+
+
+async def _memory(owner: Owner) -> MemoryStatistics:
+    resident = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        resident = int(Path(f"/proc/{owner.observed.pid}/statm").read_text().split()[1]) * _PAGE
+    found = MemoryStatistics(domain=owner.observed.memory, balloon=owner.observed.memory, resident=resident)
+    if not owner.started.devices.balloon:
+        return found
+    with contextlib.suppress(PaddockError):
+        actual = int((await owner.execute("query-balloon"))["actual"])
+        stats = await owner.execute("qom-get", {"path": _BALLOON, "property": "guest-stats"})
+        if not stats.get("last-update"):
+            interval = {"path": _BALLOON, "property": "guest-stats-polling-interval", "value": _BALLOON_SECONDS}
+            await owner.execute("qom-set", interval)
+        return MemoryStatistics(domain=owner.observed.memory, balloon=actual, resident=resident, **guest_memory(stats.get("stats", {})))
+    return found
+
+
+def guest_memory(stats: Mapping[str, Any]) -> dict[str, int]:
+    """What the guest's balloon driver told. It is the guest's word, so only whole numbers of a plausible size are taken."""
+    found = {}
+    for member, name in _GUEST_MEMORY.items():
+        value = stats.get(name)
+        if isinstance(value, int) and 0 <= value < _UNKNOWN:
+            found[member] = value
+    return found
+
+
+def tap(device: str) -> NicStatistics:
+    """Counters of a tap device. What the host sends into it is what the guest receives."""
+    folder = Path("/sys/class/net") / device / "statistics"
+
+    def count(name: str) -> int:
+        try:
+            return int((folder / name).read_text())
+        except (OSError, ValueError):
+            return 0
+
+    return NicStatistics(
+        received_bytes=count("tx_bytes"),
+        received_packets=count("tx_packets"),
+        received_errors=count("tx_errors"),
+        received_dropped=count("tx_dropped"),
+        sent_bytes=count("rx_bytes"),
+        sent_packets=count("rx_packets"),
+        sent_errors=count("rx_errors"),
+        sent_dropped=count("rx_dropped"),
+    )

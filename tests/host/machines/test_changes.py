@@ -1,0 +1,226 @@
+"""Machines that change while they run, with a real QEMU."""
+
+import asyncio
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory, Nic, User
+from paddock.engine.machine.errors import Refused, Unanswered
+from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machines import Machines
+from tests.host.machines.conftest import Place, bare, run, until, until_phase
+
+pytestmark = pytest.mark.needs("qemu")
+
+MIB = 1 << 20
+
+
+def _raw(path: Path, size: int) -> Layer:
+    path.write_bytes(b"")
+    os.truncate(path, size)
+    return Layer(path, "raw")
+
+
+def _qcow2(path: Path, below: Layer, size: int) -> Layer:
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", below.format, "-b", str(below.path), str(path), str(size)]
+    subprocess.run(command, check=True)
+    return Layer(path, "qcow2", below)
+
+
+async def _running(machines: Machines, name: str, config: MachineConfig, *, paused: bool = False) -> Machine:
+    machine = await machines.define(name, config)
+    await machine.start(paused=paused)
+    await until_phase(machine, "running", "ended")
+    assert machine.observed.end is None, machine.observed.end
+    return machine
+
+
+def test_disks_are_plugged_grown_and_unplugged(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await _running(machines, "a", place.guest(hotplug=True))
+        layer = _raw(place.root / "data.img", 4 * MIB)
+        disk = Disk("data", layer, bus="scsi", serial="data")
+        await asyncio.gather(machine.plug_disk(disk), machine.plug_disk(disk))
+        assert machine.observed.disks["data"].size == 4 * MIB
+        assert machine.config.disks[-1] == replace(disk, hotplugged=True)
+        with pytest.raises(Refused, match="another one"):
+            await machine.plug_disk(replace(disk, layer=_raw(place.root / "other.img", MIB)))
+        await machine.resize_disk("data", 8 * MIB)
+        assert machine.observed.disks["data"].size == 8 * MIB and (place.root / "data.img").stat().st_size == 8 * MIB
+        with pytest.raises(Refused, match="shrink"):
+            await machine.resize_disk("data", MIB)
+        statistics = await machine.statistics()
+        assert statistics.cpu_seconds > 0 and set(statistics.disks) == {"root", "data"} and len(statistics.vcpus) == 1
+        assert statistics.memory.resident > MIB
+        # A restart of Paddock finds it; a plug that is repeated finds it, too.
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("a")
+        assert again is not None and again.observed.disks["data"].size == 8 * MIB
+        await again.plug_disk(disk)
+        await again.unplug_disk("data")
+        assert "data" not in again.observed.disks and len(again.config.disks) == 1
+        await again.unplug_disk("data")
+        await again.plug_disk(disk)
+        # It is there at the next start.
+        await again.stop(0)
+        await until_phase(again, "ended")
+        await again.start()
+        await until_phase(again, "running", "ended")
+        assert again.observed.disks["data"].size == 8 * MIB
+        await again.stop(0)
+        await until_phase(again, "ended")
+
+    run(script)
+
+
+def test_a_guest_that_keeps_a_device_is_not_forced(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await _running(machines, "a", place.guest(hotplug=True))
+        disk = Disk("data", _raw(place.root / "data.img", MIB), bus="virtio")
+        nic = Nic("extra", "02:00:00:00:00:02", User("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
+        await machine.plug_disk(disk)
+        await machine.plug_nic(nic)
+        await machine.set_link("extra", False)
+        assert not machine.observed.nics["extra"].link_up
+        with pytest.raises(Unanswered, match="not let go"):
+            await machine.unplug_disk("data")
+        state = machine.observed.disks["data"]
+        assert state.state == "unplugging" and state.error
+        with pytest.raises(Unanswered):
+            await machine.unplug_nic("extra")
+        # A reset lets go of what was asked for.
+        await machine.reset()
+        await until(machine, lambda one: "data" not in one.observed.disks and "extra" not in one.observed.nics, "both are out")
+        assert [one.name for one in machine.config.disks] == ["root"] and machine.config.nics == ()
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script)
+
+
+def test_processors_and_memory_are_added(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        config = replace(place.guest(), cpu=Cpu(cores=2, max_sockets=4, model="qemu64"), memory=Memory(16 * MIB, 272 * MIB))
+        machine = await _running(machines, "a", config)
+        assert machine.observed.sockets == 1 and machine.observed.memory == 16 * MIB
+        await machine.set_sockets(3)
+        with pytest.raises(Refused, match="cannot be taken away"):
+            await machine.set_sockets(2)
+        with pytest.raises(Refused):
+            await machine.set_sockets(5)
+        await machine.set_memory(144 * MIB)
+        with pytest.raises(Refused):
+            await machine.set_memory(512 * MIB)
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("a")
+        assert again is not None and again.observed.sockets == 3 and again.config.memory.size == 144 * MIB
+        await again.stop(0)
+        await until_phase(again, "ended")
+
+    run(script)
+
+
+def test_snapshots_and_merges(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        config = place.guest()
+        root = config.disks[0].layer
+        assert root is not None
+        machine = await _running(machines, "a", config)
+        first = _qcow2(place.root / "first.qcow2", root, MIB)
+        await machine.overlay_disks({"root": first})
+        await machine.overlay_disks({"root": first})
+        assert machine.config.disks[0].layer == first
+        second = _qcow2(place.root / "second.qcow2", first, MIB)
+        await machine.overlay_disks({"root": second})
+        with pytest.raises(Refused, match="not an overlay"):
+            await machine.overlay_disks({"root": Layer(place.root / "third.qcow2", "qcow2", root)})
+        await machine.commit_disk("root", first.path)
+        assert machine.config.disks[0].layer == first and not machine.observed.jobs and not machine.observed.paused
+        await machine.commit_disk("root", root.path)
+        assert machine.config.disks[0].layer == root
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        assert machine.observed.end is None
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script)
+
+
+def test_pictures_and_sessions(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await _running(machines, "a", place.guest())
+        assert (await machine.screenshot()).startswith(b"\x89PNG")
+        await until(machine, lambda one: b"R" in one.directory.serial_tail(100), "the guest runs")
+        console = machine.console()
+        assert (await console.read()).endswith(b"R")
+        await console.write(b"x")
+        assert await console.read() == b"x"
+        newer = machine.console()
+        assert await console.read() == b""
+        assert (await newer.read()).endswith(b"Rx")
+        await newer.write(b"y")
+        assert await newer.read() == b"y"
+        display = await machine.vnc()
+        assert (await display.read()).startswith(b"RFB 003.008")
+        other = await machine.vnc()
+        assert await display.read() == b"" and (await other.read()).startswith(b"RFB")
+        dump = place.root / "memory.elf"
+        await machine.dump_memory(dump)
+        assert dump.read_bytes()[:4] == b"\x7fELF" and dump.stat().st_mode & 0o777 == 0o600
+        await until(machine, lambda one: not one.observed.paused, "it goes on")
+        await newer.write(b"p")
+        await until_phase(machine, "ended")
+        assert await newer.read() in (b"p", b"") and await newer.read() == b"" and await other.read() == b""
+        plain = await _running(machines, "b", bare(), paused=True)
+        with pytest.raises(Refused, match="no display"):
+            await plain.screenshot()
+        with pytest.raises(Refused, match="no display"):
+            await plain.vnc()
+        await plain.stop(0)
+        await until_phase(plain, "ended")
+
+    run(script)
+
+
+def test_saved_it_goes_on_where_it_was(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await _running(machines, "a", place.guest())
+        await until(machine, lambda one: b"R" in one.directory.serial_tail(100), "the guest runs")
+        state = place.root / "state"
+        await machine.save(state)
+        await until_phase(machine, "ended")
+        assert machine.observed.end is not None and machine.observed.end.reason == "saved"
+        await machine.start(state=state)
+        await until_phase(machine, "running", "ended")
+        assert machine.observed.phase == "running", machine.observed.end
+        console = machine.console()
+        await console.read()
+        await console.write(b"z")
+        assert await console.read() == b"z", "it did not boot again, or it would have said R first"
+        await machine.stop(10)
+        await until_phase(machine, "ended")
+
+    run(script)
