@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.app import kubeflags
+from paddock.app import kubeflags, machineoptions
 from paddock.app.places import default_root
-from paddock.app.settings import Accounts, Audit, Limits, Oidc, Settings, Tls, parse_listen
+from paddock.app.settings import Accounts, Audit, Limits, Machines, Oidc, Settings, Tls, parse_listen
 from paddock.base import duration
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -28,6 +28,8 @@ def parser(command: str, text: str) -> Parser:
     _add_oidc(options)
     _add_limits(options)
     _add_more(options)
+    if command == "up":
+        machineoptions.add(options)
     return options
 
 
@@ -144,6 +146,7 @@ def settings(command: str, parsed: argparse.Namespace) -> Settings:
         network=_network(parsed.service_cluster_ip_range),
         admission_off=_split(parsed.disable_admission_plugins),
         controllers=command == "up",
+        machines=machineoptions.read(parsed) if command == "up" else Machines(),
         audit=_audit(parsed, in_memory=in_memory),
         # Nobody waits for what is thrown away.
         drain_seconds=1.0 if in_memory else 10.0,

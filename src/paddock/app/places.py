@@ -37,6 +37,11 @@ class Places(msgspec.Struct, frozen=True):
         return self.root / "server.log"
 
     @property
+    def engine(self) -> Path:
+        """Machines, images, volumes, networks."""
+        return self.root / "engine"
+
+    @property
     def audit(self) -> Path:
         """The audit log."""
         return self.root / "audit.log"

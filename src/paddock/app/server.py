@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import logging
+from typing import TYPE_CHECKING
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served, services
@@ -26,10 +28,16 @@ from paddock.apiserver.security.reviewing import Reviews
 from paddock.app.credentials import RENEW_SECONDS, Credentials
 from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
+from paddock.base.errors import PaddockError
 from paddock.schema.kind import Settings as AdmissionSettings
 from paddock.store.contract import Store
 from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
+
+if TYPE_CHECKING:
+    from paddock.app.controllers.control import Control
+
+_LOG = logging.getLogger(__name__)
 
 
 class Running:
@@ -40,6 +48,7 @@ class Running:
         self._places = Places(settings.root)
         self.port = 0
         self.has_kubeconfig = False
+        self._control: asyncio.Task[Control] | None = None
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
@@ -87,10 +96,26 @@ class Running:
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._house.every(RENEW_SECONDS, credentials.renew)
         self._starting = ""
-        # What has been made so far stays; the collector need not look at it, neither now nor later.
-        gc.freeze()
-        gc.enable()
-        gc.set_threshold(50_000, 20, 100)
+        self._begin_control(host.name, credentials.trusted)
+        _spare_the_collector()
+
+    def _begin_control(self, node: str, authority: bytes) -> None:
+        if self._settings.controllers:
+            self._control = asyncio.create_task(self._start_control(node, authority), name="control")
+            self._control.add_done_callback(_said)
+
+    async def _start_control(self, node: str, authority: bytes) -> "Control":
+        """Clients are served meanwhile: what they write is looked at as soon as controllers are there."""
+        from paddock.app.controllers.control import Control  # noqa: PLC0415 - a server without controllers does without the engine
+        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415
+
+        around = Surroundings(self._places.engine, self._settings.machines, self._settings.network, node, authority, lambda: self.address)
+        control = Control(self.api, around)
+        try:
+            await control.start()
+        except PaddockError as error:
+            _LOG.error("machines cannot be run here: %s", error)
+        return control
 
     @property
     def address(self) -> str:
@@ -102,6 +127,8 @@ class Running:
     async def stop(self) -> None:
         """Finish what was begun and go down."""
         self._starting = "the server is stopping"
+        if self._control is not None:
+            await (await self._control).stop()
         self._ending.cancel()
         await asyncio.gather(self._ending, return_exceptions=True)
         await self._house.stop()
@@ -132,3 +159,16 @@ def _edge_limits(given: Limits) -> connection.Limits:
         connections=given.connections,
         connections_per_address=given.connections_per_address,
     )
+
+
+def _said(task: "asyncio.Task[Control]") -> None:
+    """A start of controllers that broke has to be seen by somebody."""
+    if not task.cancelled() and task.exception() is not None:
+        _LOG.error("the controllers did not start", exc_info=task.exception())
+
+
+def _spare_the_collector() -> None:
+    """What has been made so far stays; the collector need not look at it, neither now nor later."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 100)

@@ -76,6 +76,26 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
 
 
+class Machines(msgspec.Struct, frozen=True, kw_only=True):
+    """How this host runs machines (docs/guide/machines.md)."""
+
+    # auto, routed or user
+    network: str = "auto"
+    # empty: one that the host does not use
+    pod_network: str = ""
+    # hosts and networks of this very host that images may come from
+    image_hosts: tuple[str, ...] = ()
+    mirrors: dict[str, tuple[str, ...]] = {}
+    insecure_registries: tuple[str, ...] = ()
+    # where files of oci-archive: may be
+    archives: tuple[Path, ...] = ()
+    # further places for volumes
+    pools: dict[str, Path] = {}
+    # where files of hostDisk volumes may be
+    host_paths: tuple[Path, ...] = ()
+    memory_overcommit: float = 1.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one start."""
 
@@ -105,6 +125,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admission_off: tuple[str, ...] = ()
     # controllers run too (`paddock up`), or the server alone (`paddock apiserver`)
     controllers: bool = True
+    machines: Machines = Machines()
     audit: Audit = Audit()
     # seconds that open requests get at the end
     drain_seconds: float = 10.0

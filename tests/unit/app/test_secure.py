@@ -73,7 +73,9 @@ def test_nobody_else_can_read_what_it_writes(started: Path) -> None:
     asyncio.run(script())
     files = {path: stat.S_IMODE(path.stat().st_mode) for path in started.rglob("*") if path.name != "tokens"}
     assert {"store.db", "audit.log", "kubeconfig", "server.log", "ca.key", "service-accounts.key"} <= {path.name for path in files}
-    assert {path.name: oct(mode) for path, mode in files.items() if mode & 0o077} == {}
+    # The users of machines pass through the engine's directories, if they may pass through the server's own, and list none.
+    passable = {path for path in files if path.is_dir() and path.is_relative_to(started / "engine")}
+    assert {path.name: oct(mode) for path, mode in files.items() if mode & (0o066 if path in passable else 0o077)} == {}
 
 
 VERSIONS = [

@@ -13,7 +13,6 @@ from paddock.apiserver.builtin import (
     apiservices,
     claims,
     csr,
-    datavolumes,
     endpoints,
     events,
     flowcontrol,
@@ -119,7 +118,6 @@ def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.N
     own: dict[tuple[str, str], Strategy] = {
         ("", "Service"): services.ServiceStrategy(network),
         (csr.GROUP, "CertificateSigningRequest"): csr.RequestStrategy(judge),
-        (datavolumes.GROUP, "DataVolume"): datavolumes.DataVolumeStrategy(judge),
         **machines.strategies(settings),
         **pools.strategies(settings),
     }

@@ -244,8 +244,6 @@ class _Watch:
 
 def _judge_end(code: int, errors: bytes, limits: Limits, late: bool) -> None:
     said = "".join(c if c.isprintable() else " " for c in errors.decode("utf-8", "replace")).strip()[-500:]
-    # How the file was handed over tells a user nothing.
-    said = re.sub(r"'?driver=[^' ]*'?", "the image", said).removeprefix("qemu-img: ")
     if late:
         raise ImageRefused("Limits", f"qemu-img was ended: it took longer than {limits.wall_seconds:.0f} s")
     if code in (-signal.SIGXCPU, -signal.SIGKILL):

@@ -56,21 +56,10 @@ class Response:
         return self._answer.length
 
     def read_into(self, buffer: memoryview) -> int:
-        """Put what has come into the buffer; 0 is the end."""
+        """Fill what can be filled; 0 is the end."""
         self._stop.check()
-        answer = self._answer
         try:
-            if answer.chunked:
-                data = answer.read1(len(buffer))
-                buffer[: len(data)] = data
-                return len(data)
-            if answer.isclosed() or answer.length == 0:
-                return 0
-            # Not `readinto`: it waits until the buffer is full, and loses what it has when the connection breaks.
-            count: int = answer.fp.readinto1(buffer[: answer.length] if answer.length is not None else buffer)
-            if answer.length is not None:
-                answer.length -= count
-            return count
+            return self._answer.readinto(buffer)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self._stop.check()
             raise trouble(self.url, error) from error

@@ -45,10 +45,7 @@ class Wish:
 
 def wish(source: Registry, paths: tuple[str, ...]) -> Wish:
     """Read a source; paths that are given replace its own."""
-    try:
-        wanted = tuple(path_parts(path) for path in (paths or ((source.path,) if source.path else ())))
-    except ImageError as error:
-        raise describe(safe_url(source.reference), error) from error
+    wanted = tuple(path_parts(path) for path in (paths or ((source.path,) if source.path else ())))
     architecture = source.architecture or host_architecture()
     if source.reference.startswith(_OCI_ARCHIVE):
         return Wish(source.reference, True, architecture, wanted)

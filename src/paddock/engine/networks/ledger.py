@@ -46,6 +46,10 @@ class Ledger:
         """The card's entry, when it has one."""
         return self.book.entries.get(key)
 
+    def owners(self) -> set[str]:
+        """Everybody who has something."""
+        return {entry.owner for entry in self.book.entries.values()}
+
     def _set(self, book: Book) -> None:
         if book is self.book:
             return

@@ -83,6 +83,10 @@ class Networks:
             await self.unplug(*key)
         self._ledger.release(owner, self._seconds())
 
+    def owners(self) -> set[str]:
+        """Everybody who has addresses."""
+        return self._ledger.owners()
+
     def restarted(self, owner: str) -> None:
         """The owner's machine runs in a new process, to which nothing has been forwarded yet."""
         self._user.restarted(owner)

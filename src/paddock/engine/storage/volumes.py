@@ -306,7 +306,9 @@ class Volumes:
     def scratch(self, machine: str, name: str) -> Path:
         """Where a layer or a disk is that ends with a machine."""
         directory = self._places.scratch / checked(machine)
-        directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
+        # Whatever the umask: the machine's own user passes through.
+        directory.chmod(0o711)
         return directory / f"{checked(name)}.img"
 
     async def overlay(self, path: Path, below: Layer, size: int) -> Layer:

@@ -84,7 +84,7 @@ def _nodes(disk: str, layer: Layer, options: _FileOptions, host: HostView, *, wr
     file: dict[str, Any] = {
         "driver": "host_device" if host.file(layer.path).device else "file",
         "node-name": names.file_node(disk, layer.path),
-        "filename": str(layer.path),
+        "filename": host.named(layer.path),
         "aio": options.io,
         "cache": cache,
         "discard": "unmap",

@@ -70,9 +70,9 @@ def boot(config: MachineConfig, line: Line) -> None:
     menu = {"menu": True, "splash_time": _MENU} if config.boot_menu else {}
     line.option("-boot", keyed(strict=True, **menu))
     if config.kernel is not None:
-        line.option("-kernel", checked("the kernel's path", str(config.kernel.kernel)))
+        line.option("-kernel", checked("the kernel's path", line.host.named(config.kernel.kernel)))
         if config.kernel.initrd is not None:
-            line.option("-initrd", str(config.kernel.initrd))
+            line.option("-initrd", line.host.named(config.kernel.initrd))
         if config.kernel.arguments:
             line.option("-append", checked("the kernel's arguments", config.kernel.arguments))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 Accelerator = Literal["kvm", "tcg"]
+_UP = Path("../../..")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,16 @@ class HostView:
     io_uring: bool = False
     # what is known of the files that hold disks; a file that is not in it is an ordinary one
     files: Mapping[Path, FileView] = field(default_factory=dict)
+
+    # the engine's directory: files below it are named by the way from where QEMU is started, `machines/ID/run`, because whoever QEMU runs
+    # as may not be allowed to walk down to it from the root of the host
+    root: Path | None = None
+
+    def named(self, path: Path) -> str:
+        """The name of a file for QEMU."""
+        if self.root is not None and path.is_relative_to(self.root):
+            return str(_UP / path.relative_to(self.root))
+        return str(path)
 
     def file(self, path: Path) -> FileView:
         """What is known of a file."""

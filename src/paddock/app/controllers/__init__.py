@@ -1,0 +1,1 @@
+"""Which controllers run beside the server, and what each is given."""

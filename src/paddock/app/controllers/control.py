@@ -1,0 +1,80 @@
+"""The controllers of one server and the engine below them: constructed, started and stopped in order.
+
+engine looks at the host -> machines that run are taken over -> controllers        and backwards at the end; machines go on.
+"""
+
+import asyncio
+import logging
+
+from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
+from paddock.apiserver.edge.http import Handler
+from paddock.app.controllers import instances, snapshots, storage
+from paddock.app.controllers.surroundings import Surroundings
+from paddock.app.inside import door
+from paddock.app.settings import Machines
+from paddock.client.client import Client
+from paddock.client.inside import Inside
+from paddock.engine.engine import Engine
+from paddock.engine.engine import Settings as EngineSettings
+from paddock.engine.images.settings import Settings as ImageSettings
+from paddock.engine.networks.networks import Settings as NetworkSettings
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+
+_LOG = logging.getLogger(__name__)
+
+
+class Control:
+    """Controllers that reach the server through its own door, and machines that outlive them."""
+
+    def __init__(self, api: Handler, around: Surroundings) -> None:
+        self.machinery = Machinery()
+        self.engine = Engine(around.directory, engine_settings(around.machines, str(around.services)))
+        client = Client(Inside(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=self.machinery.observe_request)
+        self.program = Program(client, component="paddock", instance=around.node, machinery=self.machinery)
+        self._around = around
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Take over the machines that run, then begin to look after everything."""
+        await self.engine.start()
+        beside = [
+            *storage.wire(self.program, self.engine, self._around),
+            *instances.wire(self.program, self.engine, self._around),
+            *snapshots.wire(self.program, self.engine),
+        ]
+        for name, work in (("controllers", self.program.run()), *beside):
+            task = asyncio.create_task(work, name=name)
+            task.add_done_callback(_ended)
+            self._tasks.append(task)
+
+    async def stop(self) -> None:
+        """Controllers finish what they do; machines go on."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.engine.stop()
+
+
+def engine_settings(given: Machines, services: str) -> EngineSettings:
+    """What was decided at the start, in the engine's words."""
+    images = ImageSettings(
+        allow=given.image_hosts,
+        mirrors=given.mirrors,
+        insecure_registries=frozenset(given.insecure_registries),
+        archives=given.archives,
+    )
+    networks = NetworkSettings(mode=given.network, pod_network=given.pod_network, service_network=services)  # type: ignore[arg-type]  # a choice
+    return EngineSettings(
+        images=images,
+        networks=networks,
+        pools=given.pools,
+        host_paths=given.host_paths,
+        memory_overcommit=given.memory_overcommit,
+    )
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    """They run as long as the server; one that ends has a defect, and somebody has to see it."""
+    if not task.cancelled() and task.exception() is not None:
+        _LOG.error("%s ended", task.get_name(), exc_info=task.exception())

@@ -1,0 +1,14 @@
+"""The controllers of snapshots and restores."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from paddock.controllers.snapshots.assembly import assemble
+from paddock.engine.engine import Engine
+from paddock.runtime.program import Program
+
+
+def wire(program: Program, engine: Engine) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+    """Add the controllers to the program."""
+    assemble(program, engine.snapshots, engine.volumes)
+    return []

@@ -1,0 +1,241 @@
+"""VirtualMachineSnapshots: a copy of the machine, and a VolumeSnapshot for each volume that lasts, all of one moment.
+
+    content with the copy -> VolumeSnapshots -> the engine freezes all of them together -> ready
+
+While one is taken the machine's status names it, and its spec does not change. After the deadline it is given up.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from paddock.base.clock import Clock
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.options import DELETE, Write, merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.snapshots.targets import CLAIMS, CLASS_NAME, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
+from paddock.controllers.snapshots.volumesnapshots import TAKEN_WITH
+from paddock.dialects.kubevirt.snapshot import SnapshotStatus, VirtualMachineSnapshot
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.engine.snapshots import Snapshots, Taken
+from paddock.engine.storage.volumes import Volumes
+from paddock.meta import ages
+from paddock.plan import snapshots as plan
+from paddock.runtime import finalizers
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.informer import Informer
+from paddock.runtime.reference import reference
+
+_FINALIZER = "snapshot.kubevirt.io/vmsnapshot-protection"
+_STATUS = Write(subresource="status")
+_WAIT_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Caches:
+    """What is looked at."""
+
+    snapshots: Informer
+    machines: Informer
+    claims: Informer
+    volume_snapshots: Informer
+
+
+class MachineSnapshots:
+    """Reconciles VirtualMachineSnapshots."""
+
+    def __init__(self, client: Client, caches: Caches, engine: Snapshots, volumes: Volumes, clock: Clock, teller: Teller) -> None:
+        self._client = client
+        self._caches = caches
+        self._engine = engine
+        self._volumes = volumes
+        self._clock = clock
+        self._teller = teller
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Take one snapshot, or take it away."""
+        seen = self._caches.snapshots.cache.get(key)
+        if seen is None:
+            return DONE
+        snapshot = seen.read(SNAPSHOTS)
+        if seen.meta.going:
+            return await self._remove(seen, snapshot)
+        if snapshot.status is not None and snapshot.status.phase in (plan.SUCCEEDED, plan.FAILED):
+            await self._unlock(snapshot)
+            return DONE
+        if await finalizers.put_on(self._client, SNAPSHOTS, seen.meta, _FINALIZER):
+            return DONE
+        why = await self._take(seen, snapshot)
+        return await self._wait(seen, snapshot, why) if why else DONE
+
+    # --- taking -----------------------------------------------------------------------------------------------------------
+
+    async def _take(self, seen: Seen, snapshot: VirtualMachineSnapshot) -> str:
+        """Go as far as possible; why it did not end, or nothing when it did."""
+        key = Key(seen.key.namespace, snapshot.spec.source.name)
+        found = self._caches.machines.cache.get(key)
+        if found is None:
+            return f"Source does not exist: VirtualMachine {key.name}"
+        machine = found.read(MACHINES)
+        busy = self._busy(machine, seen.key.name)
+        if busy:
+            return busy
+        volumes = plan.volumes_of(machine)
+        there = {name: self._claim(key.namespace, name) for name in volumes.claims.values()}
+        if missing := sorted(name for name, claim in there.items() if claim is None or self._volumes.get(claim.meta.uid) is None):
+            return f"volumes are not ready: {', '.join(missing)}"
+        await self._lock(machine, seen.key.name)
+        await self._content(snapshot, machine, volumes)
+        names = {volume: plan.volume_snapshot_name(snapshot, volume) for volume in volumes.claims}
+        for volume, name in names.items():
+            await self._volume_snapshot(snapshot, name, volumes.claims[volume])
+        taken = await self._freeze(key.namespace, {names[volume]: claim for volume, claim in volumes.claims.items()})
+        if taken is None:
+            return "VolumeSnapshots are being made"
+        return await self._finish(seen, snapshot, taken, volumes)
+
+    async def _freeze(self, namespace: str, claims: dict[str, str]) -> Taken | None:
+        """All volumes together; None while the VolumeSnapshots, whose UIDs name what is kept, have not been seen."""
+        wanted = {}
+        for name, claim in claims.items():
+            made, source = self._caches.volume_snapshots.cache.get(Key(namespace, name)), self._claim(namespace, claim)
+            if made is None or source is None:
+                return None
+            wanted[source.meta.uid] = made.meta.uid
+        return await self._engine.take(wanted)
+
+    async def _finish(self, seen: Seen, snapshot: VirtualMachineSnapshot, taken: Taken, volumes: plan.Volumes) -> str:
+        now = ages.timestamp(self._clock.seconds())
+        said = plan.indications(online=taken.online, paused=taken.paused, agent=taken.agent, quiesced=taken.quiesced)
+        if taken.problem:
+            self._teller.tell(reference(SNAPSHOTS, seen.meta), "Warning", "QuiesceFailed", taken.problem)
+        for volume in volumes.claims:
+            await self._touch(seen.key.namespace, plan.volume_snapshot_name(snapshot, volume))
+        content = Key(seen.key.namespace, plan.content_name(snapshot))
+        await self._client.patch(CONTENTS, content, merge_patch({"status": {"readyToUse": True, "creationTime": now}}), _STATUS)
+        before = snapshot.status or SnapshotStatus()
+        named = plan.under_way(before, now, before.sourceUID or "", content.name, "Source locked and operation in progress")
+        await self._write(seen, snapshot, plan.ready(named, now, said, volumes))
+        await self._unlock(snapshot)
+        self._teller.tell(
+            reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotCreate", "Successfully created the snapshot"
+        )
+        return ""
+
+    async def _content(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, volumes: plan.Volumes) -> None:
+        backups = []
+        for volume, name in volumes.claims.items():
+            claim = self._claim(snapshot.metadata.namespace or "", name)
+            assert claim is not None
+            copied = plan.copy_of_claim(claim.read(CLAIMS))
+            backups.append(
+                {"volumeName": volume, "persistentVolumeClaim": copied, "volumeSnapshotName": plan.volume_snapshot_name(snapshot, volume)}
+            )
+        data: Data = {
+            "apiVersion": CONTENTS.api_version,
+            "kind": CONTENTS.kind,
+            "metadata": {"name": plan.content_name(snapshot), "namespace": snapshot.metadata.namespace},
+            "spec": {
+                "virtualMachineSnapshotName": snapshot.metadata.name,
+                "source": {"virtualMachine": plan.copy_of(machine)},
+                "volumeBackups": backups,
+            },
+        }
+        await self._create(CONTENTS.path(snapshot.metadata.namespace or ""), data)
+
+    async def _volume_snapshot(self, snapshot: VirtualMachineSnapshot, name: str, claim: str) -> None:
+        namespace = snapshot.metadata.namespace or ""
+        if self._caches.volume_snapshots.cache.get(Key(namespace, name)) is not None:
+            return
+        metadata = {"name": name, "namespace": namespace, "annotations": {TAKEN_WITH: snapshot.metadata.name}}
+        spec = {"volumeSnapshotClassName": CLASS_NAME, "source": {"persistentVolumeClaimName": claim}}
+        data: Data = {"apiVersion": VOLUME_SNAPSHOTS.api_version, "kind": VOLUME_SNAPSHOTS.kind, "metadata": metadata, "spec": spec}
+        await self._create(VOLUME_SNAPSHOTS.path(namespace), data)
+
+    async def _create(self, path: str, data: Data) -> None:
+        try:
+            await self._client.request("POST", path, body=msgspec.json.encode(data))
+        except AlreadyExists:
+            return
+
+    async def _touch(self, namespace: str, name: str) -> None:
+        """Have its controller look at a VolumeSnapshot: what it waited for is there."""
+        notes = {"annotations": {TAKEN_WITH: None}}
+        await self._client.patch(VOLUME_SNAPSHOTS, Key(namespace, name), merge_patch({"metadata": notes}))
+
+    def _claim(self, namespace: str, name: str) -> Seen | None:
+        return self._caches.claims.cache.get(Key(namespace, name))
+
+    # --- the machine ------------------------------------------------------------------------------------------------------
+
+    def _busy(self, machine: VirtualMachine, name: str) -> str:
+        """Whether something else is done to the machine."""
+        status = machine.status
+        if status is None:
+            return ""
+        if status.snapshotInProgress and status.snapshotInProgress != name:
+            return f"Source not locked: snapshot {status.snapshotInProgress} is being taken"
+        return f"Source not locked: restore {status.restoreInProgress} is under way" if status.restoreInProgress else ""
+
+    async def _lock(self, machine: VirtualMachine, name: str) -> None:
+        if machine.status is None or machine.status.snapshotInProgress != name:
+            key = Key(machine.metadata.namespace or "", machine.metadata.name)
+            await self._client.patch(MACHINES, key, merge_patch({"status": {"snapshotInProgress": name}}), _STATUS)
+
+    async def _unlock(self, snapshot: VirtualMachineSnapshot) -> None:
+        key = Key(snapshot.metadata.namespace or "", snapshot.spec.source.name)
+        found = self._caches.machines.cache.get(key)
+        if found is None:
+            return
+        status = found.read(MACHINES).status
+        if status is not None and status.snapshotInProgress == snapshot.metadata.name:
+            await self._client.patch(MACHINES, key, merge_patch({"status": {"snapshotInProgress": None}}), _STATUS)
+
+    # --- saying -----------------------------------------------------------------------------------------------------------
+
+    async def _wait(self, seen: Seen, snapshot: VirtualMachineSnapshot, why: str) -> Outcome:
+        """It is not done; after its deadline it is given up."""
+        now = self._clock.seconds()
+        stamp, before = ages.timestamp(now), snapshot.status or SnapshotStatus()
+        made = ages.seconds_of(snapshot.metadata.creationTimestamp or "") or now
+        if plan.overdue(snapshot, now - made):
+            await self._write(seen, snapshot, plan.failed(before, stamp, f"snapshot deadline exceeded: {why}"))
+            await self._unlock(snapshot)
+            return DONE
+        machine = self._caches.machines.cache.get(Key(seen.key.namespace, snapshot.spec.source.name))
+        await self._write(seen, snapshot, plan.under_way(before, stamp, machine.meta.uid if machine else "", "", why))
+        return again(_WAIT_SECONDS)
+
+    async def _write(self, seen: Seen, snapshot: VirtualMachineSnapshot, status: SnapshotStatus) -> None:
+        if status == (snapshot.status or SnapshotStatus()):
+            return
+        document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
+        await self._client.patch(SNAPSHOTS, seen.key, merge_patch(document), _STATUS)
+
+    # --- going ------------------------------------------------------------------------------------------------------------
+
+    async def _remove(self, seen: Seen, snapshot: VirtualMachineSnapshot) -> Outcome:
+        """Its content goes with it, unless it is to be kept."""
+        if _FINALIZER not in (seen.meta.finalizers or ()):
+            return DONE
+        await self._unlock(snapshot)
+        if snapshot.spec.deletionPolicy != "Retain":
+            content = Key(seen.key.namespace, plan.content_name(snapshot))
+            try:
+                found = await self._client.get(CONTENTS, content)
+            except NotFound:
+                found = None
+            for backup in (found.spec.volumeBackups if found is not None else None) or ():
+                await self._delete(VOLUME_SNAPSHOTS.path(content.namespace, backup.volumeSnapshotName or ""))
+            if found is not None:
+                await self._delete(CONTENTS.path(*content))
+        await finalizers.take_off(self._client, SNAPSHOTS, seen.meta, _FINALIZER)
+        return DONE
+
+    async def _delete(self, path: str) -> None:
+        try:
+            await self._client.request("DELETE", path, body=msgspec.json.encode(DELETE.body()))
+        except NotFound:
+            return

@@ -1,0 +1,248 @@
+"""VirtualMachineRestores: claims filled from a snapshot, and a machine on them.
+
+    snapshot ready -> target at rest -> claims, each filled from a VolumeSnapshot -> the machine written anew -> complete
+
+While a machine is restored its status names the restore, and it is not started. What a failed attempt made is found by the next one.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from paddock.base.clock import Clock
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.options import DELETE, Write, merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS
+from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
+from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
+from paddock.engine.storage.volumes import Volumes
+from paddock.meta import ages
+from paddock.meta.conditions import Condition, holds, settled
+from paddock.plan import restores as plan
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.informer import Informer
+from paddock.runtime.reference import reference
+
+_STATUS = Write(subresource="status")
+_WAIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Caches:
+    """What is looked at."""
+
+    restores: Informer
+    snapshots: Informer
+    machines: Informer
+    instances: Informer
+    claims: Informer
+
+
+class Restores:
+    """Reconciles VirtualMachineRestores."""
+
+    def __init__(self, client: Client, caches: Caches, volumes: Volumes, clock: Clock, teller: Teller) -> None:
+        self._client = client
+        self._caches = caches
+        self._volumes = volumes
+        self._clock = clock
+        self._teller = teller
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one restore forward."""
+        seen = self._caches.restores.cache.get(key)
+        if seen is None:
+            return DONE
+        restore = seen.read(RESTORES)
+        if restore.status is not None and (restore.status.complete or holds(restore.status.conditions, "Failure")):
+            await self._unlock(restore)
+            return DONE
+        if seen.meta.going:
+            await self._unlock(restore)
+            return DONE
+        try:
+            waits = await self._restore(seen, restore)
+        except plan.RestoreRefused as error:
+            await self._fail(seen, restore, str(error))
+            return DONE
+        if not waits:
+            return DONE
+        await self._say(seen, restore, _progress(restore, waits, ages.timestamp(self._clock.seconds())))
+        return again(_WAIT_SECONDS)
+
+    async def _restore(self, seen: Seen, restore: VirtualMachineRestore) -> str:
+        """Go as far as possible; what is waited for, or nothing when it is done."""
+        content = await self._content(seen.key.namespace, restore.spec.virtualMachineSnapshotName)
+        if content is None:
+            return f"waiting for snapshot {restore.spec.virtualMachineSnapshotName} to be ready"
+        target = Key(seen.key.namespace, restore.spec.target.name)
+        machine = self._caches.machines.cache.get(target)
+        if machine is not None and (waits := await self._settle(restore, target, machine)):
+            return waits
+        found = plan.volumes(restore, content)
+        backups = {each.volumeName: each for each in content.spec.volumeBackups or ()}
+        await self._clear(restore, target.namespace, found)
+        for volume in found:
+            await self._claim(plan.claim(restore, volume, backups[volume.name]))
+        if missing := [each.claim for each in found if not self._filled(target.namespace, each.claim)]:
+            return f"waiting for {', '.join(missing)} to be filled"
+        await self._machine(restore, content, found, machine)
+        await self._own(restore, target, found)
+        await self._finish(seen, restore, found)
+        return ""
+
+    async def _content(self, namespace: str, name: str) -> VirtualMachineSnapshotContent | None:
+        snapshot = self._caches.snapshots.cache.get(Key(namespace, name))
+        status = snapshot.read(SNAPSHOTS).status if snapshot is not None else None
+        if status is not None and status.phase == "Failed":
+            raise plan.RestoreRefused(f"snapshot {name} failed", fix="take another one")
+        if status is None or not status.readyToUse or not status.virtualMachineSnapshotContentName:
+            return None
+        return await self._client.get(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
+
+    # --- the target -------------------------------------------------------------------------------------------------------
+
+    async def _settle(self, restore: VirtualMachineRestore, key: Key, seen: Seen) -> str:
+        """The target has to be at rest and ours."""
+        status = seen.read(MACHINES).status
+        other = status.restoreInProgress if status is not None else None
+        if other and other != restore.metadata.name:
+            return f"waiting for restore {other} of the same machine"
+        if status is not None and status.snapshotInProgress:
+            return f"waiting for snapshot {status.snapshotInProgress} of the machine"
+        if other is None:
+            await self._client.patch(MACHINES, key, merge_patch({"status": {"restoreInProgress": restore.metadata.name}}), _STATUS)
+        running = self._caches.instances.cache.get(key) is not None
+        age = self._clock.seconds() - (ages.seconds_of(restore.metadata.creationTimestamp or "") or 0.0)
+        match plan.waits(restore.spec.targetReadinessPolicy, running, age):
+            case "fail":
+                raise plan.RestoreRefused(f"restore target {key.name} is running", fix="stop it, or use targetReadinessPolicy StopTarget")
+            case "stop":
+                await self._client.patch(MACHINES, key, merge_patch({"spec": {"running": None, "runStrategy": "Halted"}}))
+                return f"stopping {key.name}"
+            case "wait":
+                return f"waiting for {key.name} to be stopped"
+        return ""
+
+    async def _clear(self, restore: VirtualMachineRestore, namespace: str, found: list[plan.Volume]) -> None:
+        """Restored in place, what has the claim's name goes first: the DataVolume that owns it, then the claim."""
+        if restore.spec.volumeRestorePolicy != "InPlace":
+            return
+        for volume in found:
+            claim = self._caches.claims.cache.get(Key(namespace, volume.claim))
+            notes = (claim.read(CLAIMS).metadata.annotations or {}) if claim is not None else {}
+            if claim is None or notes.get(plan.SOURCE_NOTE) == restore.metadata.name:
+                continue
+            if volume.data_volume:
+                await self._gone(DATA_VOLUMES.path(namespace, volume.data_volume))
+            await self._gone(CLAIMS.path(namespace, volume.claim))
+
+    async def _gone(self, path: str) -> None:
+        try:
+            await self._client.request("DELETE", path, body=msgspec.json.encode(DELETE.body()))
+        except NotFound:
+            return
+
+    async def _claim(self, data: Data) -> None:
+        if self._caches.claims.cache.get(Key(data["metadata"]["namespace"], data["metadata"]["name"])) is not None:
+            return
+        try:
+            await self._client.request("POST", CLAIMS.path(data["metadata"]["namespace"]), body=msgspec.json.encode(data))
+        except AlreadyExists:
+            return
+
+    def _filled(self, namespace: str, name: str) -> bool:
+        claim = self._caches.claims.cache.get(Key(namespace, name))
+        return claim is not None and self._volumes.get(claim.meta.uid) is not None
+
+    async def _machine(
+        self, restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, found: list[plan.Volume], before: Seen | None
+    ) -> None:
+        data = plan.machine(restore, content, found, fresh=before is None)
+        path = MACHINES.path(restore.metadata.namespace or "")
+        if before is None:
+            # One that is made anew does not start on its own, as its model may be running beside it.
+            data["spec"] = {**data["spec"], "running": None, "runStrategy": "Halted"}
+            try:
+                await self._client.request("POST", path, body=msgspec.json.encode(data))
+            except AlreadyExists:
+                return
+            return
+        machine = before.read(MACHINES)
+        if (machine.metadata.annotations or {}).get(plan.LAST_RESTORE) == restore.metadata.uid:
+            return
+        fresh = await self._client.get(MACHINES, before.key)
+        merged = msgspec.to_builtins(fresh)
+        strategy = {name: merged["spec"].get(name) for name in ("running", "runStrategy") if merged["spec"].get(name) is not None}
+        kept = {name: value for name, value in data["spec"].items() if name not in ("running", "runStrategy") and value is not None}
+        merged["spec"] = kept | strategy
+        merged["metadata"]["annotations"] = data["metadata"]["annotations"]
+        await self._client.request("PUT", f"{path}/{before.key.name}", body=msgspec.json.encode(merged))
+
+    async def _own(self, restore: VirtualMachineRestore, target: Key, found: list[plan.Volume]) -> None:
+        """The claims go with the machine, unless they are to be nobody's."""
+        if restore.spec.volumeOwnershipPolicy == "None":
+            return
+        machine = await self._client.get(MACHINES, target)
+        owner = {"apiVersion": MACHINES.api_version, "kind": MACHINES.kind, "name": target.name, "uid": machine.metadata.uid}
+        for volume in found:
+            await self._client.patch(CLAIMS, Key(target.namespace, volume.claim), merge_patch({"metadata": {"ownerReferences": [owner]}}))
+
+    async def _unlock(self, restore: VirtualMachineRestore) -> None:
+        key = Key(restore.metadata.namespace or "", restore.spec.target.name)
+        machine = self._caches.machines.cache.get(key)
+        status = machine.read(MACHINES).status if machine is not None else None
+        if status is not None and status.restoreInProgress == restore.metadata.name:
+            await self._client.patch(MACHINES, key, merge_patch({"status": {"restoreInProgress": None}}), _STATUS)
+
+    # --- saying -----------------------------------------------------------------------------------------------------------
+
+    async def _finish(self, seen: Seen, restore: VirtualMachineRestore, found: list[plan.Volume]) -> None:
+        now = ages.timestamp(self._clock.seconds())
+        before = restore.status or RestoreStatus()
+        done = (
+            Condition(type="Ready", status="True", reason="Operation complete"),
+            _condition("Progressing", "False", "Operation complete"),
+        )
+        status = msgspec.structs.replace(
+            before,
+            complete=True,
+            restoreTime=now,
+            restores=[
+                VolumeRestore(volumeName=each.name, persistentVolumeClaim=each.claim, volumeSnapshotName=each.snapshot) for each in found
+            ],
+            deletedDataVolumes=[each.data_volume for each in found if each.data_volume and restore.spec.volumeRestorePolicy == "InPlace"]
+            or None,
+            conditions=settled(before.conditions, done, now),
+        )
+        await self._say(seen, restore, status)
+        await self._unlock(restore)
+        self._teller.tell(
+            reference(RESTORES, seen.meta), "Normal", "VirtualMachineRestoreComplete", "Successfully completed VirtualMachineRestore"
+        )
+
+    async def _fail(self, seen: Seen, restore: VirtualMachineRestore, why: str) -> None:
+        now = ages.timestamp(self._clock.seconds())
+        before = restore.status or RestoreStatus()
+        said = (_condition("Ready", "False", why), _condition("Progressing", "False", why), _condition("Failure", "True", why))
+        await self._say(seen, restore, msgspec.structs.replace(before, complete=False, conditions=settled(before.conditions, said, now)))
+        await self._unlock(restore)
+        self._teller.tell(reference(RESTORES, seen.meta), "Warning", "VirtualMachineRestoreError", why)
+
+    async def _say(self, seen: Seen, restore: VirtualMachineRestore, status: RestoreStatus) -> None:
+        if status != (restore.status or RestoreStatus()):
+            document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
+            await self._client.patch(RESTORES, seen.key, merge_patch(document), _STATUS)
+
+
+def _progress(restore: VirtualMachineRestore, waits: str, now: str) -> RestoreStatus:
+    before = restore.status or RestoreStatus()
+    said = (_condition("Ready", "False", waits), _condition("Progressing", "True", waits))
+    return msgspec.structs.replace(before, complete=False, conditions=settled(before.conditions, said, now))
+
+
+def _condition(type: str, status: str, reason: str) -> Condition:
+    return Condition(type=type, status=status, reason=reason)

@@ -1,0 +1,133 @@
+"""VolumeSnapshots: what a claim holds is frozen in the engine under the VolumeSnapshot's UID.
+
+One that belongs to a machine's snapshot is taken together with the others of that machine, by the machine's snapshot; here it is only
+looked at until it is there.
+"""
+
+import logging
+
+from paddock.base import quantity
+from paddock.base.clock import Clock
+from paddock.base.errors import PaddockError
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.options import DELETE, Write, merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.snapshots.targets import DRIVER, VOLUME_CONTENTS, VOLUME_SNAPSHOTS
+from paddock.dialects.core.volumesnapshot import VolumeSnapshot
+from paddock.engine.snapshots import Snapshots
+from paddock.engine.storage.volumes import Volumes
+from paddock.meta import ages
+from paddock.runtime import finalizers
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.informer import Informer
+
+_LOG = logging.getLogger(__name__)
+TAKEN_WITH = "snapshot.kubevirt.io/taken-with"
+_FINALIZER = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
+_STATUS = Write(subresource="status")
+_CLAIM_SECONDS = 5.0
+
+
+class VolumeSnapshots:
+    """Reconciles VolumeSnapshots."""
+
+    def __init__(self, client: Client, snapshots: Informer, claims: Informer, engine: Snapshots, volumes: Volumes, clock: Clock) -> None:
+        self._client = client
+        self._snapshots = snapshots
+        self._claims = claims
+        self._engine = engine
+        self._volumes = volumes
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one VolumeSnapshot and the engine's snapshot together."""
+        seen = self._snapshots.cache.get(key)
+        if seen is None:
+            return DONE
+        if seen.meta.going:
+            return await self._remove(seen)
+        found = seen.read(VOLUME_SNAPSHOTS)
+        if found.status is not None and found.status.readyToUse:
+            return DONE
+        if await finalizers.put_on(self._client, VOLUME_SNAPSHOTS, seen.meta, _FINALIZER):
+            return DONE
+        return await self._take(seen, found)
+
+    async def _take(self, seen: Seen, snapshot: VolumeSnapshot) -> Outcome:
+        if self._volumes.get_snapshot(seen.meta.uid) is None:
+            if TAKEN_WITH in (snapshot.metadata.annotations or {}):
+                return DONE
+            name = snapshot.spec.source.persistentVolumeClaimName
+            if name is None:
+                await self._say(snapshot, {"readyToUse": False, "error": self._error("contents that exist elsewhere cannot be taken over")})
+                return DONE
+            claim = self._claims.cache.get(Key(seen.key.namespace, name))
+            if claim is None or self._volumes.get(claim.meta.uid) is None:
+                await self._say(snapshot, {"readyToUse": False, "error": self._error(f"claim {name} does not exist, or has no data yet")})
+                return again(_CLAIM_SECONDS)
+            try:
+                await self._engine.take({claim.meta.uid: seen.meta.uid})
+            except PaddockError as error:
+                await self._say(snapshot, {"readyToUse": False, "error": self._error(str(error))})
+                raise
+        await self._ready(seen, snapshot)
+        return DONE
+
+    async def _ready(self, seen: Seen, snapshot: VolumeSnapshot) -> None:
+        held = self._volumes.get_snapshot(seen.meta.uid)
+        assert held is not None
+        content = f"snapcontent-{seen.meta.uid}"
+        try:
+            await self._client.create(VOLUME_CONTENTS, _content(content, seen, held.volume))
+        except AlreadyExists:
+            _LOG.debug("the content is there", extra={"name": content})
+        status: Data = {
+            "boundVolumeSnapshotContentName": content,
+            "creationTime": ages.timestamp(self._clock.seconds()),
+            "readyToUse": True,
+            "restoreSize": quantity.binary(held.size),
+            "error": None,
+        }
+        await self._client.patch(VOLUME_CONTENTS, Key("", content), merge_patch({"status": _content_status(held.size, seen)}), _STATUS)
+        await self._say(snapshot, status)
+
+    async def _remove(self, seen: Seen) -> Outcome:
+        if _FINALIZER not in (seen.meta.finalizers or ()):
+            return DONE
+        await self._volumes.delete_snapshot(seen.meta.uid)
+        try:
+            await self._client.delete(VOLUME_CONTENTS, Key("", f"snapcontent-{seen.meta.uid}"), DELETE)
+        except NotFound:
+            _LOG.debug("there was no content", extra={"snapshot": str(seen.key)})
+        await finalizers.take_off(self._client, VOLUME_SNAPSHOTS, seen.meta, _FINALIZER)
+        return DONE
+
+    async def _say(self, snapshot: VolumeSnapshot, status: Data) -> None:
+        """Write the status when it says something new; the time of an error alone is no news."""
+        before = snapshot.status
+        error = status.get("error")
+        same = before is not None and before.error is not None and error is not None and before.error.message == error["message"]
+        if not same or status.get("readyToUse"):
+            key = Key(snapshot.metadata.namespace or "", snapshot.metadata.name)
+            await self._client.patch(VOLUME_SNAPSHOTS, key, merge_patch({"status": status}), _STATUS)
+
+    def _error(self, text: str) -> Data:
+        return {"time": ages.timestamp(self._clock.seconds()), "message": text}
+
+
+def _content(name: str, seen: Seen, volume: str) -> Data:
+    reference = {
+        "apiVersion": VOLUME_SNAPSHOTS.api_version,
+        "kind": VOLUME_SNAPSHOTS.kind,
+        "namespace": seen.key.namespace,
+        "name": seen.key.name,
+        "uid": seen.meta.uid,
+    }
+    spec = {"driver": DRIVER, "deletionPolicy": "Delete", "source": {"volumeHandle": volume}, "volumeSnapshotRef": reference}
+    return {"apiVersion": VOLUME_CONTENTS.api_version, "kind": VOLUME_CONTENTS.kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _content_status(size: int, seen: Seen) -> Data:
+    return {"readyToUse": True, "restoreSize": size, "snapshotHandle": seen.meta.uid}

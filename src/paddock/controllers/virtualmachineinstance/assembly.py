@@ -1,0 +1,142 @@
+"""Putting the controller of VirtualMachineInstances together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paddock.client.target import Key
+from paddock.controllers.virtualmachineinstance.cards import Cards, Resolve
+from paddock.controllers.virtualmachineinstance.changing import Changes
+from paddock.controllers.virtualmachineinstance.credentials import Keyring
+from paddock.controllers.virtualmachineinstance.disks import Disks, Pulling
+from paddock.controllers.virtualmachineinstance.followers import Followers
+from paddock.controllers.virtualmachineinstance.instances import Instances, Parts
+from paddock.controllers.virtualmachineinstance.kinds import INSTANCES, MACHINES
+from paddock.controllers.virtualmachineinstance.lookups import Lookups
+from paddock.controllers.virtualmachineinstance.placing import Placing
+from paddock.controllers.virtualmachineinstance.preparing import Preparer
+from paddock.controllers.virtualmachineinstance.pulls import Pulls
+from paddock.controllers.virtualmachineinstance.seeding import Seeder
+from paddock.controllers.virtualmachineinstance.seeing import Seeing
+from paddock.controllers.virtualmachineinstance.sweeping import Sweeper
+from paddock.controllers.virtualmachineinstance.telling import Telling
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.engine import Engine
+from paddock.engine.networks.cards import Bridge
+from paddock.plan.instance.volumes import claim_of
+from paddock.runtime.controller import Controller, Settings
+from paddock.runtime.informer import Informer
+from paddock.runtime.program import Program
+
+# Reconciles wait for disks and for QEMU more than they compute.
+_WORKERS = 8
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where machines run, as the API knows it."""
+
+    node: str
+    # names inside end with it
+    domain: str
+    # the certificate of the server's authority
+    authority: bytes
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The controller, and what runs beside it."""
+
+    controller: Controller
+    sweeper: Sweeper
+    followers: Followers
+
+
+def nothing_known(instance: VirtualMachineInstance) -> Mapping[str, Bridge | str]:
+    """No definitions of networks."""
+    names = {each.name: each.multus.networkName for each in instance.spec.networks or () if each.multus is not None}
+    return {name: f"the NetworkAttachmentDefinition {definition} does not exist" for name, definition in names.items()}
+
+
+def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve = nothing_known) -> Assembled:
+    """The controller with everything it works with."""
+    informers, machinery = program.informers, program.machinery
+    instances = informers.of(INSTANCES)
+    instances.cache.index("uid", lambda seen: (seen.meta.uid,))
+    lookups, placing, telling = Lookups(informers), Placing(informers, place.node), Telling(program.recorder)
+    keyring = Keyring(lookups)
+    wake = Waker(instances)
+    cards = Cards(engine.networks, resolve, place.domain)
+    seeder = Seeder(program.client, lookups, keyring, place.authority)
+    disks = Disks(engine.images, engine.volumes, lookups, seeder, Pulling(Pulls(machinery, wake.machine), Pulls(machinery, wake.machine)))
+    disks.users = Users(instances, engine).of
+    disks.allowed_host_paths = engine.settings.host_paths
+    preparer = Preparer(engine, lookups, placing, disks, cards, telling)
+    followers = Followers(engine.networks, keyring, wake.machine)
+    changes = Changes(engine, preparer, lookups, cards, telling)
+    seeing = Seeing(place.node, machinery.clock, lookups, cards, followers)
+    seeing.plugging, seeing.overhead = changes.waiting, preparer.overhead
+    reconciler = Instances(program.client, instances, engine, Parts(preparer, followers, changes, seeing, telling))
+    controller = Controller(
+        "virtualmachineinstances",
+        instances,
+        reconciler.reconcile,
+        machinery=machinery,
+        teller=program.recorder,
+        settings=Settings(workers=_WORKERS),
+    )
+    lookups.wake(controller)
+    placing.wake(controller)
+    wake.controller = controller
+    sweeper = Sweeper(engine, instances, informers.of(MACHINES))
+    wake.sweeper = sweeper
+    wake.followers = followers
+    engine.machines.listen(wake.engine)
+    program.add(controller)
+    return Assembled(controller, sweeper, followers)
+
+
+class Waker:
+    """Has the controller look at a machine by its UID, whoever has news of it."""
+
+    controller: Controller | None = None
+    sweeper: Sweeper | None = None
+    followers: Followers | None = None
+
+    def __init__(self, instances: Informer) -> None:
+        self._instances = instances
+
+    def machine(self, uid: str) -> None:
+        """There is something new about a machine."""
+        if self.controller is None:
+            return
+        found = self._instances.cache.by("uid", uid)
+        for seen in found:
+            self.controller.offer(seen.key)
+        if not found and self.sweeper is not None:
+            self.sweeper.look()
+
+    def engine(self, uid: str) -> None:
+        """The engine has seen something."""
+        if self.followers is not None:
+            self.followers.agent_changed(uid)
+        self.machine(uid)
+
+
+class Users:
+    """Who uses a claim."""
+
+    def __init__(self, instances: Informer, engine: Engine) -> None:
+        self._instances = instances
+        self._engine = engine
+
+    def of(self, claim: Key) -> str:
+        """The name of a machine that lives and has a disk on the claim; empty when there is none."""
+        for seen in self._instances.cache.by("namespace", claim.namespace):
+            machine = self._engine.machines.get(seen.meta.uid)
+            if machine is None or not machine.observed.live:
+                continue
+            instance = seen.read(INSTANCES)
+            volumes = (each for each in instance.spec.volumes or () if each.ephemeral is None)
+            if any(claim_of(each) == claim.name for each in volumes):
+                return seen.key.name
+        return ""

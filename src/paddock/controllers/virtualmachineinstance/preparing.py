@@ -1,0 +1,180 @@
+"""Getting everything that a machine needs before its first start; what is cheap and certain comes first:
+
+    may it run here?  ->  is its data there?  ->  its seeds  ->  its cards  ->  the machine's config  ->  is there room?
+
+Every step finds what an earlier attempt left and goes on from there; what cannot be had yet is a `NotYet`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from paddock.client.target import Key
+from paddock.controllers.virtualmachineinstance import waiting
+from paddock.controllers.virtualmachineinstance.cards import Cards
+from paddock.controllers.virtualmachineinstance.disks import Disks
+from paddock.controllers.virtualmachineinstance.lookups import Lookups
+from paddock.controllers.virtualmachineinstance.placing import Placing
+from paddock.controllers.virtualmachineinstance.telling import Telling
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.engine.engine import Engine
+from paddock.engine.host import capacity
+from paddock.engine.host.capacity import Shortage
+from paddock.engine.machine.config import Kernel, MachineConfig
+from paddock.engine.networks.cards import Plug
+from paddock.plan.instance import volumes as volume_plan
+from paddock.plan.instance.identity import owner_of
+from paddock.translate.machine.config import Result, machine_config
+from paddock.translate.machine.limits import Weight
+from paddock.translate.machine.resolved import CardFound, HostFound, Resolved, VolumeFound
+
+# Memory becomes free when another machine ends, which is not always heard of here.
+_ROOM_SECONDS = 5.0
+
+
+class Preparer:
+    """Prepares machines, and lets go of what they held."""
+
+    def __init__(self, engine: Engine, lookups: Lookups, placing: Placing, disks: Disks, cards: Cards, telling: Telling) -> None:
+        self._engine = engine
+        self._lookups = lookups
+        self._placing = placing
+        self._disks = disks
+        self._cards = cards
+        self._telling = telling
+        # notes that were told, so that each is told once
+        self._noted: set[tuple[str, str]] = set()
+
+    async def prepare(self, instance: VirtualMachineInstance) -> MachineConfig:
+        """The config of the machine, with everything it names in place. Raises `NotYet`."""
+        self._placing.check(instance)
+        found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if not _hot(volume)}
+        kernel = await self._kernel(instance)
+        plugs = await self._cards.plug(instance)
+        result = self._translated(instance, found, plugs, kernel)
+        self._check_room(instance, result.config)
+        return result.config
+
+    async def wanted(self, instance: VirtualMachineInstance, names: Iterable[str]) -> MachineConfig:
+        """The config as the spec wants it now, of a machine that runs: with these volumes, and all cards. Raises `NotYet`."""
+        chosen = set(names)
+        found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if volume.name in chosen}
+        return self._translated(instance, found, await self._cards.plug(instance), None).config
+
+    # --- finding ----------------------------------------------------------------------------------------------------------
+
+    async def _volume(self, instance: VirtualMachineInstance, volume: Volume) -> VolumeFound:
+        if any(each.name == volume.name for each in instance.spec.domain.devices.filesystems or ()):
+            return VolumeFound(directory=await self._disks.directory(instance, volume))
+        layer = await self._disks.layer(instance, volume)
+        if layer is None:
+            return VolumeFound()
+        if self._is_table(instance, volume.name):
+            return VolumeFound(file=await self._disks.table(instance, volume))
+        claim = volume.persistentVolumeClaim
+        return VolumeFound(layer=layer, readonly=bool(claim is not None and claim.readOnly))
+
+    def _is_table(self, instance: VirtualMachineInstance, name: str) -> bool:
+        firmware = instance.spec.domain.firmware
+        tables = firmware.acpi if firmware is not None else None
+        return tables is not None and name in (tables.slicNameRef, tables.msdmNameRef)
+
+    async def _kernel(self, instance: VirtualMachineInstance) -> Kernel | None:
+        files = await self._disks.kernel(instance)
+        if "kernel" not in files:
+            return None
+        firmware = instance.spec.domain.firmware
+        boot = firmware.kernelBoot if firmware is not None else None
+        return Kernel(files["kernel"], files.get("initrd"), (boot.kernelArgs if boot is not None else None) or "")
+
+    def _translated(
+        self, instance: VirtualMachineInstance, found: Mapping[str, VolumeFound], plugs: Mapping[str, Plug], kernel: Kernel | None
+    ) -> Result:
+        owner = owner_of(instance)
+        cards = {name: CardFound(plug.mac, plug.backend, plug.mtu) for name, plug in plugs.items()}
+        firmware, tpm = instance.spec.domain.firmware, instance.spec.domain.devices.tpm
+        efi = firmware.bootloader.efi if firmware is not None and firmware.bootloader is not None else None
+        resolved = Resolved(
+            volumes=found,
+            cards=cards,
+            kernel=kernel,
+            efi_variables=self._engine.states.variables(owner) if efi is not None and efi.persistent else None,
+            tpm_state=self._engine.states.tpm(owner) if tpm is not None and tpm.persistent else None,
+            host=self._host(instance),
+        )
+        result = machine_config(instance, resolved)
+        self._say(instance, result)
+        return result
+
+    def _host(self, instance: VirtualMachineInstance) -> HostFound:
+        facts = self._engine.facts
+        firmware = instance.spec.domain.firmware
+        efi = firmware.bootloader.efi if firmware is not None and firmware.bootloader is not None else None
+        secure = efi is not None and efi.secureBoot is not False
+        architecture = instance.spec.architecture or facts.architecture
+        qemu = facts.qemus.get(architecture)
+        return HostFound(
+            accelerator=facts.accelerator_for("efi" if efi is not None else "bios", secure, architecture).accelerator,
+            machine_types=qemu.machines if qemu is not None else {},
+            cpu_models=qemu.models if qemu is not None else frozenset(),
+            architectures=frozenset(facts.qemus),
+            has_timezone=facts.has_timezone,
+            io_uring=facts.io_uring,
+            vsock=facts.vsock,
+        )
+
+    def _say(self, instance: VirtualMachineInstance, result: Result) -> None:
+        """What cannot be done is told: it holds the machine back, or stands beside its start."""
+        for limit in result.of(Weight.UNSCHEDULABLE):
+            raise waiting.unschedulable(f"0/1 nodes are available: {limit.message}.")
+        for limit in result.of(Weight.START_FAILED):
+            raise waiting.failed(limit.code.reason, limit.message)
+        for limit in result.of(Weight.NOTE):
+            note = (instance.metadata.uid or "", limit.message)
+            if note not in self._noted:
+                self._noted.add(note)
+                self._telling.note(instance, limit.code.reason, limit.message)
+
+    # --- room -------------------------------------------------------------------------------------------------------------
+
+    def _check_room(self, instance: VirtualMachineInstance, config: MachineConfig) -> None:
+        """Memory is given out whole: a machine that does not fit waits until it does."""
+        given = {
+            each.id: capacity.needed(each.config, self._accelerator(each.config))
+            for each in self._engine.machines
+            if each.observed.live and each.id != instance.metadata.uid
+        }
+        try:
+            capacity.admit(capacity.needed(config, self._accelerator(config)), given, self._engine.room)
+            if config.memory.hugepage:
+                capacity.admit_hugepages(config, self._engine.facts.hugepages())
+        except Shortage as error:
+            waits = waiting.unschedulable(f"0/1 nodes are available: {error}.")
+            waits.again = _ROOM_SECONDS
+            raise waits from error
+
+    def _accelerator(self, config: MachineConfig) -> Literal["kvm", "tcg"]:
+        return self._engine.facts.verdict(config).accelerator
+
+    def overhead(self, config: MachineConfig) -> int:
+        """What the machine takes of the host's memory besides its guest's."""
+        return capacity.overhead(config, self._accelerator(config))
+
+    # --- letting go -------------------------------------------------------------------------------------------------------
+
+    async def release(self, instance: VirtualMachineInstance) -> None:
+        """The machine has ended: its taps and its scratch files go; what belongs to its owner stays."""
+        uid = instance.metadata.uid or ""
+        self._disks.forget(uid)
+        self._noted = {each for each in self._noted if each[0] != uid}
+        await self._cards.unplug(instance)
+        await self._engine.volumes.drop_scratch(uid)
+
+    def forget(self, key: Key) -> None:
+        """The instance is gone."""
+        self._lookups.forget(key)
+        self._placing.forget(key)
+
+
+def _hot(volume: Volume) -> bool:
+    return volume_plan.is_hotplugged(volume)

@@ -1,0 +1,65 @@
+"""The events of a machine (docs/spec/kubevirt.md 2.7)."""
+
+from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
+from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.observation import End
+from paddock.plan.instance.phases import FINAL, RUNNING
+from paddock.runtime.controller import Teller
+from paddock.runtime.reference import Reference
+
+_ENDS = {
+    "guest-shutdown": ("Normal", "Stopped", "The VirtualMachineInstance was shut down."),
+    "guest-reboot": ("Normal", "Stopped", "The VirtualMachineInstance rebooted, which ends it."),
+    "saved": ("Normal", "Stopped", "The VirtualMachineInstance was saved."),
+    "killed": ("Normal", "Deleted", "Signaled Deletion"),
+}
+_CRASHED = ("Warning", "Stopped", "The VirtualMachineInstance crashed.")
+
+
+class Telling:
+    """Tells what happened to machines."""
+
+    def __init__(self, teller: Teller) -> None:
+        self._teller = teller
+
+    def changed(self, instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus, machine: Machine | None) -> None:
+        """What follows from one status becoming another."""
+        before = instance.status or VirtualMachineInstanceStatus()
+        if status.phase == RUNNING and before.phase != RUNNING:
+            self._tell(instance, "Normal", "Created", "VirtualMachineInstance defined.")
+            self._tell(instance, "Normal", "Started", "VirtualMachineInstance started.")
+        if status.phase in FINAL and before.phase not in FINAL and machine is not None and machine.observed.end is not None:
+            self._ended(instance, machine.observed.end)
+        for each in status.conditions or ():
+            if each.type == "Synchronized" and each.status == "False" and each not in (before.conditions or ()):
+                self._tell(instance, "Warning", "SyncFailed", each.message or each.reason or "")
+            if each.type == "AccessCredentialsSynchronized" and each not in (before.conditions or ()):
+                good = each.status == "True"
+                reason = "AccessCredentialsSyncSuccess" if good else "AccessCredentialsSyncFailed"
+                self._tell(instance, "Normal" if good else "Warning", reason, each.message or "Access credentials sync successful.")
+
+    def stopping(self, instance: VirtualMachineInstance) -> None:
+        """The guest was asked to shut down."""
+        self._tell(instance, "Normal", "ShuttingDown", "Signaled Graceful Shutdown")
+
+    def unhealthy(self, instance: VirtualMachineInstance) -> None:
+        """The liveness probe has given the machine up."""
+        self._tell(instance, "Warning", "Unhealthy", "Liveness probe failed: the machine is ended.")
+
+    def note(self, instance: VirtualMachineInstance, reason: str, text: str, *, warning: bool = True) -> None:
+        """Something that users should know."""
+        self._tell(instance, "Warning" if warning else "Normal", reason, text)
+
+    def _ended(self, instance: VirtualMachineInstance, end: End) -> None:
+        kind, reason, text = _ENDS.get(end.reason, _CRASHED)
+        more = f"{end.reason}: {end.text}" if reason == "Stopped" and kind == "Warning" and end.text else ""
+        self._tell(instance, kind, reason, f"{text} {more}".strip())
+
+    def _tell(self, instance: VirtualMachineInstance, kind: str, reason: str, note: str) -> None:
+        meta = instance.metadata
+        about = Reference(
+            INSTANCES.api_version, INSTANCES.kind, meta.namespace or "", meta.name, meta.uid or "", meta.resourceVersion or ""
+        )
+        self._teller.tell(about, kind, reason, note)

@@ -1,0 +1,79 @@
+"""`Engine`: the parts of the engine, constructed and started in order."""
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from paddock.base.clock import Clock, SystemClock
+from paddock.engine.host import facts
+from paddock.engine.host.capacity import Room
+from paddock.engine.host.facts import Facts
+from paddock.engine.images.library import Images
+from paddock.engine.images.settings import Settings as ImageSettings
+from paddock.engine.machine.argv.view import HostView
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.host import Surroundings
+from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.startqueue import LONGEST, StartQueue, places
+from paddock.engine.machine.users import on_this_host
+from paddock.engine.networks.networks import Networks
+from paddock.engine.networks.networks import Settings as NetworkSettings
+from paddock.engine.snapshots import Snapshots
+from paddock.engine.states import States
+from paddock.engine.storage.volumes import Volumes
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the operator decides about machines on this host."""
+
+    images: ImageSettings = field(default_factory=ImageSettings)
+    networks: NetworkSettings = field(default_factory=NetworkSettings)
+    # further places for volumes, by name
+    pools: dict[str, Path] = field(default_factory=dict)
+    # directories that machines may use files of
+    host_paths: tuple[Path, ...] = ()
+    # guests may be promised that many times the memory there is
+    memory_overcommit: float = 1.0
+
+
+class Engine:
+    """Everything that runs machines on this host, below one directory."""
+
+    facts: Facts
+    machines: Machines
+    snapshots: Snapshots
+    room: Room
+
+    def __init__(self, root: Path, settings: Settings = Settings(), *, clock: Clock | None = None) -> None:
+        self.root = root
+        self.settings = settings
+        self._clock = clock or SystemClock()
+        self.images = Images(root / "images", settings.images)
+        self.volumes = Volumes(root, settings.pools)
+        self.networks = Networks(root / "networks", settings.networks)
+        self.states = States(root / "states")
+
+    async def start(self) -> None:
+        """Look at the host, then take over what runs."""
+        self.root.mkdir(mode=0o711, parents=True, exist_ok=True)
+        # QEMU runs as another user and passes through to the files it was given, by paths below this one.
+        os.chmod(self.root, 0o711)
+        self.facts = await facts.collect(self.root / "cache")
+        self.room = Room.of(self.facts.memory_bytes, overcommit=self.settings.memory_overcommit)
+        self.volumes.prepare()
+        self.states.prepare()
+        accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
+        queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
+        surroundings = Surroundings(look=self._look, queue=queue, users=on_this_host(), clock=self._clock)
+        self.machines = Machines(self.root / "machines", surroundings)
+        self.snapshots = Snapshots(self.machines, self.volumes)
+        await self.machines.adopt()
+
+    def _look(self, config: MachineConfig) -> HostView:
+        return replace(self.facts.view(config), root=self.root)
+
+    async def stop(self) -> None:
+        """Let go of everything; the guests stay."""
+        if hasattr(self, "machines"):
+            self.machines.close()

@@ -1,0 +1,105 @@
+"""Snapshots of volumes, whether a machine runs on them or not: those of one machine in one moment, with the guest's file systems quiet.
+
+A machine that runs goes on in new layers, all of them in one transaction, and what lies below is the snapshot. Every step finds what an
+earlier attempt did: a new layer that nobody uses yet says the same as the one below it, and a machine that has gone on is not asked again.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paddock.base.errors import PaddockError
+from paddock.engine.machine.config import Layer
+from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machines import Machines
+from paddock.engine.storage.volumes import Volumes
+
+_LOG = logging.getLogger(__name__)
+_FREEZE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The circumstances a snapshot was taken in."""
+
+    online: bool = False
+    paused: bool = False
+    # the guest's agent was there, and did what it was asked to
+    agent: bool = False
+    quiesced: bool = False
+    # why the guest's file systems were not quiet, when they could have been
+    problem: str = ""
+
+
+class Snapshots:
+    """Takes snapshots."""
+
+    def __init__(self, machines: Machines, volumes: Volumes) -> None:
+        self._machines = machines
+        self._volumes = volumes
+
+    async def take(self, wanted: Mapping[str, str]) -> Taken:
+        """Freeze what these volumes hold; `wanted` has a snapshot for each volume. Volumes of one machine show the same moment."""
+        todo = {volume: snapshot for volume, snapshot in wanted.items() if self._volumes.get_snapshot(snapshot) is None}
+        taken = Taken()
+        for machine in tuple(self._machines):
+            disks = self._disks(machine, todo)
+            if disks and machine.observed.phase == "running":
+                taken = await self._online(machine, disks, todo)
+        for volume, snapshot in todo.items():
+            if self._volumes.get_snapshot(snapshot) is None:
+                await self._volumes.snapshot(volume, snapshot)
+        return taken
+
+    def user_of(self, volume: str) -> Machine | None:
+        """The machine that lives and has a disk on this volume."""
+        return next((each for each in self._machines if each.observed.live and self._disks(each, {volume: ""})), None)
+
+    def _disks(self, machine: Machine, volumes: Mapping[str, str]) -> dict[str, str]:
+        """The disks of a machine that are on these volumes: name -> volume."""
+        directories = {found.directory: each for each in volumes if (found := self._volumes.get(each)) is not None}
+        on = ((disk.name, directories.get(disk.layer.path.parent)) for disk in machine.config.disks if disk.layer is not None)
+        return {name: volume for name, volume in on if volume is not None}
+
+    async def _online(self, machine: Machine, disks: Mapping[str, str], wanted: Mapping[str, str]) -> Taken:
+        layers = {name: await self._volumes.next_layer(volume, wanted[volume]) for name, volume in disks.items()}
+        used = {disk.name: disk.layer for disk in machine.config.disks}
+        missing = {name: layer for name, layer in layers.items() if not _is_on(used.get(name), layer)}
+        paused = bool(machine.observed.paused)
+        agent = machine.observed.agent and not paused
+        quiesced, problem = False, ""
+        if missing:
+            quiesced, problem = await self._quietly(machine, missing, agent=agent)
+        for volume in disks.values():
+            await self._volumes.frozen(volume, wanted[volume])
+        return Taken(online=True, paused=paused, agent=agent, quiesced=quiesced, problem=problem)
+
+    async def _quietly(self, machine: Machine, layers: Mapping[str, Layer], *, agent: bool) -> tuple[bool, str]:
+        """Go on in new layers while the guest's file systems are quiet; whatever happens, they are thawed."""
+        quiet, problem = False, ""
+        if agent:
+            try:
+                async with asyncio.timeout(_FREEZE_SECONDS):
+                    await machine.agent.freeze()
+                quiet = True
+            except (PaddockError, TimeoutError) as error:
+                problem = str(error) or "the guest did not become quiet in time"
+        try:
+            await machine.overlay_disks(layers)
+        finally:
+            if agent:
+                # Also after a freeze that failed: it may have gone half the way.
+                with contextlib.suppress(PaddockError):
+                    await machine.agent.thaw()
+        return quiet, problem
+
+
+def _is_on(used: Layer | None, wanted: Layer) -> bool:
+    """Whether a disk is in this layer, or has gone on from it already."""
+    while used is not None:
+        if used.path == wanted.path:
+            return True
+        used = used.backing
+    return False

@@ -1,0 +1,143 @@
+"""Snapshots of machines: which volumes are in them, the objects they consist of, what is said of them (docs/spec/kubevirt.md 7.1). Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from paddock.base import duration
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.kubevirt.snapshot import (
+    SnapshotError,
+    SnapshotStatus,
+    SnapshotVolumes,
+    SourceIndication,
+    VirtualMachineSnapshot,
+)
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.meta.conditions import Condition, settled
+
+IN_PROGRESS, SUCCEEDED, FAILED, DELETING = "InProgress", "Succeeded", "Failed", "Deleting"
+_DEADLINE_SECONDS = 300.0
+_INDICATIONS = {
+    "Online": "Snapshot taken while the VM was running",
+    "GuestAgent": "Guest agent was active; filesystem was quiesced",
+    "NoGuestAgent": "Guest agent was not active; snapshot is crash-consistent",
+    "QuiesceFailed": "Guest agent was active but failed to quiesce the filesystem",
+    "Paused": "Snapshot taken while the VM was paused",
+}
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """The volumes of a machine: those that last, by the claims they are on, and the others."""
+
+    claims: Mapping[str, str] = field(default_factory=dict)
+    excluded: tuple[str, ...] = ()
+
+
+def volumes_of(machine: VirtualMachine) -> Volumes:
+    """A volume on a claim is in a snapshot; what ends with the machine, or comes from elsewhere at each start, is not."""
+    claims: dict[str, str] = {}
+    excluded = []
+    for volume in machine.spec.template.spec.volumes or ():
+        if volume.persistentVolumeClaim is not None:
+            claims[volume.name] = volume.persistentVolumeClaim.claimName
+        elif volume.dataVolume is not None:
+            claims[volume.name] = volume.dataVolume.name
+        else:
+            excluded.append(volume.name)
+    return Volumes(claims, tuple(excluded))
+
+
+def content_name(snapshot: VirtualMachineSnapshot) -> str:
+    """The content of a snapshot."""
+    return f"vmsnapshot-content-{snapshot.metadata.uid}"
+
+
+def volume_snapshot_name(snapshot: VirtualMachineSnapshot, volume: str) -> str:
+    """The snapshot of one of its volumes."""
+    return f"vmsnapshot-{snapshot.metadata.uid}-volume-{volume}"
+
+
+def copy_of(machine: VirtualMachine) -> dict[str, Any]:
+    """The machine as a content keeps it: what a restore needs, and nothing of who wrote which field."""
+    data: dict[str, Any] = msgspec.to_builtins(machine)
+    data["metadata"] = {name: value for name, value in data["metadata"].items() if name not in ("managedFields", "selfLink")}
+    return {name: data[name] for name in ("metadata", "spec", "status") if name in data}
+
+
+def copy_of_claim(claim: PersistentVolumeClaim) -> dict[str, Any]:
+    """The claim as a content keeps it."""
+    data: dict[str, Any] = msgspec.to_builtins(claim)
+    kept = ("name", "namespace", "labels", "annotations", "uid")
+    return {"metadata": {name: value for name, value in data["metadata"].items() if name in kept}, "spec": data.get("spec") or {}}
+
+
+def overdue(snapshot: VirtualMachineSnapshot, age_seconds: float) -> bool:
+    """Whether taking it is given up. A deadline of zero means never."""
+    given = snapshot.spec.failureDeadline
+    limit = _DEADLINE_SECONDS if given is None else duration.parse(given) / duration.SECOND
+    return limit > 0 and age_seconds > limit
+
+
+def indications(*, online: bool, paused: bool, agent: bool, quiesced: bool) -> list[str]:
+    """The circumstances of a snapshot, by their names."""
+    if not online:
+        return []
+    found = ["Online", *(["Paused"] if paused else [])]
+    if not agent:
+        return [*found, "NoGuestAgent"]
+    return [*found, "GuestAgent", *([] if quiesced else ["QuiesceFailed"])]
+
+
+def ready(before: SnapshotStatus, now: str, found: Sequence[str], volumes: Volumes) -> SnapshotStatus:
+    """It has been taken."""
+    return msgspec.structs.replace(
+        before,
+        phase=SUCCEEDED,
+        readyToUse=True,
+        creationTime=now,
+        error=None,
+        indications=list(found) or None,
+        sourceIndications=[SourceIndication(indication=each, message=_INDICATIONS[each]) for each in found] or None,
+        snapshotVolumes=SnapshotVolumes(includedVolumes=list(volumes.claims) or None, excludedVolumes=list(volumes.excluded) or None),
+        conditions=_conditions(before, now, ready=True, reason="Operation complete"),
+    )
+
+
+def under_way(before: SnapshotStatus, now: str, uid: str, content: str, reason: str) -> SnapshotStatus:
+    """It is being taken, or waits to be."""
+    return msgspec.structs.replace(
+        before,
+        phase=IN_PROGRESS,
+        readyToUse=False,
+        sourceUID=uid or before.sourceUID,
+        virtualMachineSnapshotContentName=content or before.virtualMachineSnapshotContentName,
+        conditions=_conditions(before, now, ready=False, reason=reason),
+    )
+
+
+def failed(before: SnapshotStatus, now: str, why: str) -> SnapshotStatus:
+    """It was given up."""
+    conditions = _conditions(before, now, ready=False, reason="Operation failed", progressing=False)
+    failure = Condition(type="Failure", status="True", reason=why)
+    return msgspec.structs.replace(
+        before, phase=FAILED, readyToUse=False, error=SnapshotError(time=now, message=why), conditions=settled(conditions, [failure], now)
+    )
+
+
+def _conditions(before: SnapshotStatus, now: str, *, ready: bool, reason: str, progressing: bool | None = None) -> list[Condition]:
+    going = not ready if progressing is None else progressing
+    wanted = (
+        Condition(type="Ready", status="True" if ready else "False", reason="Operation complete" if ready else "Not ready"),
+        Condition(type="Progressing", status="True" if going else "False", reason=reason),
+    )
+    return settled(before.conditions, wanted, now)
+
+
+def missing_claims(claims: Mapping[str, str], known: Iterable[str]) -> list[str]:
+    """The claims that are not there."""
+    there = set(known)
+    return sorted({name for name in claims.values() if name not in there})
