@@ -46,6 +46,9 @@ class Book:
     entries: Mapping[Key, Entry] = field(default_factory=dict)
     # number -> when it was released
     resting: Mapping[int, float] = field(default_factory=dict)
+    # the numbers that may be given: these and those between; 0: all but the network's, the host's and the last
+    lowest: int = 0
+    highest: int = 0
 
     def give(self, key: Key, now: float, mac: str = "") -> tuple["Book", Entry]:
         """The card's entry, made when there is none. A MAC that the user wrote is taken as it is."""
@@ -72,10 +75,12 @@ class Book:
     def _free_index(self, key: Key, now: float) -> int:
         used = {entry.index for entry in self.entries.values()}
         used |= {index for index, at in self.resting.items() if at + REST_SECONDS > now}
-        count = ipaddress.IPv4Network(self.network).num_addresses - _FIRST - _LAST_FREE
+        lowest = self.lowest or _FIRST
+        highest = self.highest or Network(self.network).num_addresses - _LAST_FREE - 1
+        count = highest - lowest + 1
         start = int.from_bytes(_digest("address", *key)[:8], "big") % count
         for step in range(min(count, len(used) + 1)):
-            index = _FIRST + (start + step) % count
+            index = lowest + (start + step) % count
             if index not in used:
                 return index
         raise NetworkUnusable(

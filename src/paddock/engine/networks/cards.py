@@ -4,10 +4,14 @@ A card belongs to an owner, which is whatever should keep its addresses: as long
 has the same MAC and the same address, whichever process or start of a machine uses it.
 """
 
-from dataclasses import dataclass
+import ipaddress
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal
 
 from paddock.engine.machine.config import Stream, Tap, User
+from paddock.engine.networks.errors import NetworkUnusable
 
 Protocol = Literal["tcp", "udp"]
 Binding = Literal["masquerade", "bridge", "passt", "host-bridge"]
@@ -93,7 +97,7 @@ class Card:
     domain: str = ""
     # empty: those of the group
     search: tuple[str, ...] = ()
-    dhcp: Dhcp = Dhcp()
+    dhcp: Dhcp = field(default_factory=Dhcp)
     model: str = "virtio"
     queues: int = 1
     # machines of a group find each other by their plain names
@@ -107,6 +111,60 @@ class Card:
     def key(self) -> tuple[str, str]:
         """Which card it is."""
         return (self.owner, self.name)
+
+
+_MAC = re.compile(r"[0-9a-f][0-9a-f](:[0-9a-f][0-9a-f]){5}\Z")
+# IFNAMSIZ, and what would be read as a path or an option
+_DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}\Z")
+_DOMAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*\.?\Z")
+
+
+def check_card(card: Card) -> None:
+    """What a user wrote in it is what it should be: it goes into packet filters, command lines and packets. Raises `NetworkUnusable`."""
+    wrong = next(_wrong(card), "")
+    if wrong:
+        raise NetworkUnusable(f"cannot plug the card {card.name!r}", why=wrong, fix="correct the interface or its network")
+
+
+def _wrong(card: Card) -> Iterator[str]:
+    if card.mac and not _is_mac(card.mac.lower()):
+        yield f"{card.mac!r} is no MAC of a single card"
+    for text in (card.network, card.network6):
+        if text and not _is_network(text):
+            yield f"{text!r} is no network"
+    if card.bridge is not None:
+        if not _DEVICE.match(card.bridge.name) or card.bridge.name in (".", ".."):
+            yield f"{card.bridge.name!r} is no name of a device"
+        if not 0 <= card.bridge.mtu <= 65535 or 0 < card.bridge.mtu < 576:
+            yield f"{card.bridge.mtu} is no MTU"
+    for text in (card.hostname, card.domain, *card.search):
+        if text and not _DOMAIN.match(text):
+            yield f"{text!r} is no name of a host"
+    for ports in card.ports:
+        if not 1 <= ports.first <= ports.end <= 65535 or ports.protocol not in ("tcp", "udp"):
+            yield f"{ports.first} to {ports.end} are no ports"
+    for text in card.dhcp.ntp:
+        if not _is_address(text):
+            yield f"{text!r} is no address"
+
+
+def _is_mac(text: str) -> bool:
+    return bool(_MAC.match(text)) and not int(text[:2], 16) & 1 and text != "00:00:00:00:00:00"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).version == 4
+    except ValueError:
+        return False
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

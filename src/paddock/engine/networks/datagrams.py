@@ -1,6 +1,7 @@
 """UDP to a guest: datagrams in a queue of bounded length, as asyncio has no streams for them."""
 
 import asyncio
+from typing import cast
 
 from paddock.engine.networks.errors import Unreachable
 
@@ -16,8 +17,8 @@ class Datagrams(asyncio.DatagramProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is there."""
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        # Neither asyncio's own nor uvloop's transport says that it is one.
+        self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: object) -> None:
         """From the guest; too many are dropped, as UDP may."""

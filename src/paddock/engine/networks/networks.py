@@ -5,22 +5,28 @@ what cannot be done is said in `Plug.limits`. Every call may be repeated.
 """
 
 import asyncio
+import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from paddock.engine.networks import hostnetwork
-from paddock.engine.networks.addresses import Book, Entry, check_network, choose_network
-from paddock.engine.networks.cards import Card, Plug
+from paddock.engine.networks import hostnetwork, leading, listeners
+from paddock.engine.networks.addresses import Book, check_network, choose_network
+from paddock.engine.networks.cards import Card, Plug, Policy, Protocol, Published, Target, check_card
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
-from paddock.engine.networks.errors import Unreachable
+from paddock.engine.networks.dns import Zone
+from paddock.engine.networks.dnsserver import DnsServer
+from paddock.engine.networks.errors import NetworkUnusable, Unreachable
 from paddock.engine.networks.ledger import Ledger
+from paddock.engine.networks.listeners import Listeners
+from paddock.engine.networks.routed import Routed, Surroundings
 from paddock.engine.networks.usermode import Forward, UserMode, connect
 
+_LOG = logging.getLogger(__name__)
 _DIAL_SECONDS = 10.0
 
 
@@ -35,6 +41,8 @@ class Settings:
     service_network: str = "10.96.0.0/12"
     # names end with it
     zone: str = "cluster.local"
+    # where node ports are listened at
+    node_port_address: str = "0.0.0.0"
 
 
 class Networks:
@@ -44,22 +52,63 @@ class Networks:
         self._directory = directory
         self._settings = settings
         self._seconds = seconds
-        self._why_user = (
-            "" if settings.mode == "routed" else "user mode was chosen" if settings.mode == "user" else hostnetwork.why_not_routed()
-        )
+        self._why_user = "user mode was chosen" if settings.mode == "user" else hostnetwork.why_not_routed()
+        if settings.mode == "routed" and self._why_user:
+            raise NetworkUnusable("cannot route to machines", why=self._why_user, fix="run as root, or choose user mode")
         self._ledger = Ledger.open(directory / "addresses.json", self._fresh)
         self._cards: dict[tuple[str, str], Card] = {}
-        self._user = UserMode(passt_program=shutil.which("passt"), nameservers=hostnetwork.nameservers)
+        self._plugs: dict[tuple[str, str], Plug] = {}
+        self._names: Mapping[str, Collection[str]] = {}
+        self._zone: Zone | None = None
+        reasons = (f"no pod network: {self._why_user}",) if self._why_user else ()
+        self._user = UserMode(passt_program=shutil.which("passt"), reasons=reasons)
+        surroundings = Surroundings(directory, settings.service_network, settings.zone)
+        self._routed = None if self._why_user else Routed(surroundings, self._ledger.book)
+        self._dns = DnsServer(self.zone, hostnetwork.nameservers, seconds=time.monotonic)
+        self._listeners = Listeners(self._reach_target)
+        self._published: tuple[Published, ...] = ()
 
     @property
     def mode(self) -> Literal["routed", "user"]:
         """How cards are connected."""
-        return "user" if self._why_user else "routed"
+        return "user" if self._routed is None else "routed"
 
     @property
     def why_user(self) -> str:
         """Why there is no pod network; "" when there is one."""
         return self._why_user
+
+    @property
+    def outside_address(self) -> str:
+        """The address of this host for whoever is outside."""
+        return hostnetwork.address_of(hostnetwork.default_device()) or "127.0.0.1"
+
+    async def open(self) -> None:
+        """Once, before the first card. What a former run left goes on as it was."""
+        if self._routed is not None:
+            self._routed.open()
+            await self._routed.refresh()
+            await self._dns.listen(self._ledger.book.host)
+
+    async def close(self) -> None:
+        """End what is in this process; what the host has for machines stays."""
+        await self._listeners.close()
+        await self._dns.close()
+        if self._routed is not None:
+            await self._routed.close()
+
+    async def collect(self) -> None:
+        """After all cards were plugged: taps that belong to none are removed."""
+        if self._routed is not None:
+            for device in await self._routed.collect():
+                _LOG.info("removed a tap that belonged to no machine", extra={"device": device})
+
+    async def destroy(self) -> None:
+        """Take everything of ours off the host's network. Addresses stay written down."""
+        await self._listeners.close()
+        await self._dns.close()
+        if self._routed is not None:
+            await self._routed.destroy()
 
     def forward_by(self, forward: Forward) -> None:
         """Whom to ask, in user mode, for a port of a running machine."""
@@ -67,20 +116,37 @@ class Networks:
 
     async def plug(self, card: Card) -> Plug:
         """The card is ready for a machine, with the same MAC and addresses each time."""
+        check_card(card)
         entry = self._ledger.give(card.key, self._seconds(), card.mac)
-        plug = await self._user.plug(card, entry)
-        self._cards[card.key] = card
+        if self._routed is None or card.binding == "passt":
+            plug = await self._user.plug(card, entry)
+        else:
+            plug = await self._routed.plug(card, entry)
+        if self._cards.get(card.key) != card:
+            self._cards[card.key] = card
+            self._plugs[card.key] = plug
+            self._zone = None
+            # A target that was not there when its service was published.
+            await self._lead(card.owner)
         return plug
 
     async def unplug(self, owner: str, name: str) -> None:
         """What the host has for the card goes; its addresses stay."""
-        self._cards.pop((owner, name), None)
-        await self._user.unplug((owner, name))
+        key = (owner, name)
+        card = self._cards.pop(key, None)
+        self._plugs.pop(key, None)
+        self._zone = None
+        if self._routed is not None and (card is None or card.binding != "passt"):
+            await self._routed.unplug(key)
+        else:
+            await self._user.unplug(key)
 
     async def release(self, owner: str) -> None:
         """The owner's cards go, and their addresses with them."""
         for key in [key for key in self._cards if key[0] == owner]:
             await self.unplug(*key)
+        if self._routed is not None:
+            self._routed.release(owner, self._seconds())
         self._ledger.release(owner, self._seconds())
 
     def owners(self) -> set[str]:
@@ -93,17 +159,65 @@ class Networks:
 
     async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A TCP connection to the guest; raises `Unreachable`."""
-        return await connect(await self._user.reach(self._entry(owner, name), "tcp", port), _DIAL_SECONDS)
+        return await connect(await self._reach(owner, name, "tcp", port), _DIAL_SECONDS)
 
     async def datagrams(self, owner: str, name: str, port: int) -> Datagrams:
         """UDP to the guest; raises `Unreachable`."""
-        return await open_datagrams(await self._user.reach(self._entry(owner, name), "udp", port))
+        return await open_datagrams(await self._reach(owner, name, "udp", port))
 
-    def _entry(self, owner: str, name: str) -> Entry:
-        entry = self._ledger.get((owner, name))
-        if entry is None or (owner, name) not in self._cards:
+    async def publish(self, services: Collection[Published]) -> Mapping[str, tuple[str, ...]]:
+        """Listen for exactly these services. Returns what could not be had, by the name of the service; publish again to try again."""
+        self._published = tuple(services)
+        wanted, problems = listeners.plan(services, self._settings.node_port_address)
+        failed = await self._listeners.bring(wanted)
+        told = {name: [*said] for name, said in problems.items()}
+        for place, why in failed.items():
+            told.setdefault(wanted[place].service, []).append(f"{place}: {why}")
+        await self._lead()
+        return {name: tuple(said) for name, said in told.items()}
+
+    async def police(self, policies: Collection[Policy]) -> None:
+        """Hold cards to exactly these policies. Without a pod network no machine reaches another: there is nothing to police but what
+        leaves, which user mode cannot; see `Plug.limits`."""
+        if self._routed is not None:
+            await self._routed.police(policies)
+
+    async def name(self, names: Mapping[str, Collection[str]]) -> None:
+        """Answer for exactly these names, besides those of the cards."""
+        self._names = {name: tuple(addresses) for name, addresses in names.items()}
+        self._zone = None
+
+    def zone(self) -> Zone:
+        """Everything that has a name."""
+        if self._zone is None:
+            cards = [(card, [address for address in (self._plugs[key].address,) if address]) for key, card in self._cards.items()]
+            self._zone = Zone.of(self._settings.zone, cards, self._names, self._ledger.book.network, self._settings.service_network)
+        return self._zone
+
+    async def _lead(self, owner: str = "") -> None:
+        """Tell the packet filter about services (or only if one of them leads to this owner)."""
+        if self._routed is None:
+            return
+        concerned = any(target.owner == owner for service in self._published for port in service.ports for target in port.targets)
+        if not owner or concerned:
+            await self._routed.serve(leading.services(self._published, self._listeners.places, self._address))
+
+    def _address(self, target: Target) -> str:
+        plug = self._plugs.get((target.owner, target.name))
+        card = self._cards.get((target.owner, target.name))
+        # Behind passt a machine has a loopback address, to which the kernel leads nobody.
+        return plug.address if plug is not None and card is not None and card.binding != "passt" else ""
+
+    async def _reach_target(self, target: Target, protocol: Protocol) -> tuple[str, int]:
+        return await self._reach(target.owner, target.name, protocol, target.port)
+
+    async def _reach(self, owner: str, name: str, protocol: Protocol, port: int) -> tuple[str, int]:
+        entry, card = self._ledger.get((owner, name)), self._cards.get((owner, name))
+        if entry is None or card is None:
             raise Unreachable(f"cannot reach {name}", why="the card is not plugged")
-        return entry
+        if self._routed is None or card.binding == "passt":
+            return await self._user.reach(entry, protocol, port)
+        return self._routed.place(entry, port)
 
     def _fresh(self) -> Book:
         used = (network for _, network in hostnetwork.routes())

@@ -56,10 +56,9 @@ class _Plugged:
 class UserMode:
     """The cards of machines without a network of the host's."""
 
-    def __init__(self, *, passt_program: str | None, reasons: tuple[str, ...] = (), nameservers: Callable[[], tuple[str, ...]]) -> None:
+    def __init__(self, *, passt_program: str | None, reasons: tuple[str, ...] = ()) -> None:
         self._passt = passt_program
         self._reasons = reasons
-        self._nameservers = nameservers
         self._cards: dict[Key, _Plugged] = {}
         # set by whoever runs the machines
         self.forward: Forward | None = None

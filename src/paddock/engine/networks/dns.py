@@ -1,0 +1,238 @@
+"""DNS messages and what is known by name. Pure.
+
+Names of machines: HOST.GROUP.vm.ZONE, and HOST.DOMAIN where a card says its domain. Names of Services are given as they are to be asked
+for. What lies in the zone and is not known does not exist; everything else is somebody else's.
+"""
+
+import ipaddress
+import struct
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from paddock.engine.networks.cards import Card
+
+A, PTR, SOA, AAAA, ANY, OPT = 1, 12, 6, 28, 255, 41
+_IN = 1
+OK, FORMAT, FAILURE, NO_NAME, NOT_IMPLEMENTED, REFUSED = range(6)
+_HEADER = struct.Struct("!HHHHHH")
+# Short, since machines come and go.
+TTL = 5
+_LARGEST_UDP = 512
+_MOST_ANSWERS = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a query asks."""
+
+    id: int
+    name: str
+    kind: int
+    recursion: bool
+    # the question as it was sent: answers repeat it
+    raw: bytes
+    # the largest datagram the client takes
+    size: int = _LARGEST_UDP
+
+
+class Malformed(ValueError):
+    """No query. `id` is 0 where not even that can be read."""
+
+    def __init__(self, id: int, code: int) -> None:
+        super().__init__("malformed DNS query")
+        self.id = id
+        self.code = code
+
+
+def read(data: bytes) -> Question:
+    """The question of a query; raises `Malformed`."""
+    if len(data) < _HEADER.size:
+        raise Malformed(0, FORMAT)
+    number, flags, questions, answers, authorities, more = _HEADER.unpack_from(data)
+    if flags & 0x8000:
+        raise Malformed(0, FORMAT)
+    if flags & 0x7800:
+        raise Malformed(number, NOT_IMPLEMENTED)
+    if questions != 1 or answers or authorities:
+        raise Malformed(number, FORMAT)
+    name, place = _name(data, _HEADER.size, number)
+    if len(data) < place + 4:
+        raise Malformed(number, FORMAT)
+    kind, kind_class = struct.unpack_from("!HH", data, place)
+    if kind_class != _IN:
+        raise Malformed(number, REFUSED)
+    raw = data[_HEADER.size : place + 4]
+    return Question(number, name, kind, bool(flags & 0x0100), raw, _size(data, place + 4, more))
+
+
+def _name(data: bytes, place: int, number: int) -> tuple[str, int]:
+    labels: list[str] = []
+    total = 0
+    while True:
+        if place >= len(data):
+            raise Malformed(number, FORMAT)
+        length = data[place]
+        place += 1
+        if not length:
+            return ".".join(labels).lower(), place
+        total += length + 1
+        # A question holds no pointers: there is nothing before it.
+        if length > 63 or total > 254 or place + length > len(data):
+            raise Malformed(number, FORMAT)
+        labels.append(data[place : place + length].decode("latin-1"))
+        place += length
+
+
+def _size(data: bytes, place: int, more: int) -> int:
+    """What an OPT record says, if it is the first after the question."""
+    if more and len(data) >= place + 11 and data[place] == 0:
+        kind = int.from_bytes(data[place + 1 : place + 3], "big")
+        if kind == OPT:
+            return min(max(int.from_bytes(data[place + 3 : place + 5], "big"), _LARGEST_UDP), 4096)
+    return _LARGEST_UDP
+
+
+def error(number: int, code: int) -> bytes:
+    """An answer that says nothing but why."""
+    return _HEADER.pack(number, 0x8080 | code, 0, 0, 0, 0)
+
+
+def answer(question: Question, code: int, values: Iterable[bytes] = (), *, truncate: bool = True) -> bytes:
+    """An answer of ours. `truncate`: what does not fit a datagram is asked for again by TCP."""
+    listed = list(values)[:_MOST_ANSWERS]
+    records = b"".join(struct.pack("!HHHIH", 0xC00C, question.kind, _IN, TTL, len(value)) + value for value in listed)
+    flags = 0x8480 | (0x0100 if question.recursion else 0) | code
+    if truncate and _HEADER.size + len(question.raw) + len(records) > question.size:
+        return _HEADER.pack(question.id, flags | 0x0200, 1, 0, 0, 0) + question.raw
+    return _HEADER.pack(question.id, flags, 1, len(listed), 0, 0) + question.raw + records
+
+
+def wire(name: str) -> bytes:
+    """A name as it is sent."""
+    return (
+        b"".join(bytes([len(label)]) + label for label in (each.encode("latin-1", "replace") for each in name.split(".")) if label) + b"\0"
+    )
+
+
+@dataclass(frozen=True)
+class Zone:
+    """Everything that has a name here."""
+
+    suffix: str
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # addresses that nobody else can know about
+    networks: tuple[str, ...] = ()
+    reverse: Mapping[str, str] = field(default_factory=dict)
+    # what stands before a name that exists
+    parents: Collection[str] = frozenset()
+
+    @classmethod
+    def of(cls, suffix: str, cards: Iterable[tuple[Card, Collection[str]]], names: Mapping[str, Collection[str]], *networks: str) -> "Zone":
+        """From cards with their addresses, and names as they are."""
+        found: dict[str, dict[str, None]] = {}
+        reverse: dict[str, str] = {}
+        for card, addresses in cards:
+            own = own_names(card, suffix)
+            for name in own:
+                found.setdefault(name, {}).update(dict.fromkeys(addresses))
+            for address in addresses if own else ():
+                reverse[pointer(address)] = own[0]
+        for name, listed in names.items():
+            found.setdefault(name.lower().rstrip("."), {}).update(dict.fromkeys(listed))
+            for address in listed:
+                reverse.setdefault(pointer(address), name.lower().rstrip("."))
+        parents = {parent for name in found for parent in _parents(name)}
+        return cls(suffix, {name: tuple(listed) for name, listed in found.items()}, networks, reverse, frozenset(parents))
+
+    def look(self, question: Question) -> tuple[int, list[bytes]] | None:
+        """The answer's code and values; None when somebody else has to be asked."""
+        name = question.name
+        if name in self.names:
+            return OK, list(_values(self.names[name], question.kind))
+        if name == self.suffix or name.endswith("." + self.suffix) or name in self.parents:
+            return (OK if name in self.parents or name == self.suffix else NO_NAME), []
+        if name.endswith((".in-addr.arpa", ".ip6.arpa")):
+            if name in self.reverse:
+                return OK, [wire(self.reverse[name])] if question.kind in (PTR, ANY) else []
+            return (NO_NAME, []) if self._is_ours(name) else None
+        # A name without a dot is nobody's outside; asking for it would tell them about our machines.
+        return (NO_NAME, []) if "." not in name and name else None
+
+    def _is_ours(self, name: str) -> bool:
+        if not name.endswith(".in-addr.arpa"):
+            return False
+        labels = name.removesuffix(".in-addr.arpa").split(".")
+        try:
+            address = ipaddress.IPv4Address(".".join(reversed(labels)))
+        except ValueError:
+            return False
+        return any(address in ipaddress.ip_network(network) for network in self.networks if ":" not in network)
+
+
+def own_names(card: Card, suffix: str) -> tuple[str, ...]:
+    """The names of a card's machine."""
+    host = card.hostname.lower()
+    if not host:
+        return ()
+    found = [f"{host}.{card.domain.lower()}"] if card.domain else []
+    if card.group:
+        found.append(f"{host}.{card.group}.vm.{suffix}")
+    return tuple(found)
+
+
+def search(group: str, suffix: str) -> tuple[str, ...]:
+    """Where a machine of a group looks for short names: Services first, as in a cluster, then machines."""
+    own = (f"{group}.svc.{suffix}",) if group else ()
+    machines = (f"{group}.vm.{suffix}",) if group else ()
+    return (*own, f"svc.{suffix}", suffix, *machines, f"vm.{suffix}")
+
+
+def pointer(address: str) -> str:
+    """The name that leads from an address back to a name."""
+    return ipaddress.ip_address(address).reverse_pointer
+
+
+def _parents(name: str) -> Iterable[str]:
+    rest = name.partition(".")[2]
+    while rest:
+        yield rest
+        rest = rest.partition(".")[2]
+
+
+def _values(addresses: Iterable[str], kind: int) -> Iterable[bytes]:
+    for text in addresses:
+        address = ipaddress.ip_address(text)
+        if kind == (A if address.version == 4 else AAAA):
+            yield address.packed
+
+
+def lifetime(data: bytes) -> int:
+    """For how many seconds an answer of somebody else's holds; 0 for one that should not be kept."""
+    if len(data) < _HEADER.size:
+        return 0
+    _, flags, questions, answers, authorities, _ = _HEADER.unpack_from(data)
+    if flags & 0x020F not in (OK, NO_NAME) or not flags & 0x8000:
+        return 0
+    place = _HEADER.size
+    try:
+        for _ in range(questions):
+            place = _skipped(data, place) + 4
+        found = []
+        for _ in range(answers + authorities):
+            place = _skipped(data, place)
+            _, _, ttl, length = struct.unpack_from("!HHIH", data, place)
+            found.append(ttl)
+            place += 10 + length
+    except (IndexError, struct.error):
+        return 0
+    return min(found, default=0) if place <= len(data) else 0
+
+
+def _skipped(data: bytes, place: int) -> int:
+    while True:
+        length = data[place]
+        if length >= 0xC0:
+            return place + 2
+        if not length:
+            return place + 1
+        place += length + 1

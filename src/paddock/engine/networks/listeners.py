@@ -1,0 +1,163 @@
+"""Ports of the host that lead to machines. What should be listened at is compared with what is; a place that is taken is a problem that is
+told, and tried again with the next comparison.
+"""
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import os
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from paddock.engine.networks.cards import Protocol, Published, Target
+from paddock.engine.networks.forwarding import TcpForward, UdpForward
+
+Reach = Callable[[Target, Protocol], Awaitable[tuple[str, int]]]
+_MOST_CLIENTS = 4096
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is listened at."""
+
+    protocol: Protocol
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.protocol} {self.address}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Where a place leads."""
+
+    service: str
+    targets: tuple[Target, ...]
+    sources: tuple[str, ...] = ()
+    affinity_seconds: int = 0
+
+
+def plan(services: Collection[Published], everywhere: str) -> tuple[dict[Place, Lead], dict[str, tuple[str, ...]]]:
+    """What should be listened at, and who cannot have what because somebody else was first. `everywhere` is the address of node ports."""
+    wanted: dict[Place, Lead] = {}
+    problems: dict[str, list[str]] = {}
+    for service in sorted(services, key=lambda each: each.name):
+        for place, targets in _places(service, everywhere):
+            holder = wanted.get(place)
+            if holder is not None:
+                problems.setdefault(service.name, []).append(f"{place} belongs to {holder.service}")
+                continue
+            wanted[place] = Lead(service.name, targets, service.sources, service.affinity_seconds)
+    return wanted, {name: tuple(said) for name, said in problems.items()}
+
+
+def _places(service: Published, everywhere: str) -> Iterable[tuple[Place, tuple[Target, ...]]]:
+    for port in service.ports:
+        if port.node_port:
+            yield Place(port.protocol, everywhere, port.node_port), port.targets
+        for address in service.outside:
+            yield Place(port.protocol, address, port.port), port.targets
+
+
+class _Choice:
+    """Which target a client gets: in turns, or the same as before."""
+
+    def __init__(self, lead: Lead, reach: Reach) -> None:
+        self.lead = lead
+        self._reach = reach
+        self._turn = 0
+        self._stays: OrderedDict[str, tuple[float, Target]] = OrderedDict()
+
+    def allowed(self, client: str) -> bool:
+        if not self.lead.sources:
+            return True
+        address = ipaddress.ip_address(client)
+        return any(address in ipaddress.ip_network(network, strict=False) for network in self.lead.sources)
+
+    async def choose(self, client: str) -> tuple[str, int] | None:
+        target = self._target(client)
+        return None if target is None else await self._reach(target, self.protocol)
+
+    protocol: Protocol = "tcp"
+
+    def _target(self, client: str) -> Target | None:
+        targets = self.lead.targets
+        if not targets:
+            return None
+        now = asyncio.get_running_loop().time()
+        if self.lead.affinity_seconds:
+            until, stays = self._stays.get(client, (0.0, targets[0]))
+            if until > now and stays in targets:
+                self._remember(client, now, stays)
+                return stays
+        self._turn += 1
+        chosen = targets[self._turn % len(targets)]
+        if self.lead.affinity_seconds:
+            self._remember(client, now, chosen)
+        return chosen
+
+    def _remember(self, client: str, now: float, target: Target) -> None:
+        self._stays[client] = (now + self.lead.affinity_seconds, target)
+        self._stays.move_to_end(client)
+        if len(self._stays) > _MOST_CLIENTS:
+            self._stays.popitem(last=False)
+
+
+class Listeners:
+    """Everything that is listened at."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._open: dict[Place, tuple[_Choice, TcpForward | UdpForward]] = {}
+
+    @property
+    def places(self) -> Collection[Place]:
+        """What is listened at now."""
+        return self._open.keys()
+
+    async def bring(self, wanted: Mapping[Place, Lead]) -> dict[Place, str]:
+        """Bring about what is wanted; returns what could not be, and why."""
+        for place in [place for place in self._open if place not in wanted]:
+            self._open.pop(place)[1].end()
+        failed: dict[Place, str] = {}
+        for place, lead in wanted.items():
+            known = self._open.get(place)
+            if known is not None:
+                known[0].lead = lead
+                continue
+            try:
+                self._open[place] = await self._listen(place, lead)
+            except OSError as error:
+                failed[place] = _why(error)
+        return failed
+
+    async def _listen(self, place: Place, lead: Lead) -> tuple[_Choice, TcpForward | UdpForward]:
+        choice = _Choice(lead, self._reach)
+        choice.protocol = place.protocol
+        kind = TcpForward if place.protocol == "tcp" else UdpForward
+        forward = kind(choice.choose, choice.allowed)
+        await forward.listen(place.address, place.port)
+        return choice, forward
+
+    async def close(self) -> None:
+        """End everything."""
+        for _, forward in self._open.values():
+            forward.end()
+        self._open.clear()
+        # Sockets are closed in the loop's next turn.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+
+
+def _why(error: OSError) -> str:
+    number = error.errno or 0
+    if number == errno.EADDRINUSE:
+        return "another program has it"
+    if number in (errno.EACCES, errno.EPERM):
+        return "ports below 1024 need root"
+    if number == errno.EADDRNOTAVAIL:
+        return "the host does not have this address"
+    return os.strerror(number) if number else str(error)

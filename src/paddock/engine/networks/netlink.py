@@ -1,0 +1,200 @@
+"""The little of rtnetlink that cards need: links, addresses, routes, neighbours, rules. A call takes a fraction of a millisecond.
+
+Asking for what is there already is no error, nor is removing what is not.
+"""
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paddock.engine.networks.errors import NetworkBusy
+
+NEWLINK, DELLINK, GETLINK = 16, 17, 18
+NEWADDR, NEWROUTE, DELROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 24, 25, 28, 32, 33
+_REQUEST, _ACK, _DUMP, _REPLACE, _EXCLUSIVE, _CREATE = 1, 4, 0x300, 0x100, 0x200, 0x400
+_ERROR, _DONE = 2, 3
+_UP, _RUNNING = 1, 0x40
+_HEADER, _LINK = struct.Struct("=IHHII"), struct.Struct("=BxHiII")
+_NESTED = 0x8000
+UNICAST, UNREACHABLE = 1, 7
+MAIN = 254
+_PERMANENT, _PROXY = 0x80, 8
+
+
+class Link(NamedTuple):
+    """A device as it is."""
+
+    number: int
+    name: str
+    kind: str
+    mac: str
+    mtu: int
+    # index of the bridge it is in; 0: none
+    master: int
+    up: bool
+
+
+def index(name: str) -> int:
+    """The number of a device; 0 when there is none."""
+    try:
+        return socket.if_nametoindex(name)
+    except OSError:
+        return 0
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    """One attribute with its padding."""
+    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+
+def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The attributes of a message; ends at the first that is malformed."""
+    while len(data) >= 4:
+        length, kind = struct.unpack_from("=HH", data)
+        if length < 4 or length > len(data):
+            return
+        yield kind & 0x3FFF, data[4:length]
+        data = data[length + 3 & ~3 :]
+
+
+def _address(text: str) -> bytes:
+    return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+
+
+def _family(text: str) -> int:
+    return socket.AF_INET6 if ":" in text else socket.AF_INET
+
+
+class Netlink:
+    """A socket to the kernel. Not for more than one thread."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        self._socket.bind((0, 0))
+        self._count = 0
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def links(self) -> dict[str, Link]:
+        """All devices by name."""
+        found = (_read_link(body) for body in self._ask(GETLINK, _DUMP, _LINK.pack(0, 0, 0, 0, 0)))
+        return {link.name: link for link in found}
+
+    def make_bridge(self, name: str) -> int:
+        """A bridge, when there is no device of that name; returns its number."""
+        if not index(name):
+            kind = attribute(18 | _NESTED, attribute(1, b"bridge"))
+            self._ask(NEWLINK, _CREATE | _EXCLUSIVE, _LINK.pack(0, 0, 0, 0, 0) + attribute(3, name.encode() + b"\0") + kind, errno.EEXIST)
+        return index(name)
+
+    def set_link(self, number: int, *, up: bool = True, mtu: int = 0, mac: str = "", master: int | None = None) -> None:
+        """Change a device."""
+        body = _LINK.pack(0, 0, number, _UP if up else 0, _UP)
+        if mtu:
+            body += attribute(4, struct.pack("=I", mtu))
+        if mac:
+            body += attribute(1, bytes.fromhex(mac.replace(":", "")))
+        if master is not None:
+            body += attribute(10, struct.pack("=I", master))
+        self._ask(NEWLINK, 0, body)
+
+    def delete_link(self, name: str) -> None:
+        """Remove a device, and its routes and neighbours with it."""
+        if number := index(name):
+            self._ask(DELLINK, 0, _LINK.pack(0, 0, number, 0, 0), errno.ENODEV)
+
+    def add_address(self, number: int, address: str, prefix: int) -> None:
+        """Give a device an address."""
+        body = struct.pack("=BBBBI", _family(address), prefix, 0, 0, number)
+        body += attribute(2, _address(address)) + attribute(1, _address(address))
+        if ":" in address:
+            # No search for duplicates: it is ours alone, and would take a second.
+            body += attribute(8, struct.pack("=I", 0x02))
+        self._ask(NEWADDR, _CREATE | _EXCLUSIVE, body, errno.EEXIST)
+
+    def set_route(self, network: str, number: int, *, source: str = "", table: int = MAIN, kind: int = UNICAST) -> None:
+        """Lead a network to a device, or nowhere with `UNREACHABLE`."""
+        address, _, prefix = network.partition("/")
+        body = self._route(address, int(prefix), table, kind)
+        if number:
+            body += attribute(4, struct.pack("=I", number))
+        if source:
+            body += attribute(7, _address(source))
+        self._ask(NEWROUTE, _CREATE | _REPLACE, body)
+
+    def delete_route(self, network: str, *, table: int = MAIN, kind: int = UNICAST) -> None:
+        """Take a route away."""
+        address, _, prefix = network.partition("/")
+        self._ask(DELROUTE, 0, self._route(address, int(prefix), table, kind), errno.ESRCH)
+
+    @staticmethod
+    def _route(address: str, prefix: int, table: int, kind: int) -> bytes:
+        # protocol 196 marks what is ours, as `ip route show proto 196` does; scope: link, or nothing for what leads nowhere
+        scope = 253 if kind == UNICAST and ":" not in address else 0
+        small = table if table < 256 else 0
+        body = struct.pack("=BBBBBBBBI", _family(address), prefix, 0, 0, small, 196, scope, kind, 0)
+        body += attribute(1, _address(address)) + attribute(15, struct.pack("=I", table))
+        if kind == UNREACHABLE:
+            body += attribute(6, struct.pack("=I", 4000))
+        return body
+
+    def set_neighbour(self, number: int, address: str, mac: str) -> None:
+        """The MAC behind an address, for ever."""
+        body = struct.pack("=BxxxiHBB", _family(address), number, _PERMANENT, 0, 0)
+        self._ask(NEWNEIGH, _CREATE | _REPLACE, body + attribute(1, _address(address)) + attribute(2, bytes.fromhex(mac.replace(":", ""))))
+
+    def set_proxy(self, number: int, address: str) -> None:
+        """Answer for an address at a device."""
+        body = struct.pack("=BxxxiHBB", _family(address), number, _PERMANENT, _PROXY, 0)
+        self._ask(NEWNEIGH, _CREATE | _REPLACE, body + attribute(1, _address(address)))
+
+    def add_rule(self, table: int, priority: int, family: int = socket.AF_INET) -> None:
+        """Look into a table after the others."""
+        self._ask(NEWRULE, _CREATE | _EXCLUSIVE, self._rule(table, priority, family), errno.EEXIST)
+
+    def delete_rule(self, table: int, priority: int, family: int = socket.AF_INET) -> None:
+        """Look there no more."""
+        self._ask(DELRULE, 0, self._rule(table, priority, family), errno.ENOENT)
+
+    @staticmethod
+    def _rule(table: int, priority: int, family: int) -> bytes:
+        body = struct.pack("=BBBBBBBBI", family, 0, 0, 0, 0, 0, 0, 1, 0)
+        return body + attribute(15, struct.pack("=I", table)) + attribute(6, struct.pack("=I", priority))
+
+    def _ask(self, kind: int, flags: int, body: bytes, *fine: int) -> list[bytes]:
+        self._count += 1
+        self._socket.send(_HEADER.pack(_HEADER.size + len(body), kind, flags | _REQUEST | _ACK, self._count, 0) + body)
+        found: list[bytes] = []
+        while True:
+            data = self._socket.recv(1 << 18)
+            while len(data) >= _HEADER.size:
+                length, answer, _, count, _ = _HEADER.unpack_from(data)
+                content, data = data[_HEADER.size : length], data[max(length + 3 & ~3, _HEADER.size) :]
+                if count != self._count:
+                    continue
+                if answer in (_ERROR, _DONE):
+                    code = -struct.unpack_from("=i", content)[0] if len(content) >= 4 else 0
+                    if code and code not in fine:
+                        raise NetworkBusy("cannot change the host's network", why=f"{os.strerror(code)} (rtnetlink request {kind})")
+                    return found
+                found.append(content)
+
+
+def _read_link(body: bytes) -> Link:
+    _, _, number, flags, _ = _LINK.unpack_from(body)
+    said = dict(attributes(body[_LINK.size :]))
+    kind = dict(attributes(said.get(18, b""))).get(1, b"").rstrip(b"\0").decode(errors="replace")
+    return Link(
+        number,
+        said.get(3, b"").rstrip(b"\0").decode(errors="replace"),
+        kind,
+        said.get(1, b"").hex(":"),
+        struct.unpack("=I", said[4])[0] if len(said.get(4, b"")) == 4 else 0,
+        struct.unpack("=I", said[10])[0] if len(said.get(10, b"")) == 4 else 0,
+        bool(flags & _UP),
+    )

@@ -1,0 +1,358 @@
+"""Cards as root: a tap for each that the host routes to, and one table of the packet filter that says who may do what.
+
+What the host has is left as it is when Paddock ends, so that guests go on talking. What the table said last is kept in `table.json`: the
+next Paddock begins with that, and nothing is open in between.
+"""
+
+import asyncio
+import hashlib
+import ipaddress
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from paddock.engine.machine.config import Tap
+from paddock.engine.networks import bridging, dns, hostnetwork, nft, rules, taps
+from paddock.engine.networks.addresses import Book, Entry, Key
+from paddock.engine.networks.cards import INNER_NETWORK, Bridge, Card, Plug, Policy, Range
+from paddock.engine.networks.dhcp import Lease
+from paddock.engine.networks.dhcpserver import DhcpServer
+from paddock.engine.networks.errors import NetworkUnusable, Unreachable
+from paddock.engine.networks.ledger import Ledger
+from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
+from paddock.engine.networks.rules import Bridged, Service, Table, Tapped
+
+_RULE_PRIORITY = 33000
+_TABLES = 0x504B0000
+_LOOPBACK = 1
+_MTU = 1500
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the pod network is like."""
+
+    directory: Path
+    service_network: str
+    zone: str
+
+
+@dataclass(frozen=True)
+class _Plugged:
+    card: Card
+    entry: Entry
+    plug: Plug
+    rule: Tapped | Bridged
+    # the device as it was made; another number means that somebody removed it
+    number: int
+
+
+def instance_of(directory: Path) -> str:
+    """Four characters that tell the devices of one Paddock from those of another."""
+    return hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:4]
+
+
+class Routed:
+    """The pod network of one Paddock, and cards in bridges."""
+
+    def __init__(self, surroundings: Surroundings, book: Book) -> None:
+        self._surroundings = surroundings
+        self._book = book
+        self.instance = instance_of(surroundings.directory)
+        self._prefix = f"pk{self.instance}"
+        self._routes = _TABLES + int(self.instance, 16)
+        self._netlink = Netlink()
+        self._dhcp = DhcpServer()
+        self._cards: dict[Key, _Plugged] = {}
+        self._fresh = Table(f"paddock_{self.instance}", book.network, book.host)
+        self._table = self._fresh
+        self._wanted = self._written = 0
+        self._writing = asyncio.Lock()
+
+    @property
+    def _path(self) -> Path:
+        return self._surroundings.directory / "table.json"
+
+    def open(self) -> None:
+        """The host's side: an address for itself, routes that let nothing of machines out by mistake. What a former run left is kept."""
+        if taps.read_setting("ipv4/conf/all/rp_filter") == "1":
+            raise NetworkUnusable(
+                "cannot make the pod network",
+                why="the host checks sources strictly (net.ipv4.conf.all.rp_filter is 1), and machines could not ask for their gateway",
+                fix="set net.ipv4.conf.all.rp_filter to 2, or choose user mode",
+            )
+        anchor = self._netlink.make_bridge(self._prefix)
+        self._netlink.set_link(anchor)
+        taps.set_ipv6(self._prefix, on=False)
+        self._netlink.add_address(anchor, self._book.host, 32)
+        self._netlink.set_route(self._book.network, 0, kind=UNREACHABLE)
+        # A host without a default route has to know these networks, or it answers nobody who asks for them. It is looked at last.
+        self._netlink.set_route(self._surroundings.service_network, anchor, source=self._book.host, table=self._routes)
+        self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self._routes)
+        self._netlink.add_rule(self._routes, _RULE_PRIORITY)
+        self._table = self._read()
+
+    def _read(self) -> Table:
+        """What the table said last, without the cards whose device is gone: a host that was started anew has none."""
+        try:
+            table = msgspec.json.decode(self._path.read_bytes(), type=Table)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return self._fresh
+        known = self._netlink.links()
+        cards = tuple(card for card in table.cards if card.device in known)
+        bridged = tuple(card for card in table.bridged if card.device in known)
+        made = tuple(bridge for bridge in table.made if bridge in known)
+        fresh = self._fresh
+        table = replace(table, name=fresh.name, pod_network=fresh.pod_network, host=fresh.host)
+        return replace(table, cards=cards, bridged=bridged, made=made)
+
+    async def refresh(self) -> None:
+        """Write the table as it was, in the words of this version."""
+        self._wanted += 1
+        await self._write()
+
+    async def close(self) -> None:
+        """Let go of everything; the host's side stays."""
+        self._dhcp.close()
+        self._netlink.close()
+
+    async def destroy(self) -> None:
+        """Take everything of ours off the host. For the end of an installation, and for tests."""
+        self._dhcp.close()
+        for link in [*self._netlink.links().values()]:
+            if link.name.startswith(self._prefix):
+                self._netlink.delete_link(link.name)
+        self._netlink.delete_route(self._book.network, kind=UNREACHABLE)
+        self._netlink.delete_rule(self._routes, _RULE_PRIORITY)
+        for network in (self._surroundings.service_network, INNER_NETWORK):
+            self._netlink.delete_route(network, table=self._routes)
+        await nft.run(rules.removal(self._table.name))
+        self._path.unlink(missing_ok=True)
+        self._cards.clear()
+
+    async def plug(self, card: Card, entry: Entry) -> Plug:
+        """A tap of its own for the card."""
+        device = self.device(card.key)
+        found = self._cards.get(card.key)
+        if found is not None and (found.card, found.entry) == (card, entry) and found.number == index(device):
+            return found.plug
+        made = self._bridge(card, entry, device) if card.binding == "host-bridge" else self._route(card, entry, device)
+        self._cards[card.key] = made
+        self._say(made.rule)
+        try:
+            await self._write()
+        except BaseException:
+            # Without its rules a card is not there.
+            self._cards.pop(card.key, None)
+            raise
+        return made.plug
+
+    def device(self, key: Key) -> str:
+        """The name of a card's tap."""
+        return self._prefix + hashlib.sha256("\0".join(key).encode()).hexdigest()[:8]
+
+    async def unplug(self, key: Key) -> None:
+        """The card's tap goes, and what the table says of it."""
+        found = self._cards.pop(key, None)
+        self._remove(self.device(key))
+        if found is not None and isinstance(found.rule, Bridged):
+            self._leave(found.rule.bridge)
+        await self._write()
+
+    def _remove(self, device: str) -> None:
+        self._dhcp.stop(device)
+        self._netlink.delete_link(device)
+        cards = tuple(card for card in self._table.cards if card.device != device)
+        bridged = tuple(card for card in self._table.bridged if card.device != device)
+        self._change(replace(self._table, cards=cards, bridged=bridged))
+
+    async def collect(self) -> list[str]:
+        """Remove the taps of ours that belong to no card; returns their names."""
+        kept = {self.device(key) for key in self._cards} | {self._prefix}
+        gone = [name for name in self._netlink.links() if name.startswith(self._prefix) and name not in kept]
+        for name in gone:
+            self._remove(name)
+        left = ({card.device for card in self._table.cards} | {card.device for card in self._table.bridged}) - kept
+        for name in left:
+            self._remove(name)
+        for bridge in self._table.made:
+            self._leave(bridge)
+        await self._write()
+        return gone
+
+    async def serve(self, services: Collection[Service]) -> None:
+        """Lead these services to their targets."""
+        self._change(replace(self._table, services=tuple(services)))
+        await self._write()
+
+    async def police(self, policies: Collection[Policy]) -> None:
+        """Hold cards to these policies."""
+        self._change(replace(self._table, policies=tuple(policies)))
+        await self._write()
+
+    def place(self, entry: Entry, port: int) -> tuple[str, int]:
+        """Where a port of a card is."""
+        found = self._cards.get(entry.key)
+        if found is None or not found.plug.address:
+            raise Unreachable(f"cannot reach {entry.name}", why="its address is not known here")
+        return found.plug.address, port
+
+    # -- a card on a tap of its own
+
+    def _route(self, card: Card, entry: Entry, device: str) -> _Plugged:
+        if card.binding == "passt":
+            raise NetworkUnusable(f"cannot route {card.name}", why="it is bound by passt")
+        number = self._tap(card, device)
+        taps.set_routed(device)
+        taps.set_ipv6(device, on=False)
+        address = self._book.address(entry)
+        self._netlink.set_link(number, mtu=_MTU, mac=taps.GATEWAY_MAC)
+        self._netlink.set_route(f"{address}/32", number, source=self._book.host)
+        self._netlink.set_neighbour(number, address, entry.mac)
+        self._open_uplink()
+        if card.binding == "masquerade":
+            inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
+            if inner.num_addresses < 4:
+                raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
+            self._netlink.set_route(str(inner), _LOOPBACK, table=self._routes)
+            rule = Tapped(device, card.owner, entry.mac, address, str(inner[2]), str(inner[1]), card.ports)
+            guest, gateway = f"{inner[2]}/{inner.prefixlen}", str(inner[1])
+        else:
+            rule = Tapped(device, card.owner, entry.mac, address, ports=card.ports)
+            guest, gateway = f"{address}/{ipaddress.IPv4Network(self._book.network).prefixlen}", self._book.host
+        searched = card.search or dns.search(card.group, self._surroundings.zone)
+        own = dns.own_names(card, self._surroundings.zone)
+        lease = Lease(
+            mac=entry.mac,
+            address=guest,
+            server=gateway,
+            gateway=gateway,
+            dns=(gateway,),
+            mtu=_MTU,
+            hostname=card.hostname,
+            domain=own[0].partition(".")[2] if own else "",
+            search=searched,
+            options=card.dhcp,
+        )
+        self._dhcp.serve(device, lease, taps.GATEWAY_MAC)
+        plug = Plug(entry.mac, address, guest, Tap(device, card.queues), mtu=_MTU, gateway=gateway, dns=(gateway,), search=searched)
+        return _Plugged(card, entry, plug, rule, number)
+
+    def _tap(self, card: Card, device: str) -> int:
+        if index(device) and taps.is_multiqueue(device) != (card.queues > 1):
+            # It cannot be changed, and no machine uses it: a machine's queues do not change while it runs.
+            self._netlink.delete_link(device)
+        taps.make(device, user=card.user, queues=card.queues)
+        return index(device)
+
+    def _open_uplink(self) -> None:
+        """Let replies from outside through to machines. A host that is no router becomes none for others: see `rules`."""
+        device = hostnetwork.default_device()
+        if taps.read_setting("ipv4/ip_forward") == "1":
+            self._change(replace(self._table, opened=()))
+        elif device:
+            taps.write_setting(f"ipv4/conf/{device}/forwarding", "1")
+            self._change(replace(self._table, opened=(device,)))
+
+    # -- a card in a bridge
+
+    def _bridge(self, card: Card, entry: Entry, device: str) -> _Plugged:
+        bridge = card.bridge
+        if bridge is None:
+            raise NetworkUnusable(f"cannot connect {card.name}", why="no bridge is named")
+        number = index(bridge.name)
+        if not number and not bridge.create:
+            raise NetworkUnusable(f"cannot connect {card.name}", why=f"the host has no bridge {bridge.name}", fix="make it")
+        if number and self._netlink.links()[bridge.name].kind != "bridge":
+            raise NetworkUnusable(f"cannot connect {card.name}", why=f"{bridge.name} is no bridge", fix="name another")
+        if not number:
+            self._change(replace(self._table, made=(*self._table.made, bridge.name)))
+            number = self._netlink.make_bridge(bridge.name)
+        self._netlink.set_link(number, mtu=bridge.mtu)
+        for address, prefix in bridging.own_addresses(bridge):
+            self._netlink.add_address(number, address, prefix)
+        if bridge.is_gateway:
+            taps.write_setting(f"ipv4/conf/{bridge.name}/forwarding", "1")
+            self._open_uplink()
+        others = [each for each in self._table.masqueraded if each[0] != bridge.name]
+        self._change(replace(self._table, masqueraded=(*others, *((bridge.name, network) for network in bridging.networks(bridge)))))
+        mtu = bridge.mtu or _MTU
+        tap = self._tap(card, device)
+        taps.set_ipv6(device, on=False)
+        self._netlink.set_link(tap, mtu=mtu, master=number)
+        given = self._given(card, bridge)
+        if given is not None:
+            self._dhcp.serve(device, bridging.lease(card, given, entry.mac, mtu), self._netlink.links()[bridge.name].mac)
+        address = given.address.partition("/")[0] if given is not None else ""
+        plug = Plug(
+            entry.mac,
+            address,
+            given.address if given is not None else "",
+            Tap(device, card.queues),
+            mtu=mtu,
+            gateway=given.gateway if given is not None else "",
+        )
+        return _Plugged(card, entry, plug, Bridged(device, card.owner, entry.mac, bridge.name, address), tap)
+
+    def _given(self, card: Card, bridge: Bridge) -> bridging.Given | None:
+        said = bridging.fixed(bridge)
+        if said is not None or not bridge.ranges:
+            return said
+        of = bridge.ranges[0]
+        ledger = self._ledger_of(bridge.name, of)
+        return bridging.from_range(bridge, of, ledger.book.address(ledger.give(card.key, 0.0)))
+
+    def _ledger_of(self, bridge: str, of: Range) -> Ledger:
+        name = hashlib.sha256(f"{bridge}\0{of}".encode()).hexdigest()[:12]
+        return Ledger.open(self._surroundings.directory / "bridges" / f"{name}.json", lambda: bridging.book(of))
+
+    def release(self, owner: str, seconds: float) -> None:
+        """The owner's addresses in bridges are free."""
+        for path in (self._surroundings.directory / "bridges").glob("*.json"):
+            Ledger.open(path, _never).release(owner, seconds)
+
+    def _leave(self, bridge: str) -> None:
+        """A bridge of ours goes with its last card."""
+        links = self._netlink.links()
+        known = links.get(bridge)
+        if known is not None and any(link.master == known.number for link in links.values()):
+            return
+        masqueraded = tuple(each for each in self._table.masqueraded if each[0] != bridge)
+        made = tuple(each for each in self._table.made if each != bridge)
+        if bridge in self._table.made:
+            self._netlink.delete_link(bridge)
+        self._change(replace(self._table, masqueraded=masqueraded, made=made))
+
+    # -- the table
+
+    def _say(self, rule: Tapped | Bridged) -> None:
+        if isinstance(rule, Tapped):
+            others = tuple(card for card in self._table.cards if card.device != rule.device)
+            self._change(replace(self._table, cards=(*others, rule)))
+        else:
+            kept = tuple(card for card in self._table.bridged if card.device != rule.device)
+            self._change(replace(self._table, bridged=(*kept, rule)))
+
+    def _change(self, table: Table) -> None:
+        if table != self._table:
+            self._table = table
+            self._wanted += 1
+
+    async def _write(self) -> None:
+        """Bring the host to what the table says now. Whoever waits here while another writes is served by the next write for all."""
+        wanted = self._wanted
+        async with self._writing:
+            if self._written >= wanted:
+                return
+            now, table = self._wanted, self._table
+            await nft.run(rules.text(table))
+            self._written = now
+            fresh = self._path.with_suffix(".new")
+            fresh.write_bytes(msgspec.json.encode(table))
+            fresh.replace(self._path)
+
+
+def _never() -> Book:
+    raise NetworkUnusable("a book of addresses vanished while it was read")
