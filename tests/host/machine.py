@@ -72,6 +72,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "tun": _tun,
     "netns": lambda: _programs("ip")() or _root(),
     "nft": _programs("nft"),
+    "busybox": _programs("busybox"),
     "ovmf": _ovmf,
     "swtpm": _programs("swtpm"),
     "passt": _programs("passt"),

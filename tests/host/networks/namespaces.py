@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -23,8 +24,8 @@ from paddock.engine.networks import taps
 from paddock.engine.networks.cards import Plug
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_NEWNET, _NEWNS = 0x40000000, 0x00020000
-_PRIVATE = 0x44000
+_NEWNET = 0x40000000
+_SECONDS = 12.0
 
 
 def run(*command: str, check: bool = True) -> str:
@@ -34,30 +35,32 @@ def run(*command: str, check: bool = True) -> str:
     return done.stdout
 
 
-def enter(namespace: str, *, whole: bool = False) -> None:
-    """Move this process there. `whole`: with its own /sys, as a process has that was started there."""
+def enter(namespace: str) -> None:
+    """Move this process there."""
     descriptor = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
     if _LIBC.setns(descriptor, _NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
     os.close(descriptor)
-    if whole:
-        _LIBC.unshare(_NEWNS)
-        _LIBC.mount(b"none", b"/", None, _PRIVATE, None)
-        _LIBC.mount(b"none", b"/sys", b"sysfs", 0, None)
+
+
+def _close_all_but(kept: int) -> None:
+    """A process that was forked would hold listening sockets of the one it came from."""
+    os.closerange(3, kept)
+    os.closerange(max(kept, 2) + 1, 4096)
 
 
 class Child:
     """A function that runs in a process of its own, in a namespace."""
 
-    def __init__(self, namespace: str, work: Callable[[], Any], *, whole: bool = False) -> None:
+    def __init__(self, namespace: str, work: Callable[[], Any]) -> None:
         self._reader, writer = os.pipe()
         sys.stdout.flush()
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
             try:
-                os.close(self._reader)
-                enter(namespace, whole=whole)
+                _close_all_but(writer)
+                enter(namespace)
                 said = pickle.dumps((True, work()))
                 code = 0
             except BaseException:
@@ -68,9 +71,17 @@ class Child:
         os.close(writer)
 
     def result(self) -> Any:
-        """What the function returned; fails the test when it raised."""
-        with os.fdopen(self._reader, "rb") as pipe:
-            said = pipe.read()
+        """What the function returned; fails the test when it raised, or takes too long."""
+        said, until = b"", time.monotonic() + _SECONDS
+        while True:
+            if not select.select([self._reader], (), (), max(0.0, until - time.monotonic()))[0]:
+                self.end()
+                raise AssertionError("the process did not end")
+            data = os.read(self._reader, 1 << 16)
+            if not data:
+                break
+            said += data
+        os.close(self._reader)
         os.waitpid(self.pid, 0)
         assert said, "the process was ended"
         good, value = pickle.loads(said)
@@ -90,7 +101,7 @@ class Child:
 
 def there(namespace: str, script: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Run a script in a namespace; returns what it returns."""
-    return Child(namespace, lambda: asyncio.run(script()), whole=True).result()
+    return Child(namespace, lambda: asyncio.run(script())).result()
 
 
 class Guest:
@@ -128,7 +139,11 @@ class Guest:
         script = self.folder / "dhcp.sh"
         script.write_text(_SCRIPT.format(folder=self.folder))
         script.chmod(0o755)
-        asked = [word for option in ("search", "mtu", "ntpsrv", "tftp", "bootfile", "staticroutes", "0xe0", "hostname") for word in ("-O", option)]
+        asked = [
+            word
+            for option in ("search", "mtu", "ntpsrv", "tftp", "bootfile", "staticroutes", "0xe0", "hostname")
+            for word in ("-O", option)
+        ]
         command = ["busybox", "udhcpc", "-i", "eth0", "-n", "-q", "-f", "-t", "5", "-T", "1", "-s", str(script), *asked]
         code, said = await self.calls(*command)
         assert code == 0, said
@@ -172,6 +187,7 @@ def _pump(tap: Tap, namespace: str) -> int:
                 return pid
         raise AssertionError("the guest's card did not appear")
     try:
+        _close_all_but(2)
         card = taps.open_queue(tap.device, queues=tap.queues)
         enter(namespace)
         inside = taps.open_queue("eth0")
@@ -229,10 +245,14 @@ class Lab:
         """To be done in the end."""
         self._endings.append(work)
 
+    def finish(self) -> None:
+        """Do what was to be done in the end."""
+        while self._endings:
+            self._endings.pop()()
+
     def close(self) -> None:
         """Remove everything."""
-        for work in reversed(self._endings):
-            work()
+        self.finish()
         # Scripts in processes of their own made some.
         for name in sorted(each.name for each in Path("/run/netns").glob(f"{self._prefix}-*")):
             for pid in run("ip", "netns", "pids", name, check=False).split():

@@ -87,6 +87,8 @@ class DnsServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # Sockets are closed in the loop's next turn.
+        await asyncio.sleep(0)
 
     def ask(self, data: bytes, client: str, send: Callable[[bytes], None]) -> None:
         """A query that came by UDP. What is known is answered at once."""

@@ -3,7 +3,6 @@ told, and tried again with the next comparison.
 """
 
 import asyncio
-import contextlib
 import errno
 import ipaddress
 import os
@@ -148,8 +147,7 @@ class Listeners:
             forward.end()
         self._open.clear()
         # Sockets are closed in the loop's next turn.
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 def _why(error: OSError) -> str:

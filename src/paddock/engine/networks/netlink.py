@@ -35,6 +35,8 @@ class Link(NamedTuple):
     # index of the bridge it is in; 0: none
     master: int
     up: bool
+    # of a tap: whether it was made for several queues
+    many_queues: bool = False
 
 
 def index(name: str) -> int:
@@ -79,6 +81,14 @@ class Netlink:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+
+    def link(self, name: str) -> Link | None:
+        """One device."""
+        number = index(name)
+        if not number:
+            return None
+        answer = self._ask(GETLINK, 0, _LINK.pack(0, 0, number, 0, 0), errno.ENODEV)
+        return _read_link(answer[0]) if answer else None
 
     def links(self) -> dict[str, Link]:
         """All devices by name."""
@@ -188,7 +198,8 @@ class Netlink:
 def _read_link(body: bytes) -> Link:
     _, _, number, flags, _ = _LINK.unpack_from(body)
     said = dict(attributes(body[_LINK.size :]))
-    kind = dict(attributes(said.get(18, b""))).get(1, b"").rstrip(b"\0").decode(errors="replace")
+    about = dict(attributes(said.get(18, b"")))
+    kind = about.get(1, b"").rstrip(b"\0").decode(errors="replace")
     return Link(
         number,
         said.get(3, b"").rstrip(b"\0").decode(errors="replace"),
@@ -197,4 +208,5 @@ def _read_link(body: bytes) -> Link:
         struct.unpack("=I", said[4])[0] if len(said.get(4, b"")) == 4 else 0,
         struct.unpack("=I", said[10])[0] if len(said.get(10, b"")) == 4 else 0,
         bool(flags & _UP),
+        kind == "tun" and dict(attributes(about.get(2, b""))).get(7, b"\0") != b"\0",
     )

@@ -23,7 +23,7 @@ from paddock.engine.networks.dnsserver import DnsServer
 from paddock.engine.networks.errors import NetworkUnusable, Unreachable
 from paddock.engine.networks.ledger import Ledger
 from paddock.engine.networks.listeners import Listeners
-from paddock.engine.networks.routed import Routed, Surroundings
+from paddock.engine.networks.routed import Routed, Surroundings, instance_of
 from paddock.engine.networks.usermode import Forward, UserMode, connect
 
 _LOG = logging.getLogger(__name__)
@@ -77,6 +77,15 @@ class Networks:
     def why_user(self) -> str:
         """Why there is no pod network; "" when there is one."""
         return self._why_user
+
+    @property
+    def instance(self) -> str:
+        """What tells our devices and tables from those of another Paddock."""
+        return instance_of(self._directory)
+
+    def device(self, owner: str, name: str) -> str:
+        """The name of a card's tap."""
+        return self._routed.device((owner, name)) if self._routed is not None else ""
 
     @property
     def outside_address(self) -> str:

@@ -131,6 +131,7 @@ class Routed:
         await nft.run(rules.removal(self._table.name))
         self._path.unlink(missing_ok=True)
         self._cards.clear()
+        self._netlink.close()
 
     async def plug(self, card: Card, entry: Entry) -> Plug:
         """A tap of its own for the card."""
@@ -241,7 +242,8 @@ class Routed:
         return _Plugged(card, entry, plug, rule, number)
 
     def _tap(self, card: Card, device: str) -> int:
-        if index(device) and taps.is_multiqueue(device) != (card.queues > 1):
+        known = self._netlink.link(device)
+        if known is not None and known.many_queues != (card.queues > 1):
             # It cannot be changed, and no machine uses it: a machine's queues do not change while it runs.
             self._netlink.delete_link(device)
         taps.make(device, user=card.user, queues=card.queues)

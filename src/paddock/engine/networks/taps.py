@@ -1,6 +1,7 @@
 """Taps: devices that stay when nobody has them open, so that neither the end of QEMU nor of Paddock changes the host's network."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import struct
@@ -28,10 +29,12 @@ def open_queue(name: str, *, queues: int = 1, header: bool = False) -> int:
 
 
 def make(name: str, *, user: int, queues: int) -> None:
-    """A tap that stays, and that this user may open."""
+    """A tap that stays, and that this user may open. One that a machine uses is left as it is."""
     try:
         descriptor = open_queue(name, queues=queues)
     except OSError as error:
+        if error.errno == errno.EBUSY:
+            return
         raise NetworkBusy(f"cannot make tap {name}", why=error.strerror or str(error)) from error
     try:
         fcntl.ioctl(descriptor, _SETOWNER, user)
@@ -40,14 +43,6 @@ def make(name: str, *, user: int, queues: int) -> None:
         raise NetworkBusy(f"cannot keep tap {name}", why=error.strerror or str(error)) from error
     finally:
         os.close(descriptor)
-
-
-def is_multiqueue(name: str) -> bool:
-    """Whether a tap was made for several queues."""
-    try:
-        return bool(int(Path(f"/sys/class/net/{name}/tun_flags").read_text(), 16) & _MULTI_QUEUE)
-    except (OSError, ValueError):
-        return False
 
 
 def set_routed(name: str) -> None:
