@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.guests import registry, tiny_disk_image, tiny_guest, tiny_kernel_image, web
+from tests.host.guests import registry, tiny_disk_image, tiny_guest, tiny_kernel_image, tiny_signed, web
 from tests.host.machine import NEEDS, lacks
 
 # Fixtures that pytest finds here.
-__all__ = ["registry", "tiny_disk_image", "tiny_guest", "tiny_kernel_image", "web"]
+__all__ = ["registry", "tiny_disk_image", "tiny_guest", "tiny_kernel_image", "tiny_signed", "web"]
 
 Spawn = Callable[[Sequence[str | Path]], "subprocess.Popen[bytes]"]
 

@@ -29,11 +29,21 @@ _OWNER = 107
 @pytest.fixture(scope="session")
 def tiny_guest() -> tiny.TinyImage:
     """The tiny guest's disk, kernels and initrd: read-only, lay something over the disk. Built once for each recipe, then cached."""
+    return _built("fastest")
+
+
+@pytest.fixture(scope="session")
+def tiny_signed() -> tiny.TinyImage:
+    """The tiny guest with Debian's signed kernel, which starts under Secure Boot; in 512 MiB."""
+    return _built("debian")
+
+
+def _built(kind: tiny.Kind) -> tiny.TinyImage:
     for need in ("qemu", "apt", "mtools"):
         if reason := lacks(need):
             pytest.skip(f"needs {need}: {reason}")
     try:
-        return tiny.build(places.cache())
+        return tiny.build(places.cache(), kind)
     except PaddockError as error:
         pytest.skip(f"cannot build the tiny guest: {error.what}: {error.why}")
 

@@ -17,6 +17,8 @@ _JOLIET_LENGTH = 64
 _NAME_BYTES = 255
 # A directory record is at most 255 bytes, and even.
 _RECORD = 254
+# At the end, as other writers of images have them: who looks what a disk is reads ahead, and some take an error there for an answer.
+_PADDING = 150
 # 2020-01-01, as good as any day: a real one would make equal seeds differ.
 _DAY = bytes((120, 1, 1, 0, 0, 0, 0))
 _NO_TIME = b"0" * 16 + b"\0"
@@ -165,7 +167,7 @@ class _Writer:
         for tree, table in tables.items():
             places[tree] = (at, at + _sectors(len(table)))
             at += 2 * _sectors(len(table))
-        at = self._place(at)
+        at = self._place(at) + _PADDING
         parts = [bytes(16 * SECTOR)]
         parts += [self._descriptor(tree, len(tables[tree]), places[tree], at) for tree in tables]
         parts.append(b"\xffCD001\x01" + bytes(SECTOR - 7))
@@ -175,6 +177,7 @@ class _Writer:
             parts += [self._directory(node, parent, tree) for node, parent in self._directories[tree]]
         parts.append(bytes(self._overflow))
         parts += [node.data or b"" for node in self._files]
+        parts.append(bytes(_PADDING * SECTOR))
         return b"".join(part + bytes(-len(part) % SECTOR) for part in parts)
 
     def _walk(self, tree: _Tree) -> list[tuple[_Node, _Node]]:

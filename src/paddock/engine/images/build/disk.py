@@ -20,7 +20,7 @@ _ENTRIES = 128
 _ENTRY_BYTES = 128
 _TABLE_SECTORS = _ENTRIES * _ENTRY_BYTES // SECTOR
 _SPACE = UUID("6f6c5a5e-24b5-4a86-90ab-6ad5b8b58f53")
-_CHUNK = 4 << 20
+_CHUNK = 64 << 10
 # Where GRUB's boot sector keeps the place of what it loads next, and two bytes that make it believe the BIOS's drive number.
 _BOOT_NEXT, _BOOT_DRIVE_CHECK = 0x5C, 0x66
 # In the first sector of what is loaded: where the rest is, how long, and the segment it is put into.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddock.engine.images.build import places
 from paddock.engine.images.build.programs import BuildError, need, run
 
 # apt-get download --print-uris: 'http://...' name_1.0_amd64.deb 12345 SHA256:...
@@ -60,8 +61,11 @@ def parse_uris(printed: str, names: Sequence[str]) -> tuple[Package, ...]:
 
 def fetch(packages: Iterable[Package], folder: Path) -> dict[str, Path]:
     """The packages' files, by name; what is there is not downloaded again."""
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = {package.name: package for package in packages}
+    with places.alone(folder, "packages"):
+        return _fetch({package.name: package for package in packages}, folder)
+
+
+def _fetch(wanted: Mapping[str, Package], folder: Path) -> dict[str, Path]:
     missing = [name for name, package in wanted.items() if not _is_there(folder / package.file, package)]
     if missing:
         # The sandbox user of apt may not write where only we may.

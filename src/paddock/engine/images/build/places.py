@@ -14,9 +14,9 @@ def cache() -> Path:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """One build at a time in a cache; another process waits for its turn."""
+def alone(folder: Path, name: str) -> Iterator[None]:
+    """One of a name at a time in a cache; another process waits for its turn."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+    with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -60,7 +60,7 @@ class TinyImage:
 
 def build(cache: Path, kind: Kind = "fastest", jobs: int = 0) -> TinyImage:
     """The image, from `cache` when it was built there before. "fastest" is the own kernel if that is there, else Debian's."""
-    with places.alone(cache):
+    with places.alone(cache, "tiny"):
         return _build(cache, kind, jobs)
 
 

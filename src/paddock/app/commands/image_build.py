@@ -1,0 +1,69 @@
+"""`paddock image build`: bootable images from Debian packages, where no image can be downloaded."""
+
+import argparse
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from paddock.cli import arguments
+from paddock.cli.console import Console
+from paddock.engine.images.build import debian, places, tiny
+
+TEXT = "make a bootable image from Debian packages"
+_KERNELS = ("fastest", "debian", "own")
+_MIB = 1 << 20
+
+
+def run(given: list[str], console: Console) -> int:
+    """Build, or take what was built before, and say where it is."""
+    parsed = _options().parse_args(given)
+    cache = parsed.cache or places.cache()
+    if parsed.image == "tiny":
+        console.say("paddock: building tiny, unless that was done before" + _warning(parsed.kernel))
+        files = _tiny_files(tiny.build(cache, parsed.kernel, parsed.jobs), parsed.output)
+    else:
+        console.say(f"paddock: building {parsed.image}, unless that was done before; it takes two minutes")
+        files = {"disk": _copied(debian.build(cache, parsed.image), parsed.output)}
+    if parsed.format == "json":
+        console.out(json.dumps({part: str(path) for part, path in files.items()}, indent=2) + "\n")
+    else:
+        console.out("".join(f"{part:<7} {path} ({path.stat().st_size / _MIB:.0f} MiB)\n" for part, path in files.items()))
+    return 0
+
+
+def _options() -> arguments.Parser:
+    options = arguments.parser("image build", TEXT)
+    options.add_argument("image", type=_one_of(("tiny", *debian.RELEASES)), help=f"tiny, or {', '.join(debian.RELEASES)}")
+    options.add_argument("-o", "--output", dest="output", type=Path, metavar="DIR", help="copy the files there (default: only the cache)")
+    options.add_argument("--cache", type=Path, metavar="DIR", help=f"what builds download and make (default: {places.cache()})")
+    arguments.add_choice(options, ("--kernel",), _KERNELS, "of tiny: built from source (once, ten minutes), or Debian's", "fastest")
+    options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compilers at a time (default: one for each processor)")
+    arguments.add_choice(options, ("--format",), ("text", "json"), "form of the output (default: text)", "text")
+    return options
+
+
+def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
+    def check(word: str) -> str:
+        if word not in names:
+            raise argparse.ArgumentTypeError(f'"{word}" is none of {", ".join(names)}')
+        return word
+
+    return check
+
+
+def _warning(kernel: str) -> str:
+    return "; a kernel of its own takes ten minutes, once" if kernel == "own" else ""
+
+
+def _tiny_files(image: tiny.TinyImage, output: Path | None) -> dict[str, Path]:
+    image = tiny.export(image, output) if output else image
+    return {"disk": image.disk, "kernel": image.kernel, "bare": image.bare, "initrd": image.initrd}
+
+
+def _copied(path: Path, output: Path | None) -> Path:
+    if output is None:
+        return path
+    output.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copyfile(path, output / path.name))
