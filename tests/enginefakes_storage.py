@@ -124,6 +124,9 @@ class FakeVolumes:
     def place(self, id: str, pool: str = "") -> Path:
         return Path("/volumes") / pool / id
 
+    def spool(self, id: str) -> Path:
+        return Path("/dev/null")
+
     async def create(self, id: str, size: int, *, base: BaseImage | None = None, preallocate: bool = False, pool: str = "") -> Volume:
         if base is not None and base.virtual_size > size:
             raise too_small(base.virtual_size, size)

@@ -12,6 +12,7 @@ import httptools
 import msgspec
 
 from paddock.apiserver.edge.http import Answer, Handler, Peer, Request, Response, Stream, Upgrade
+from paddock.apiserver.edge.incoming import Doors, Incoming
 from paddock.apiserver.edge.writing import Writing, head_of
 
 if TYPE_CHECKING:
@@ -75,8 +76,20 @@ _TOO_MANY = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too many connections, please try again later",'
     b'"reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}'
 )
+_LARGE_HEAD = Response(431, b"request header fields too large\n")
 # A connection that is not wanted gets so long to ask and be told.
 _UNWANTED_SECONDS = 5.0
+
+
+# The answer to a body that nobody wants is waited for so long.
+_LINGER_SECONDS = 5.0
+
+
+async def _nobody(request: Request) -> Answer:
+    return Response(404)
+
+
+NO_DOORS = Doors((), _nobody)
 
 
 class _Refused(Exception):
@@ -90,8 +103,13 @@ class _Refused(Exception):
 class Connection(asyncio.Protocol):
     """Reads requests, has them handled, writes answers."""
 
-    def __init__(self, handler: Handler, limits: Limits, census: Census, peer_of: Callable[[asyncio.Transport], Peer]) -> None:
+    def __init__(
+        self, handler: Handler, limits: Limits, census: Census, peer_of: Callable[[asyncio.Transport], Peer], doors: Doors = NO_DOORS
+    ) -> None:
         self._handler = handler
+        self._doors = doors
+        self._prefixes = doors.prefixes
+        self._incoming: Incoming | None = None
         self._limits = limits
         self._census = census
         self._peer_of = peer_of
@@ -103,6 +121,8 @@ class Connection(asyncio.Protocol):
         self._stopping = False
         self._socket: websocket.Session | None = None
         self._refused: _Refused | None = None
+        # requests so far
+        self._begun = 0
         self._start_request()
 
     # --- what asyncio calls -----------------------------------------------------------------------------------------------
@@ -126,11 +146,14 @@ class Connection(asyncio.Protocol):
             said = (("content-type", "application/json"), ("retry-after", "1"))
             self._refuse(_Refused(Response(429, _TOO_MANY, said)))
             return
-        self._received += len(data)
+        # What came is all of one head, if afterwards it still is one and began at most once, at the beginning.
+        begun = self._begun + (not self._is_arriving)
         try:
-            if self._in_head and self._received > self._limits.head_bytes:
-                raise _Refused(Response(431, b"request header fields too large\n"))
             self._parser.feed_data(data)
+            if self._in_head and self._begun <= begun:
+                self._received += len(data)
+                if self._received > self._limits.head_bytes:
+                    raise _Refused(_LARGE_HEAD)
         except httptools.HttpParserUpgrade as upgrade:
             self._after_head = bytes(data[upgrade.args[0] :]) if upgrade.args else b""
         except _Refused as refused:
@@ -141,6 +164,8 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         if self._socket is not None:
             self._socket.eof_received()
+        if self._incoming is not None:
+            self._incoming.fail("the sender has gone")
         # A client that has sent all it wants still gets its answers. TLS knows no half-closed connections.
         return self._task is not None and self._transport.get_extra_info("ssl_object") is None
 
@@ -148,6 +173,8 @@ class Connection(asyncio.Protocol):
         self._census.leave(self, self._peer.address)
         self._disarm()
         self._writing.lose()
+        if self._incoming is not None:
+            self._incoming.fail("the sender has gone")
         if self._socket is not None:
             self._socket.connection_lost()
         if self._task is not None:
@@ -169,22 +196,28 @@ class Connection(asyncio.Protocol):
         self._size = 0
         self._received = 0
         self._count = 0
+        self._head_size = 0
         self._in_head = True
         self._is_arriving = False
         self._after_head = b""
 
     def on_message_begin(self) -> None:
+        self._begun += 1
         self._start_request()
         self._is_arriving = True
         self._arm(self._limits.receive_seconds)
 
     def on_url(self, url: bytes) -> None:
         self._target += url
+        self._head_size += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count += 1
         if self._count > self._limits.headers:
             raise _Refused(Response(431, b"too many header fields\n"))
+        self._head_size += len(name) + len(value)
+        if self._head_size > self._limits.head_bytes:
+            raise _Refused(_LARGE_HEAD)
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         if key in self._headers:
             if key in ("content-length", "host", "transfer-encoding", "authorization"):
@@ -198,13 +231,30 @@ class Connection(asyncio.Protocol):
         self._in_head = False
         if "transfer-encoding" in self._headers and "content-length" in self._headers:
             raise _Refused(Response(400, b"both content-length and transfer-encoding\n"))
+        if self._prefixes and self._target.startswith(self._prefixes):
+            self._open_door()
+            return
         length = self._headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._limits.body_bytes:
             raise self._too_large()
         if self._headers.get("expect", "").lower() == "100-continue" and self._task is None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
+    def _open_door(self) -> None:
+        """Hand the request on now; its body follows."""
+        if len(self._waiting) >= self._limits.pipelined:
+            raise _Refused(Response(429, b"too many requests in one pipeline\n"))
+        self._disarm()
+        expects = self._headers.get("expect", "").lower() == "100-continue"
+        self._incoming = Incoming(self._transport, self._limits.receive_seconds, expects=expects)
+        request = self._request(b"")
+        request.incoming = self._incoming
+        self._take(request)
+
     def on_body(self, body: bytes) -> None:
+        if self._incoming is not None:
+            self._incoming.feed(body)
+            return
         self._size += len(body)
         if self._size > self._limits.body_bytes:
             raise self._too_large()
@@ -213,14 +263,24 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         self._is_arriving = False
         self._disarm()
+        if self._incoming is not None:
+            self._incoming.finish()
+            self._incoming = None
+            return
         if len(self._waiting) >= self._limits.pipelined:
             raise _Refused(Response(429, b"too many requests in one pipeline\n"))
+        self._take(self._request(b"".join(self._body)))
+
+    def _request(self, body: bytes) -> Request:
         method = self._parser.get_method().decode()
         target = self._target.decode("latin-1")
         if not target.startswith("/"):
             raise _Refused(Response(400, b"the request target must be a path\n"))
-        request = Request(method, target, self._headers, b"".join(self._body), self._peer)
+        request = Request(method, target, self._headers, body, self._peer)
         request.repeated = self._repeated
+        return request
+
+    def _take(self, request: Request) -> None:
         self._waiting.append((request, self._parser.should_keep_alive()))
         if self._task is None:
             self._task = self._loop.create_task(self._answer_all())
@@ -235,9 +295,12 @@ class Connection(asyncio.Protocol):
         try:
             while self._waiting and not self._transport.is_closing():
                 request, keep = self._waiting.pop(0)
-                answer = await self._handler(request)
-                keep = keep and not self._stopping
+                incoming = request.incoming
+                answer = await (self._handler if incoming is None else self._doors.handler)(request)
+                keep = keep and not self._stopping and (incoming is None or incoming.ended)
                 await self._answer(request, answer, keep=keep)
+                if incoming is not None and not incoming.ended:
+                    await incoming.discard(_LINGER_SECONDS)
                 if not keep:
                     self._transport.close()
                     return
@@ -275,6 +338,8 @@ class Connection(asyncio.Protocol):
     def _refuse(self, refused: _Refused) -> None:
         self._refused = refused
         self._disarm()
+        if self._incoming is not None:
+            self._incoming.fail("what came is no HTTP")
         target = self._target.decode("latin-1")
         if not self._in_head and target.startswith("/"):
             method = self._parser.get_method().decode()

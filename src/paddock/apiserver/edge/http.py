@@ -1,10 +1,13 @@
 """What the edge hands to the road and takes from it. Plain values; the sockets are in `server` and `connection`."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
+
+if TYPE_CHECKING:
+    from paddock.apiserver.edge.incoming import Incoming
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -20,7 +23,7 @@ class Peer(msgspec.Struct, frozen=True):
 class Request:
     """One request, complete with its body. Header names are lower case; of a repeated header the values are joined by commas."""
 
-    __slots__ = ("_query", "body", "headers", "method", "path", "peer", "query_text", "repeated", "target")
+    __slots__ = ("_query", "body", "headers", "incoming", "method", "path", "peer", "query_text", "repeated", "target")
 
     def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer) -> None:
         self.method = method
@@ -33,6 +36,8 @@ class Request:
         self._query: dict[str, list[str]] | None = None
         # the values of headers that came more than once
         self.repeated: Mapping[str, list[str]] | None = None
+        # the body where it is read while it arrives (`Doors`); `body` is empty then
+        self.incoming: Incoming | None = None
 
     def values(self, header: str) -> list[str]:
         """The values of a header, each as it came."""

@@ -5,8 +5,9 @@ import ssl
 from collections.abc import Iterable
 from typing import Any
 
-from paddock.apiserver.edge.connection import Census, Connection, Limits
+from paddock.apiserver.edge.connection import NO_DOORS, Census, Connection, Limits
 from paddock.apiserver.edge.http import Handler, Peer
+from paddock.apiserver.edge.incoming import Doors
 
 _HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
 
@@ -14,8 +15,17 @@ _HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
 class Server:
     """Serves a handler on any number of addresses."""
 
-    def __init__(self, handler: Handler, *, tls: ssl.SSLContext | None, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        tls: ssl.SSLContext | None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        doors: Doors = NO_DOORS,
+    ) -> None:
         self._handler = handler
+        # may be set until somebody connects
+        self.doors = doors
         self._tls = tls
         self._limits = limits
         self.census = Census(limits)
@@ -50,7 +60,7 @@ class Server:
             await server.wait_closed()
 
     def _connect(self) -> Connection:
-        return Connection(self._handler, self._limits, self.census, peer_of)
+        return Connection(self._handler, self._limits, self.census, peer_of, self.doors)
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:

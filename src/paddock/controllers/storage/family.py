@@ -14,6 +14,7 @@ from paddock.controllers.storage.filling import Filling
 from paddock.controllers.storage.imports import Importing
 from paddock.controllers.storage.persistentvolumes import PersistentVolumes
 from paddock.controllers.storage.ports import Images, Volumes
+from paddock.controllers.storage.receiving import Receiving
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.world import World
 from paddock.plan.contents import POPULATED_FOR
@@ -40,6 +41,7 @@ class Storage(msgspec.Struct, frozen=True):
     transfers: Transfers
     volumes: Volumes
     images: Images
+    receiving: Receiving
 
     async def close(self) -> None:
         """End what runs; after the program."""
@@ -84,7 +86,7 @@ def storage_controllers(
     _watch(world, of_claims, of_data_volumes, of_volumes)
     for each in (of_claims, of_data_volumes):
         running.listen(each.offer)
-    return Storage(world, running, volumes, images)
+    return Storage(world, running, volumes, images, Receiving(world, running, images, volumes))
 
 
 def _watch(world: World, of_claims: Controller, of_data_volumes: Controller, of_volumes: Controller) -> None:

@@ -47,6 +47,10 @@ class Volumes:
         """Where a volume is, or will be."""
         return self._places.find(id) or self._places.pool(pool) / id
 
+    def spool(self, id: str) -> Path:
+        """Where something is kept while it arrives; gone after a sudden end."""
+        return self._places.scratch / f".arriving-{checked(id)}"
+
     def prepare(self) -> None:
         """Once, at the start: directories are there, and what a sudden end left half made is gone. Blocking."""
         for directory in (*self._places.every_pool, self._places.snapshots, self._places.scratch):

@@ -1,0 +1,109 @@
+"""A body that is read while it arrives, for the few paths where it may be larger than memory.
+
+Whoever reads sets the pace: when nobody does, the connection is not read either, and the sender has to wait. A sender who sends
+nothing while somebody waits for it is given up after a time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from paddock.apiserver.edge.http import Handler
+
+_HIGH_BYTES = 512 * 1024
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Interrupted(Exception):
+    """The body ended before its end: the sender has gone, was too slow, or sent no HTTP."""
+
+
+class Doors(msgspec.Struct, frozen=True):
+    """Paths, by what they begin with, whose requests go to a handler of their own, with bodies as `Incoming`."""
+
+    prefixes: tuple[bytes, ...]
+    handler: Handler
+
+
+class Incoming:
+    """One body. `read` is for the handler; the others are for the connection."""
+
+    def __init__(self, transport: asyncio.Transport, seconds: float, *, expects: bool = False) -> None:
+        self._transport = transport
+        self._seconds = seconds
+        # the sender waits to be told that the body is wanted
+        self._expects = expects
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._paused = False
+        self._discards = False
+        self._came = asyncio.Event()
+        self.ended = False
+        self.broken = ""
+
+    async def read(self) -> bytes:
+        """What has come; empty at the end. Raises `Interrupted`."""
+        if self._expects and not self.ended:
+            self._expects = False
+            self._transport.write(_CONTINUE)
+        while not self._pieces:
+            if self.broken:
+                raise Interrupted(self.broken)
+            if self.ended:
+                return b""
+            self._came.clear()
+            try:
+                async with asyncio.timeout(self._seconds):
+                    await self._came.wait()
+            except TimeoutError:
+                self.fail(f"nothing came for {self._seconds:g} s")
+        data = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
+        self._pieces.clear()
+        self._size = 0
+        self._resume()
+        return data
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while piece := await self.read():
+            yield piece
+
+    async def discard(self, seconds: float) -> None:
+        """Let the rest go by for a time, so that the sender comes to read the answer."""
+        self._discards = True
+        self._pieces.clear()
+        self._resume()
+        try:
+            async with asyncio.timeout(seconds):
+                while not self.ended and not self.broken:
+                    self._came.clear()
+                    await self._came.wait()
+        except TimeoutError:
+            return
+
+    def feed(self, data: bytes) -> None:
+        """Bytes have come."""
+        if self._discards or self.broken:
+            return
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > _HIGH_BYTES and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._came.set()
+
+    def finish(self) -> None:
+        """All bytes have come."""
+        self.ended = True
+        self._came.set()
+
+    def fail(self, why: str) -> None:
+        """No more bytes come, and these were not all."""
+        if not self.ended and not self.broken:
+            self.broken = why
+            self._came.set()
+
+    def _resume(self) -> None:
+        if self._paused and not self._transport.is_closing():
+            self._paused = False
+            self._transport.resume_reading()

@@ -1,0 +1,62 @@
+"""Tokens for one upload each: for a claim, five minutes, and for nothing else.
+
+They are signed with a key that lives as long as this process: a client whose token is not believed any more asks for another.
+"""
+
+import base64
+import binascii
+import hmac
+import secrets
+
+import msgspec
+
+SECONDS = 300
+_ISSUER = "paddock-uploads"
+_HEADER = b'{"alg":"HS256","typ":"JWT"}'
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
+    """What a token says."""
+
+    iss: str = _ISSUER
+    operation: str = "Upload"
+    namespace: str
+    name: str
+    uid: str
+    exp: int
+
+
+class UploadTokens:
+    """Issues and reads tokens."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key or secrets.token_bytes(32)
+
+    def issue(self, namespace: str, name: str, uid: str, now: float) -> str:
+        """A token for the claim of this UID."""
+        said = msgspec.json.encode(Claims(namespace=namespace, name=name, uid=uid, exp=int(now) + SECONDS))
+        text = f"{_encoded(_HEADER)}.{_encoded(said)}"
+        return f"{text}.{_encoded(self._sign(text))}"
+
+    def read(self, token: str, now: float) -> Claims | None:
+        """What a token says; None when it is not ours, or not valid any more."""
+        text, _, signature = token.rpartition(".")
+        header, _, said = text.partition(".")
+        try:
+            if not hmac.compare_digest(_decoded(signature), self._sign(text)) or _decoded(header) != _HEADER:
+                return None
+            claims = msgspec.json.decode(_decoded(said), type=Claims)
+        except (binascii.Error, ValueError, msgspec.MsgspecError):
+            return None
+        return claims if claims.iss == _ISSUER and claims.operation == "Upload" and now < claims.exp else None
+
+    def _sign(self, text: str) -> bytes:
+        return hmac.digest(self._key, text.encode(), "sha256")
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

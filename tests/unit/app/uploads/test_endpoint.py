@@ -1,0 +1,208 @@
+"""Uploads from the token to the volume, as virtctl does them, without sockets."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import orjson
+import pytest
+
+from paddock.apiserver.edge.http import Peer, Request, Response
+from paddock.apiserver.edge.incoming import Incoming
+from paddock.app.uploads.endpoint import Uploads
+from paddock.app.uploads.requests import GROUP, PLURAL, TokenRequests
+from paddock.app.uploads.tokens import UploadTokens
+from tests import virtualtime
+from tests.apiharness import Harness
+from tests.unit.controllers.storage.conftest import CORE, Data, Host, pvc, stage
+
+TOKENS = f"/apis/{GROUP}/v1beta1/namespaces/default/{PLURAL}"
+UPLOAD = "/v1beta1/upload"
+
+
+class Wire:
+    """What `Incoming` needs of a connection."""
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def write(self, data: bytes) -> None: ...
+    def is_closing(self) -> bool:
+        return False
+
+
+class Site:
+    """A host with its upload paths."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        tokens = UploadTokens(b"k" * 32)
+        host.api.api.subresources[GROUP, PLURAL, "", "create"] = TokenRequests(host.api.parts, tokens).create
+        self.uploads = Uploads(host.storage.receiving, tokens, host.api.clock)
+
+    async def token(self, name: str = "a") -> str:
+        """A token, as virtctl asks for it."""
+        body = {"apiVersion": f"{GROUP}/v1beta1", "kind": "UploadTokenRequest", "metadata": {"name": "any"}, "spec": {"pvcName": name}}
+        reply = await self.host.api.post(TOKENS, body)
+        assert reply.status == 201, reply.data
+        return str(reply.data["status"]["token"])
+
+    async def call(
+        self, method: str, path: str = UPLOAD, body: bytes | None = b"", *, token: str = "", end: str = "", **headers: str
+    ) -> Response:
+        """A request; `end` breaks its body off."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if token:
+            sent["authorization"] = f"Bearer {token}"
+        request = Request(method, path, sent, b"", Peer("here"))
+        request.incoming = incoming = Incoming(cast(asyncio.Transport, Wire()), 30.0)
+        if body:
+            incoming.feed(body)
+        if end:
+            incoming.fail(end)
+        elif body is not None:
+            incoming.finish()
+        answer = await self.uploads.answer(request)
+        assert isinstance(answer, Response)
+        return answer
+
+
+def play(script: Callable[[Site], Awaitable[Any]]) -> None:
+    async def inside() -> None:
+        async def with_site(host: Host) -> None:
+            site = Site(host)
+            await script(site)
+            await site.uploads.close()
+
+        async with Harness() as api:
+            await stage(api, with_site)
+
+    virtualtime.run(inside())
+
+
+async def target(host: Host, name: str = "a", **spec: Any) -> None:
+    await host.data_volume(name, {"source": {"upload": {}}, "pvc": pvc("1Mi"), **spec})
+    await host.settle()
+
+
+def test_a_disk_is_uploaded() -> None:
+    async def script(site: Site) -> None:
+        host = site.host
+        await target(host)
+        assert await host.phase("a") == "UploadReady"
+        notes = (await host.claim("a"))["metadata"]["annotations"]
+        assert (notes["cdi.kubevirt.io/storage.pod.ready"], notes["cdi.kubevirt.io/storage.pod.phase"]) == ("true", "Running")
+        token = await site.token()
+        assert (await site.call("HEAD", "/v1beta1/upload-async", token=token)).status == 200
+        answer = await site.call("POST", body=b"disk", token=token)
+        assert (answer.status, host.images.uploads) == (200, [b"disk"])
+        await host.settle()
+        assert (await host.status("a"))["phase"] == "Succeeded" and (await host.status("a"))["progress"] == "100.0%"
+        notes = (await host.claim("a"))["metadata"]["annotations"]
+        assert (notes["cdi.kubevirt.io/storage.pod.ready"], notes["cdi.kubevirt.io/storage.pod.phase"]) == ("false", "Succeeded")
+        assert "UploadSucceeded" in await host.reasons("a")
+        assert (await site.call("POST", body=b"disk", token=token)).status == 409
+        # nothing of a token is kept
+        assert (await host.api.get(TOKENS)).status == 405
+
+    play(script)
+
+
+def test_a_claim_without_a_data_volume_is_uploaded_to() -> None:
+    async def script(site: Site) -> None:
+        host = site.host
+        body = {"metadata": {"name": "a", "annotations": {"cdi.kubevirt.io/storage.upload.target": ""}}, "spec": pvc("1Mi")}
+        await host.post(f"{CORE}/persistentvolumeclaims", body)
+        await host.settle()
+        assert (await host.claim("a"))["metadata"]["annotations"]["cdi.kubevirt.io/storage.pod.ready"] == "true"
+        assert (await site.call("POST", "/v1alpha1/upload-async", b"disk", token=await site.token())).status == 200
+        await host.settle()
+        assert (await host.claim("a"))["metadata"]["annotations"]["cdi.kubevirt.io/storage.pod.phase"] == "Succeeded"
+
+    play(script)
+
+
+def test_a_broken_upload_can_be_repeated() -> None:
+    async def script(site: Site) -> None:
+        host = site.host
+        await target(host)
+        answer = await site.call("POST", body=b"di", token=await site.token(), end="the sender has gone")
+        assert answer.status == 400 and b"the sender has gone" in answer.body
+        await host.settle()
+        assert await host.phase("a") == "UploadReady" and await host.volume_of("a") is None
+        answer = await site.call("POST", body=b"bad image", token=await site.token())
+        assert answer.status == 400 and b"names other files" in answer.body
+        await host.settle()
+        assert await host.phase("a") == "UploadReady"
+        assert "names other files" in (await host.condition("a", "Running"))["message"]
+        # the sender goes away without a word
+        task = asyncio.create_task(site.call("POST", body=None, token=await site.token()))
+        await host.settle(1)
+        second = await site.call("POST", body=b"disk", token=await site.token())
+        assert second.status == 503 and b"in progress" in second.body
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await host.settle(1)
+        assert (await site.call("POST", body=b"disk", token=await site.token())).status == 200
+        await host.settle()
+        assert await host.phase("a") == "Succeeded"
+
+    play(script)
+
+
+def test_who_may_not_is_told_why() -> None:
+    async def script(site: Site) -> None:
+        host = site.host
+        await target(host)
+        assert (await site.call("POST")).status == 400
+        assert (await site.call("POST", authorization="Basic abc")).status == 400
+        assert (await site.call("POST", token="a.b.c")).status == 401
+        assert (await site.call("HEAD", token="a.b.c")).status == 401
+        token = await site.token()
+        host.api.clock.time += 301
+        assert (await site.call("POST", token=token)).status == 401
+        assert (await site.call("GET", token=await site.token())).status == 405
+        assert (await site.call("GET", "/v1beta1/uploads")).status == 404
+        missing = {"apiVersion": f"{GROUP}/v1beta1", "kind": "UploadTokenRequest", "metadata": {}, "spec": {"pvcName": "none"}}
+        assert (await host.api.post(TOKENS, missing)).status == 404
+        preflight = await site.call("OPTIONS")
+        assert preflight.status == 200 and dict(preflight.headers)["access-control-allow-origin"] == "*"
+
+    play(script)
+
+
+def test_a_claim_that_is_no_target_is_waited_for_and_refused() -> None:
+    async def script(site: Site) -> None:
+        host = site.host
+        await host.data_volume("a", {"source": {"blank": {}}, "pvc": {**pvc("1Mi"), "storageClassName": "none"}})
+        await host.settle()
+        started = asyncio.get_running_loop().time()
+        answer = await site.call("POST", token=await site.token())
+        assert answer.status == 503 and 10 <= asyncio.get_running_loop().time() - started < 11
+
+    play(script)
+
+
+@pytest.mark.parametrize("path", ["upload-form", "upload-form-async"])
+def test_a_form_is_uploaded(path: str) -> None:
+    async def script(site: Site) -> None:
+        host = site.host
+        await target(host)
+        head = b'--line\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+        kind = "multipart/form-data; boundary=line"
+        token = await site.token()
+        assert (await site.call("POST", f"/v1beta1/{path}", head + b"half", token=token, content_type=kind)).status == 400
+        answer = await site.call("POST", f"/v1beta1/{path}", head + b"disk\r\n--line--\r\n", token=token, content_type=kind)
+        assert (answer.status, host.images.uploads) == (200, [b"disk"])
+
+    play(script)
+
+
+def test_a_token_is_asked_for_in_the_kinds_own_form() -> None:
+    async def script(site: Site) -> None:
+        await target(site.host)
+        body: Data = {"apiVersion": f"{GROUP}/v1beta1", "kind": "UploadTokenRequest", "metadata": {}, "spec": {}}
+        assert (await site.host.api.post(TOKENS, body)).status == 422
+        reply = await site.host.api.post(f"{TOKENS}?dryRun=All", {**body, "spec": {"pvcName": "a"}})
+        assert reply.status == 201 and orjson.loads(reply.raw)["status"]["token"] == ""
+
+    play(script)
