@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import httptools
 import msgspec
 
-from paddock.apiserver.edge.http import Answer, Handler, Peer, Request, Response, Stream, Upgrade
-from paddock.apiserver.edge.incoming import Doors, Incoming
+from paddock.apiserver.edge.http import Answer, Doors, Handler, Peer, Request, Response, Stream, Upgrade
+from paddock.apiserver.edge.incoming import Incoming
 from paddock.apiserver.edge.writing import Writing, head_of
 
 if TYPE_CHECKING:

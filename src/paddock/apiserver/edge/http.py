@@ -1,13 +1,12 @@
 """What the edge hands to the road and takes from it. Plain values; the sockets are in `server` and `connection`."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-if TYPE_CHECKING:
-    from paddock.apiserver.edge.incoming import Incoming
+from paddock.apiserver.edge.incoming import Incoming
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -148,3 +147,10 @@ class Upgrade:
 
 Answer = Response | Stream | Upgrade
 Handler = Callable[[Request], Awaitable[Answer]]
+
+
+class Doors(msgspec.Struct, frozen=True):
+    """Paths, by what they begin with, whose requests go to a handler of their own, with bodies as `Incoming`."""
+
+    prefixes: tuple[bytes, ...]
+    handler: Handler

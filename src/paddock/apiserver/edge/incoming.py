@@ -7,23 +7,12 @@ nothing while somebody waits for it is given up after a time.
 import asyncio
 from collections.abc import AsyncIterator
 
-import msgspec
-
-from paddock.apiserver.edge.http import Handler
-
 _HIGH_BYTES = 512 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Interrupted(Exception):
     """The body ended before its end: the sender has gone, was too slow, or sent no HTTP."""
-
-
-class Doors(msgspec.Struct, frozen=True):
-    """Paths, by what they begin with, whose requests go to a handler of their own, with bodies as `Incoming`."""
-
-    prefixes: tuple[bytes, ...]
-    handler: Handler
 
 
 class Incoming:

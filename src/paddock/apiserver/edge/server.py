@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from paddock.apiserver.edge.connection import NO_DOORS, Census, Connection, Limits
-from paddock.apiserver.edge.http import Handler, Peer
-from paddock.apiserver.edge.incoming import Doors
+from paddock.apiserver.edge.http import Doors, Handler, Peer
 
 _HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
 

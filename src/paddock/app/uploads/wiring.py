@@ -1,7 +1,7 @@
 """Joins uploads to a server: one call."""
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.edge.incoming import Doors
+from paddock.apiserver.edge.http import Doors
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.parts import Parts
 from paddock.app.uploads.endpoint import PREFIXES, Uploads

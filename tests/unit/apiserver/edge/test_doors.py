@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from paddock.apiserver.edge.connection import Limits
-from paddock.apiserver.edge.http import Answer, Request, Response
-from paddock.apiserver.edge.incoming import Doors, Interrupted
+from paddock.apiserver.edge.http import Answer, Doors, Request, Response
+from paddock.apiserver.edge.incoming import Interrupted
 from paddock.apiserver.edge.server import Server
 
 Script = Callable[["Site"], Awaitable[None]]
