@@ -84,4 +84,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:
+        # A status that the program itself does not use: nothing is the fault of what it was to look at.
+        sys.stderr.write(str(error))
+        sys.exit(125)

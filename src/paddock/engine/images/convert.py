@@ -77,13 +77,13 @@ class Tool:
             raise ImageRefused("NotAnImage", "the image has no size that can be told")
         return replace(facts, virtual_size=size)
 
-    def to_raw(self, path: Path, facts: Facts, target: Path, watched: tuple[Meter, Stop]) -> None:
+    def to_raw(self, path: Path, facts: Facts, target: Path, watched: tuple[Meter, Stop], limits: Limits | None = None) -> None:
         """Write the disk as a sparse raw file."""
         meter, stop = watched
         meter.begin("converting", facts.virtual_size)
         with open(target, "xb") as file:
             os.truncate(file.fileno(), facts.virtual_size)
-        limits = convert_limits(path.stat().st_size, facts.virtual_size)
+        limits = limits or convert_limits(path.stat().st_size, facts.virtual_size)
         self._run(_convert(facts.format), (path, target), limits, (stop, lambda part: meter.at(int(part * facts.virtual_size))))
 
     # --- one run ----------------------------------------------------------------------------------------------------------
@@ -244,11 +244,13 @@ class _Watch:
 
 def _judge_end(code: int, errors: bytes, limits: Limits, late: bool) -> None:
     said = "".join(c if c.isprintable() else " " for c in errors.decode("utf-8", "replace")).strip()[-500:]
+    # How the file was handed over tells a user nothing.
+    said = re.sub(r"'?driver=[^' ]*'?", "the image", said).removeprefix("qemu-img: ")
     if late:
         raise ImageRefused("Limits", f"qemu-img was ended: it took longer than {limits.wall_seconds:.0f} s")
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise ImageRefused("Limits", f"qemu-img was ended: it used more than {limits.cpu_seconds} s of CPU time")
-    if code == -signal.SIGXFSZ:
+    if code == -signal.SIGXFSZ or (code > 0 and "File too large" in said):
         raise ImageRefused("Limits", f"qemu-img was ended: it wrote more than {limits.file_bytes} bytes")
     if code < 0:
         raise ImageRefused(
@@ -256,5 +258,7 @@ def _judge_end(code: int, errors: bytes, limits: Limits, late: bool) -> None:
         )
     if code and "No space left on device" in said:
         raise disk_trouble(OSError(28, "No space left on device"))
+    if code == 125:
+        raise ImageUnavailable("Limits", "qemu-img cannot be started with limits", why=said)
     if code:
         raise ImageRefused("NotAnImage", "qemu-img cannot read the image", why=said)

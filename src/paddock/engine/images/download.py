@@ -202,22 +202,33 @@ class Download:
         with SparseWriter(self._body, self._done) as file:
             buffer = memoryview(bytearray(BUFFER))
             pace = _Pace(self._rules.stall_seconds, response.url)
-            while count := response.read_into(buffer):
-                part = buffer[:count]
-                if not self._done:
-                    _no_page(response, bytes(part[:512]))
-                file.write(part)
-                self._sha256.update(part)
-                if self._other is not None:
-                    self._other.update(part)
-                self._done += count
-                pace.at(self._done)
-                self._meter.at(self._done)
-                if self._done > self._rules.max_bytes:
-                    raise ImageRefused("TooLarge", f"the image has more than {self._rules.max_bytes} bytes, which are the most")
+            filled = 0
+            try:
+                while count := response.read_into(buffer[filled:]):
+                    filled += count
+                    pace.at(self._done + filled)
+                    if filled >= BUFFER // 2:
+                        part, filled = buffer[:filled], 0
+                        self._take(file, part, response)
+            finally:
+                # What came before a connection broke is kept.
+                if filled:
+                    self._take(file, buffer[:filled], response)
         if self._length is not None and self._done < self._length:
             text = f"{safe_url(response.url)} ended its answer after {self._done} of {self._length} bytes"
             raise ImageUnavailable("Truncated", text)
+
+    def _take(self, file: SparseWriter, part: memoryview, response: Response) -> None:
+        if not self._done:
+            _no_page(response, bytes(part[:512]))
+        file.write(part)
+        self._sha256.update(part)
+        if self._other is not None:
+            self._other.update(part)
+        self._done += len(part)
+        self._meter.at(self._done)
+        if self._done > self._rules.max_bytes:
+            raise ImageRefused("TooLarge", f"the image has more than {self._rules.max_bytes} bytes, which are the most")
 
     def _resume(self) -> None:
         """What an earlier run left. The hash is taken again, of what is in the file."""

@@ -56,10 +56,21 @@ class Response:
         return self._answer.length
 
     def read_into(self, buffer: memoryview) -> int:
-        """Fill what can be filled; 0 is the end."""
+        """Put what has come into the buffer; 0 is the end."""
         self._stop.check()
+        answer = self._answer
         try:
-            return self._answer.readinto(buffer)
+            if answer.chunked:
+                data = answer.read1(len(buffer))
+                buffer[: len(data)] = data
+                return len(data)
+            if answer.isclosed() or answer.length == 0:
+                return 0
+            # Not `readinto`: it waits until the buffer is full, and loses what it has when the connection breaks.
+            count: int = answer.fp.readinto1(buffer[: answer.length] if answer.length is not None else buffer)
+            if answer.length is not None:
+                answer.length -= count
+            return count
         except (OSError, http.client.HTTPException, ValueError) as error:
             self._stop.check()
             raise trouble(self.url, error) from error
@@ -187,7 +198,11 @@ class Web:
         except (OSError, http.client.HTTPException, ValueError) as error:
             connection.close()
             stop.check()
-            raise trouble(request.url, error) from error
+            found = trouble(request.url, error)
+            if context is not None and found.code == "Unreachable" and not request.trust.certificate:
+                # A refusal for want of a client certificate may be lost with the connection (TLS 1.3).
+                found.fix = found.fix or "it may ask for a client certificate"
+            raise found from error
         return Response(connection, answer, request.url, stop)
 
     def _connection(self, to: tuple[str, int], secure: bool, context: ssl.SSLContext | None, stop: Stop) -> _Connection:

@@ -45,7 +45,10 @@ class Wish:
 
 def wish(source: Registry, paths: tuple[str, ...]) -> Wish:
     """Read a source; paths that are given replace its own."""
-    wanted = tuple(path_parts(path) for path in (paths or ((source.path,) if source.path else ())))
+    try:
+        wanted = tuple(path_parts(path) for path in (paths or ((source.path,) if source.path else ())))
+    except ImageError as error:
+        raise describe(safe_url(source.reference), error) from error
     architecture = source.architecture or host_architecture()
     if source.reference.startswith(_OCI_ARCHIVE):
         return Wish(source.reference, True, architecture, wanted)

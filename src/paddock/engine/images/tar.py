@@ -86,7 +86,6 @@ class Tar:
             self._expect(entry.size if known == "file" else length if known in ("other", "sparse file") else 0)
             name, size = "", None
             yield entry
-            self._skip()
 
     def read(self, limit: int) -> bytes:
         """Data of the current entry; empty at its end."""
@@ -95,6 +94,7 @@ class Tar:
         return data
 
     def _header(self) -> bytes | None:
+        self._skip()
         self._count += 1
         if self._count > _MOST_ENTRIES:
             raise ImageRefused("Unsafe", "the archive holds too many entries")
@@ -110,7 +110,8 @@ class Tar:
         self._padding = -size % _BLOCK
 
     def _skip(self) -> None:
-        left, self._left = self._left + self._padding, 0
+        left = self._left + self._padding
+        self._left = self._padding = 0
         while left:
             data = self._take(min(left, 1 << 20))
             left -= len(data)

@@ -92,16 +92,53 @@ class _Xz:
 
 
 class _Zstd:
+    """Frames one after another. The library ends a cut frame without a word, so the frames are walked through first."""
+
     def __init__(self, file: IO[bytes]) -> None:
         import zstandard  # noqa: PLC0415 - few images need it
 
         self._file = file
+        self._whole = walk_zstd(file)
+        file.seek(0)
         self._reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(
             file, read_size=_IN, read_across_frames=True, closefd=False
         )
 
     def read(self, limit: int) -> bytes:
-        return bytes(self._reader.read(limit))
+        data = self._reader.read(limit)
+        if not data and not self._whole:
+            raise EOFError
+        return data
+
+
+def walk_zstd(file: IO[bytes]) -> bool:
+    """Whether the last frame is complete; of the blocks only their heads are read (RFC 8878, 3.1)."""
+    size = file.seek(0, 2)
+    at = 0
+    while at < size:
+        file.seek(at)
+        head = file.read(18)
+        if len(head) < 8:
+            return False
+        if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:
+            at += 8 + int.from_bytes(head[4:8], "little")
+            continue
+        if head[:4] != b"\x28\xb5\x2f\xfd":
+            return True
+        descriptor = head[4]
+        single = bool(descriptor & 0x20)
+        at += 5 + (not single) + (0, 1, 2, 4)[descriptor & 3] + (int(single), 2, 4, 8)[descriptor >> 6]
+        last = False
+        while not last:
+            file.seek(at)
+            block = int.from_bytes(block_head, "little") if len(block_head := file.read(3)) == 3 else -1
+            if block < 0:
+                return False
+            last = bool(block & 1)
+            # A repeated byte is one byte, however often it is repeated.
+            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
+        at += 4 if descriptor & 4 else 0
+    return at == size
 
 
 class Packed:

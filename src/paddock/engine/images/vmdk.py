@@ -6,9 +6,11 @@ read here, and only the one form is taken that names nothing but the file itself
 
 import re
 import struct
+import sys
+from array import array
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.facts import Bytes, Facts, damaged, unsafe
+from paddock.engine.images.facts import Bytes, Facts, damaged, truncated, unsafe
 
 _SECTOR = 512
 # As much as QEMU reads of a descriptor, wherever it begins.
@@ -20,18 +22,41 @@ _SELF_CONTAINED = ("monolithicSparse", "streamOptimized")
 
 def inspect(data: Bytes) -> Facts:
     """The header, the descriptor in it, and the footer that can stand in the header's place."""
-    capacity, directory = _sparse_header(data, 0)
+    capacity, directory, tables = _sparse_header(data, 0)
     if directory == _AT_END:
         if data.size < 3 * _SECTOR + struct.calcsize(_HEADER):
             raise damaged("it has no footer")
         if data.at(data.size - 1024, 4) == b"KDMV":
-            capacity = max(capacity, _sparse_header(data, data.size - 1024)[0])
+            footer, directory, tables = _sparse_header(data, data.size - 1024)
+            capacity = max(capacity, footer)
         else:
             raise damaged("it has no footer")
+    _grains(data, directory, *tables)
     return Facts("vmdk", capacity * _SECTOR)
 
 
-def _sparse_header(data: Bytes, offset: int) -> tuple[int, int]:
+def _grains(data: Bytes, directory: int, count: int, entries: int) -> None:
+    """Every grain begins inside the file: QEMU would read zeros for those that do not."""
+    if count > 1 << 24 or directory == _AT_END:
+        raise ImageRefused("TooLarge", "the image claims a disk that its tables do not hold")
+    seen = set()
+    for table in filter(None, _words(data.at(directory * _SECTOR, count * 4))):
+        if table in seen:
+            raise damaged("a table is used twice")
+        seen.add(table)
+        if max(_words(data.at(table * _SECTOR, entries * 4))) * _SECTOR >= data.size:
+            raise truncated()
+
+
+def _words(raw: bytes) -> "array[int]":
+    words = array("I", raw)
+    if sys.byteorder == "big":
+        words.byteswap()
+    return words
+
+
+def _sparse_header(data: Bytes, offset: int) -> tuple[int, int, tuple[int, int]]:
+    """The capacity in sectors, where the directory of tables is, and how many tables of how many entries there are."""
     _, version, _, capacity, grain, descriptor, length, entries, _, directory, _ = data.numbers(_HEADER, offset)
     if not 1 <= version <= 3:
         raise ImageRefused("Unsupported", f"the image is a VMDK of version {version}")
@@ -45,9 +70,7 @@ def _sparse_header(data: Bytes, offset: int) -> tuple[int, int]:
             raise damaged("the descriptor is outside the file")
         start = descriptor * _SECTOR
         _judge(data.at(start, min(max(_DESCRIPTOR, length * _SECTOR), data.size - start, 1 << 20)))
-    if directory not in (0, _AT_END) and directory * _SECTOR >= data.size:
-        raise damaged("a table is outside the file")
-    return capacity, directory
+    return capacity, directory, (-(-capacity // (grain * entries)), entries)
 
 
 def _judge(raw: bytes) -> None:
