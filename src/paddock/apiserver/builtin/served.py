@@ -13,6 +13,7 @@ from paddock.apiserver.builtin import (
     apiservices,
     claims,
     csr,
+    datavolumes,
     endpoints,
     events,
     flowcontrol,
@@ -118,6 +119,7 @@ def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.N
     own: dict[tuple[str, str], Strategy] = {
         ("", "Service"): services.ServiceStrategy(network),
         (csr.GROUP, "CertificateSigningRequest"): csr.RequestStrategy(judge),
+        (datavolumes.GROUP, "DataVolume"): datavolumes.DataVolumeStrategy(judge),
         **machines.strategies(settings),
         **pools.strategies(settings),
     }

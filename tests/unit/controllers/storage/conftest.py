@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from paddock.apiserver.housekeeping.claims import Claims
+from paddock.apiserver.housekeeping.collector import Collector
 from paddock.client.client import Client
 from paddock.client.target import Target
 from paddock.controllers.storage import targets
@@ -130,13 +132,8 @@ def play() -> Play:
 
     def run(script: Script) -> float:
         async def inside() -> None:
-            async with Harness() as api, apiclient.inside(api) as client:
-                host = Host(api, client)
-                await host.begin()
-                try:
-                    await script(host)
-                finally:
-                    await host.end()
+            async with Harness() as api:
+                await stage(api, script)
 
         return virtualtime.run(inside())
 
@@ -156,3 +153,19 @@ def storage(size: str = "1Gi") -> Data:
 def http(url: str = "http://images/a.qcow2", **more: Any) -> Data:
     """An import over http."""
     return {"http": {"url": url, **more}}
+
+
+async def stage(api: Harness, script: Script) -> None:
+    """Runs a script with a host around a server, whose own chores run too."""
+    chores = (Collector(api.parts), Claims(api.parts))
+    for each in chores:
+        each.start()
+    async with apiclient.inside(api) as client:
+        host = Host(api, client)
+        await host.begin()
+        try:
+            await script(host)
+        finally:
+            await host.end()
+            for each in chores:
+                await each.chores.stop()

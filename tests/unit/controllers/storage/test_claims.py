@@ -119,7 +119,6 @@ def test_what_a_claim_held_goes_with_it(play: Play) -> None:
 
 
 async def gone(host: Host, name: str) -> None:
-    await host.api.merge(f"{CLAIMS}/{name}", {"metadata": {"finalizers": None}})
     await host.api.delete(f"{CLAIMS}/{name}")
 
 

@@ -222,18 +222,38 @@ def test_a_copy_may_wait_for_what_it_copies(play: Play) -> None:
     play(script)
 
 
-def test_a_claim_of_that_name(play: Play) -> None:
+@pytest.mark.spec("kubevirt", 72)
+def test_whose_claim_it_is(play: Play) -> None:
     async def script(host: Host) -> None:
         for name in ("a", "b"):
             await host.post(f"{CORE}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": pvc()})
         await host.settle()
         uid = (await host.claim("b"))["metadata"]["uid"]
+        kind = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume"}
+        refused = await host.api.post(f"{CDI}/datavolumes", {**kind, "metadata": {"name": "a"}, "spec": {"source": http(), "pvc": pvc()}})
+        assert refused.status == 422 and "Destination PVC default/a already exists" in refused.data["message"]
         adopt = {"cdi.kubevirt.io/allowClaimAdoption": "true"}
         await host.data_volume("b", {"source": http(), "pvc": pvc()}, annotations=adopt)
         await host.settle()
         claim = await host.claim("b")
         assert await host.phase("b") == "Succeeded" and host.images.fetched[URL] == 0
         assert claim["metadata"]["uid"] == uid and claim["metadata"]["ownerReferences"][0]["kind"] == "DataVolume"
+        changed = await host.api.merge(f"{CDI}/datavolumes/b", {"spec": {"source": http("http://images/other")}})
+        assert changed.status == 422 and "Cannot update DataVolume Spec" in changed.data["message"]
+        # a claim goes with its DataVolume, and what it held; one that somebody else owns, too, stays
+        await host.data_volume("c", {"source": {"blank": {}}, "pvc": pvc()})
+        await host.settle()
+        other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "keeper"}}
+        keeper = (await host.api.post(f"{CORE}/configmaps", other)).data["metadata"]["uid"]
+        owners = [*claim["metadata"]["ownerReferences"], {"apiVersion": "v1", "kind": "ConfigMap", "name": "keeper", "uid": keeper}]
+        await host.api.merge(f"{CORE}/persistentvolumeclaims/b", {"metadata": {"ownerReferences": owners}})
+        gone = (await host.claim("c"))["metadata"]["uid"]
+        for name in ("b", "c"):
+            await host.api.delete(f"{CDI}/datavolumes/{name}", {"propagationPolicy": "Background"})
+        await host.settle()
+        assert (await host.api.get(f"{CORE}/persistentvolumeclaims/c")).status == 404 and gone not in host.volumes.volumes
+        assert [each["kind"] for each in (await host.claim("b"))["metadata"]["ownerReferences"]] == ["ConfigMap"]
+        assert uid in host.volumes.volumes
 
     play(script)
 
@@ -242,7 +262,6 @@ def test_a_deleted_claim_is_not_made_again(play: Play) -> None:
     async def script(host: Host) -> None:
         await host.data_volume("a", {"source": {"blank": {}}, "pvc": pvc()})
         await host.settle()
-        await host.api.merge(f"{CORE}/persistentvolumeclaims/a", {"metadata": {"finalizers": None}})
         await host.api.delete(f"{CORE}/persistentvolumeclaims/a")
         await host.settle()
         assert (await host.api.get(f"{CORE}/persistentvolumeclaims/a")).status == 404
@@ -272,9 +291,11 @@ def test_a_claim_whose_data_volume_is_gone_is_not_made_empty(play: Play) -> None
         host.images.hold(URL)
         await host.data_volume("a", {"source": http(), "pvc": pvc()})
         await host.settle()
-        await host.api.merge(f"{CORE}/persistentvolumeclaims/a", {"metadata": {"ownerReferences": None}})
-        await host.api.delete(f"{CDI}/datavolumes/a")
-        await host.again()
+        await host.end()
+        await host.api.delete(f"{CDI}/datavolumes/a", {"propagationPolicy": "Orphan"})
+        await host.begin()
+        await host.settle()
+        assert (await host.api.get(f"{CDI}/datavolumes/a")).status == 404
         assert await host.volume_of("a") is None
 
     play(script)

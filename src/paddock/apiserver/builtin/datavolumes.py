@@ -1,0 +1,107 @@
+"""What a DataVolume does besides its schema: its claim's name is free, and it copies only what its maker may (docs/spec/kubevirt.md 5.1).
+
+Its maker is written down by the server, since a DataSource may come, or change, after the DataVolume that refers to it.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, View
+from paddock.apiserver.security.attributes import Attributes
+from paddock.apiserver.security.rbac import Rbac
+from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.meta import failure
+from paddock.plan import cloning, contents
+from paddock.plan.cloning import Maker
+from paddock.plan.contents import POPULATED_FOR, Content, Lookup
+from paddock.plan.datavolumeclaims import ADOPT
+from paddock.schema import finding
+from paddock.schema.finding import Finding
+
+GROUP = "cdi.kubevirt.io"
+_CLAIMS, _SOURCES = "persistentvolumeclaims", f"datasources.{GROUP}"
+_RULE = "kubevirt/data-volume-target"
+T = TypeVar("T")
+
+
+class DataVolumeStrategy(CustomStrategy):
+    """A DataVolume knows who made it."""
+
+    def __init__(self, judge: Rbac) -> None:
+        self._judge = judge
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Who made it, whatever the body says; and nobody copies what he may not."""
+        _annotate(new, cloning.note(context.user, context.groups))
+        self._permit(new, context)
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """Who made it stays."""
+        _annotate(new, (old["metadata"].get("annotations") or {}).get(cloning.MAKER))
+        return new
+
+    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+        """The name of its claim is free, or the claim is its own or may be taken over."""
+        if old is not None:
+            return
+        meta = new["metadata"]
+        namespace, name, notes = meta.get("namespace", ""), meta.get("name", ""), meta.get("annotations") or {}
+        claim = context.view.get(_CLAIMS, namespace, name) if name else None
+        if claim is None or notes.get(ADOPT) == "true" or _is_for(claim, name):
+            return
+        yield finding.invalid(("metadata", "name"), name, f"Destination PVC {namespace}/{name} already exists", _RULE)
+
+    def _permit(self, new: Data, context: Context) -> None:
+        """Raise a `Failure` when something of another namespace would be copied in the name of one who may not."""
+        try:
+            volume = msgspec.convert(new, DataVolume)
+        except msgspec.ValidationError:
+            # Its schema says so in a moment.
+            return
+        namespace = volume.metadata.namespace or ""
+        found = contents.of_data_volume(volume, _lookup(context.view))
+        if not isinstance(found, Content) or found.kind not in ("pvc", "snapshot") or found.namespace == namespace:
+            return
+        maker = cloning.maker_of(volume.metadata, namespace)
+        if maker is None or not self._may(maker, found.namespace):
+            who = maker.user if maker is not None else context.user
+            why = f"User {who} has insufficient permissions in clone source namespace {found.namespace}; {cloning.FIX}"
+            raise failure.forbidden(failure.About(volume.metadata.name, GROUP, "datavolumes"), why)
+
+    def _may(self, maker: Maker, namespace: str) -> bool:
+        return self._judge.allows(Attributes(maker.user, maker.groups, "create", GROUP, "datavolumes", "source", namespace))
+
+
+def _annotate(new: Data, maker: str | None) -> None:
+    meta = new["metadata"]
+    notes = {key: value for key, value in (meta.get("annotations") or {}).items() if key != cloning.MAKER}
+    if maker is not None:
+        notes[cloning.MAKER] = maker
+    if notes or meta.get("annotations"):
+        meta["annotations"] = notes
+
+
+def _is_for(claim: Data, name: str) -> bool:
+    meta = claim["metadata"]
+    owned = any(each.get("kind") == "DataVolume" and each.get("name") == name for each in meta.get("ownerReferences") or ())
+    return owned or (meta.get("annotations") or {}).get(POPULATED_FOR) == name
+
+
+def _lookup(view: View) -> Lookup:
+    """DataSources as they are now; nothing else is asked for."""
+
+    def reading(resource: str, cls: type[T]) -> Callable[[str, str], T | None]:
+        def read(namespace: str, name: str) -> T | None:
+            data = view.get(resource, namespace, name)
+            return None if data is None else msgspec.convert(data, cls)
+
+        return read
+
+    def none(namespace: str, name: str) -> Any:
+        return None
+
+    return Lookup(data_volume=none, data_source=reading(_SOURCES, DataSource), import_source=none, upload_source=none, clone_source=none)
