@@ -13,7 +13,8 @@ from importlib import import_module
 from pathlib import Path
 
 from paddock.dialects import catalog
-from paddock.schema.generate import files
+from paddock.schema.generate import files, reference
+from paddock.translate.machine.support import table
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -47,7 +48,8 @@ def reference_pages() -> Mapping[str, str]:
     kinds = catalog.every()
     dialects = dict.fromkeys(kind.dialect for kind in kinds)
     texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in dialects}
-    return files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
+    pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
+    return {**pages, "kubevirt-fields.md": table.page(reference.HEADER)}
 
 
 TARGETS: Sequence[Target] = (

@@ -380,7 +380,9 @@ class Volumes:
         fresh = place / f".new-{checked(id)}"
         with errors.spoken(what, place):
             shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir(mode=0o711)
+            fresh.mkdir()
+            # Whatever the umask: a machine's own user passes through.
+            fresh.chmod(0o711)
         try:
             yield fresh
         finally:
