@@ -73,7 +73,7 @@ def _steps(none: Step, live: Step, succeeded: Step, failed: Step) -> Mapping[Lif
 
 
 # What follows from the strategy and the instance alone, when nobody asked for anything. For RerunOnFailure, "none" is a machine that
-# was seen before: a new one is started (`next_step`).
+# was processed under it before: one that is new to it is started (`next_step`).
 STEPS: Mapping[Strategy, Mapping[Life, Step]] = {
     Strategy.ALWAYS: _steps(Step.START, Step.KEEP, Step.STOP, Step.STOP),
     Strategy.RERUN: _steps(Step.KEEP, Step.KEEP, Step.STOP, Step.REPLACE),
@@ -87,9 +87,9 @@ STEPS: Mapping[Strategy, Mapping[Life, Step]] = {
 BACKED_OFF = frozenset((Strategy.ALWAYS, Strategy.RERUN, Strategy.ONCE))
 
 
-def next_step(strategy: Strategy, life: Life, *, seen_before: bool) -> Step:
-    """What follows from the strategy and the instance. `seen_before`: the machine was processed before under some strategy, which is
-    how a machine that was stopped is told from a new one."""
-    if strategy is Strategy.RERUN and life is Life.NONE and not seen_before:
+def next_step(strategy: Strategy, life: Life, *, before: str | None) -> Step:
+    """What follows from the strategy and the instance. `before` is the strategy the machine was last processed under: by that a machine
+    that was stopped is told from one that is to start for the first time."""
+    if strategy is Strategy.RERUN and life is Life.NONE and before != strategy:
         return Step.START
     return STEPS[strategy][life]

@@ -18,7 +18,7 @@ from paddock.dialects.kubevirt.preference import PreferenceSpec
 from paddock.dialects.kubevirt.rules import sizing
 from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.meta import failure
+from paddock.meta import failure, fieldpath
 from paddock.meta.wire import from_data
 from paddock.plan import instancetype
 from paddock.schema.finding import Cause, Finding, Path
@@ -48,17 +48,19 @@ class _ReservedStrategy(CustomStrategy):
         """What is reserved for controllers."""
         if is_trusted(context):
             return
-        if old is None:
-            # A UID would say that the object is stored already.
-            metadata = {key: each for key, each in new["metadata"].items() if key != "uid"}
-            value = from_data({**new, "metadata": metadata}, self._kind.cls)
-            for rule in self._kind.rules:
-                if rule.id == _RESERVED_LABELS:
-                    yield from rule.check(value, self._settings)
-            return
-        value, before = from_data(new, self._kind.cls), from_data(old, self._kind.cls)
-        for transition in self._kind.transitions:
-            yield from transition.check(before, value, self._settings)
+        yield from (each for each in self._reserved(new, old) if old is None or not _untouched(each, new, old))
+        if old is not None:
+            value, before = from_data(new, self._kind.cls), from_data(old, self._kind.cls)
+            for transition in self._kind.transitions:
+                yield from transition.check(before, value, self._settings)
+
+    def _reserved(self, new: Data, old: Data | None) -> Iterator[Finding]:
+        # A UID says that the object is stored already, which one that is being made is not.
+        metadata = {key: each for key, each in new["metadata"].items() if key != "uid" or old is not None}
+        value = from_data({**new, "metadata": metadata}, self._kind.cls)
+        for rule in self._kind.rules:
+            if rule.id == _RESERVED_LABELS:
+                yield from rule.check(value, self._settings)
 
 
 class MachineStrategy(_ReservedStrategy):
@@ -212,6 +214,10 @@ def size_findings(place: MachinePlace, view: View, status: Data | None = None) -
 
 def _not_found(path: Path, why: str) -> Finding:
     return Finding(path=path, message=f"Not found: {why}", rule="kubevirt/instancetype", cause=Cause.NOT_FOUND)
+
+
+def _untouched(found: Finding, new: Data, old: Data) -> bool:
+    return bool(fieldpath.value_at(new, found.path) == fieldpath.value_at(old, found.path))
 
 
 def _with(finalizers: list[str] | None, one: str) -> list[str]:

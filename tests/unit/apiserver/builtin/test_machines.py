@@ -195,6 +195,15 @@ async def test_users_change_neither_spec_nor_status_of_a_running_machine() -> No
 
 
 @scripted
+async def test_labels_of_a_template_are_reserved_too() -> None:
+    labels = {"template": {"metadata": {"labels": {"kubevirt.io/nodeName": "x"}}}}
+    async with Harness() as api:
+        await api.post(VMS, machine())
+        said = await api.merge(f"{VMS}/web", {"spec": labels})
+        assert said.status == 422 and "spec.template.metadata.labels" in said.causes
+
+
+@scripted
 async def test_controllers_change_both() -> None:
     async with Harness() as api:
         async with api.client() as client:

@@ -1,0 +1,347 @@
+"""One look at a machine: read, decide, act, report.
+
+    going?  --> end the instance, then let the machine go
+    else    --> volumes that were asked for -> sizes -> disks -> step (start, stop, strategy) -> what a running one follows live -> status
+
+The status is written last and once; what was written a moment ago and has not come back through the watch is remembered, so that no look
+works on an older state than the one before. Conditions of an instance that is starting come in a flurry: they are written when they rest.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import PaddockError
+from paddock.base.jsondata import identical
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import json_patch, merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.virtualmachine import kinds
+from paddock.controllers.virtualmachine.acts import Acts, Refused, at_revision
+from paddock.controllers.virtualmachine.sight import Caches, Sight, has_passed, template_names
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
+from paddock.meta import ages
+from paddock.meta.wire import from_data, to_data
+from paddock.plan import lifecycle, liveupdate, machinestatus, printable, volumerequests
+from paddock.plan.instances import FOREGROUND, GENERATION, VM_FINALIZER
+from paddock.plan.instancetype import KINDS, Found
+from paddock.plan.lifecycle import Decision
+from paddock.plan.machinestatus import Facts, Trouble
+from paddock.plan.runstrategy import Life, Step, Strategy, life_of, strategy_of
+from paddock.runtime import finalizers
+from paddock.runtime.controller import DONE, Controller, Outcome, Teller, again, owners
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+
+_ORPHAN = "orphan"
+# How long the conditions of an instance that is starting have to rest.
+_REST_SECONDS = 1.0
+_INSTALLATION = Key("kubevirt", "kubevirt")
+# The defaults of an instance, and what they need to know: its data in, the same completed out.
+Complete = Callable[[Data], Data]
+
+
+class _Look(msgspec.Struct):
+    """What one look has come to so far."""
+
+    sight: Sight
+    decision: Decision
+    failure: Any = None
+    # None: they were not looked at, and stay as the status has them
+    sizes: dict[str, Found] | None = None
+    trouble: Trouble | None = None
+    error: PaddockError | None = None
+    restart: str = ""
+    # a start waits for its disks, or for the back-off
+    held: bool = False
+    wait: float | None = None
+
+    def refused(self, refused: Refused) -> None:
+        """Something could not be done; it is told in the status and tried again."""
+        self.trouble, self.error = Trouble(refused.reason, str(refused.error)), refused.error
+
+
+class Machines:
+    """The controller of VirtualMachines."""
+
+    def __init__(self, client: Client, caches: Caches, machinery: Machinery, teller: Teller, complete: Complete) -> None:
+        self._client = client
+        self._caches = caches
+        self._clock = machinery.clock
+        self._chance = machinery.chance
+        self._acts = Acts(client, teller, complete)
+        # what was written and may not have come back yet, by the machine's key
+        self._made: dict[Key, Data] = {}
+        self._reported: dict[Key, Data] = {}
+        # since when the conditions of a machine differ from what was reported
+        self._restless: dict[Key, tuple[VirtualMachineStatus, float]] = {}
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one machine a step on."""
+        sight = self._caches.look(key, self._made.get(key))
+        if sight is None:
+            for memory in (self._made, self._reported, self._restless):
+                memory.pop(key, None)
+            return DONE
+        written = self._reported.get(key)
+        if written is not None and not has_passed(self._caches.machines, written):
+            # The watch brings us here again.
+            return DONE
+        self._reported.pop(key, None)
+        if sight.meta.going:
+            return await self._end(sight)
+        await finalizers.put_on(self._client, kinds.MACHINES, sight.meta, VM_FINALIZER)
+        if await self._carry_requests(sight):
+            return DONE
+        return await self._go_on(sight)
+
+    # --- the end ----------------------------------------------------------------------------------------------------------
+
+    async def _end(self, sight: Sight) -> Outcome:
+        """Without its machine an instance ends, unless it was to be left alone; the disks follow their owner."""
+        orphaned = _ORPHAN in (sight.meta.finalizers or ())
+        if sight.instance is not None and sight.is_ours and not orphaned:
+            look = _Look(sight, Decision(Step.KEEP))
+            if sight.instance.metadata.deletionTimestamp is None:
+                grace = sight.machine.metadata.deletionGracePeriodSeconds
+                await self._try(look, self._acts.stop(sight, grace))
+            else:
+                await self._release(look)
+            await self._report(look)
+            if look.error is not None:
+                raise look.error
+            return DONE
+        await finalizers.take_off(self._client, kinds.MACHINES, sight.meta, VM_FINALIZER)
+        return DONE
+
+    async def _release(self, look: _Look) -> None:
+        """Let go of an instance whose end was taken note of."""
+        instance = look.sight.instance
+        if instance is None or instance.metadata.deletionTimestamp is None:
+            return
+        held = instance.metadata.finalizers or []
+        if VM_FINALIZER not in held or not (life_of(instance).final or FOREGROUND not in held):
+            return
+        rest = [each for each in held if each != VM_FINALIZER]
+        metadata = {"finalizers": rest or None, "resourceVersion": instance.metadata.resourceVersion, "uid": instance.metadata.uid}
+        try:
+            await self._client.patch(kinds.INSTANCE_DATA, look.sight.key, merge_patch({"metadata": metadata}))
+        except NotFound:
+            return
+
+    # --- the way on -------------------------------------------------------------------------------------------------------
+
+    async def _carry_requests(self, sight: Sight) -> bool:
+        """Volumes that were asked for go into the template; whether something was written, which brings us here again."""
+        status = sight.data.get("status") or {}
+        hardware = sight.data["spec"]["template"]["spec"]
+        change: Data = {}
+        made = hardware
+        if requests := status.get("volumeRequests"):
+            made, change["volumeRequests"] = volumerequests.plugged(made, requests).hardware, None
+        if request := status.get("memoryDumpRequest"):
+            outcome = volumerequests.dumped(made, request, sight.instance_data, self._now())
+            made = outcome.hardware
+            if outcome.remains != request:
+                change["memoryDumpRequest"] = None
+                if outcome.remains is not None:
+                    gone = {name: None for name in request if name not in outcome.remains}
+                    change["memoryDumpRequest"] = {**outcome.remains, **gone}
+        if identical(made, hardware) and not change:
+            return False
+        revision = sight.meta.resourceVersion
+        if not identical(made, hardware):
+            operations = [at_revision(revision), {"op": "replace", "path": "/spec/template/spec", "value": made}]
+            written = self._reported[sight.key] = await self._client.patch(kinds.MACHINE_DATA, sight.key, json_patch(operations))
+            revision = written["metadata"]["resourceVersion"]
+        if change:
+            patch = merge_patch({"metadata": {"resourceVersion": revision}, "status": change})
+            self._reported[sight.key] = await self._acts.patch_status(sight.key, patch)
+        return True
+
+    async def _go_on(self, sight: Sight) -> Outcome:
+        look = _Look(sight, lifecycle.decide(sight.machine, sight.instance if sight.is_ours else None))
+        now, chance = self._clock.seconds(), self._chance.random()
+        look.failure = lifecycle.start_failure(sight.machine, sight.instance if sight.is_ours else None, now, chance)
+        await self._try(look, self._find_sizes(look))
+        await self._try(look, self._make_disks(look))
+        await self._step(look)
+        await self._follow(look)
+        await self._report(look)
+        # What the end of the instance means is in the status now.
+        await self._release(look)
+        if look.error is not None:
+            raise look.error
+        return DONE if look.wait is None else again(look.wait)
+
+    async def _try(self, look: _Look, act: Any) -> Any:
+        try:
+            return await act
+        except Refused as refused:
+            look.refused(refused)
+            return None
+
+    async def _find_sizes(self, look: _Look) -> None:
+        """Sizes are needed for a start, and kept at the first look."""
+        spec, status = look.sight.data["spec"], look.sight.data.get("status") or {}
+        named = {member: (spec.get(member) or {}).get("name") for member in KINDS}
+        known = {member: (status.get(f"{member}Ref") or {}).get("name") for member in KINDS}
+        if look.decision.step is Step.START or named != known:
+            look.sizes = await self._acts.sizes(look.sight)
+
+    async def _make_disks(self, look: _Look) -> None:
+        """DataVolumes are made with the machine; those that may wait are made when it is to run."""
+        sight = look.sight
+        expects = look.decision.step is Step.START or life_of(sight.instance) is Life.LIVE
+        templates = set(template_names(sight.machine))
+        sight.disks = [
+            msgspec.structs.replace(disk, expected=disk.expected or (expects and disk.name in templates)) for disk in sight.disks
+        ]
+        for index, disk in enumerate(sight.disks):
+            if disk.name in templates and disk.expected and disk.phase is None and disk.claim is None:
+                await self._acts.make_disk(sight, disk.name)
+                sight.disks[index] = msgspec.structs.replace(disk, phase="")
+        word = (sight.machine.status.printableStatus if sight.machine.status is not None else "") or ""
+        for disk in sight.disks:
+            if disk.phase == "Failed" and word != "DataVolumeError":
+                self._acts.tell(sight, "Warning", "FailedDataVolumeImport", f"DataVolume {disk.name} failed to import disk image")
+
+    async def _step(self, look: _Look) -> None:
+        sight, decision = look.sight, look.decision
+        if decision.becomes is not None:
+            await self._acts.change_strategy(sight, decision.becomes)
+        elif decision.step is Step.STOP:
+            await self._try(look, self._acts.stop(sight, None))
+        elif decision.step is Step.START:
+            held = lifecycle.held_seconds(look.failure, self._clock.seconds())
+            templates = set(template_names(sight.machine))
+            waits = any(disk.name in templates and not disk.is_filled for disk in sight.disks)
+            look.wait = held or None
+            look.held = bool(held) or waits or look.error is not None
+            if not look.held:
+                made = await self._try(look, self._acts.start(sight, look.sizes or {}, paused=decision.paused))
+                if made is None:
+                    look.held = True
+                else:
+                    self._made[sight.key] = made
+                    sight.instance_data, sight.instance = made, from_data(made, kinds.INSTANCES.cls)
+                    look.decision = msgspec.structs.replace(decision, requests=lifecycle.waiting(decision.requests, sight.instance))
+
+    async def _follow(self, look: _Look) -> None:
+        """What of a changed template a running instance gets now."""
+        sight = look.sight
+        instance, data = sight.instance, sight.instance_data
+        if instance is None or data is None or not sight.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
+            return
+        made_from = (instance.metadata.annotations or {}).get(GENERATION, "")
+        generation = str(sight.meta.generation or 1)
+        if made_from == generation:
+            return
+        before = await self._acts.started_from(sight, (data.get("status") or {}).get("virtualMachineRevisionName", ""))
+        if before is None:
+            look.restart = liveupdate.OTHER
+            return
+        update = liveupdate.update(before, sight.data["spec"], data, live=self._is_live())
+        look.restart = update.restart
+        operations = list(update.patch)
+        if not update.restart:
+            path = "/metadata/annotations"
+            annotations = next((each["value"] for each in operations if each["path"] == path), data["metadata"].get("annotations") or {})
+            operations = [each for each in operations if each["path"] != path]
+            operations.append({"op": "add", "path": path, "value": {**annotations, GENERATION: generation}})
+        if operations:
+            await self._try(look, self._acts.update_instance(sight, [at_revision(data["metadata"]["resourceVersion"]), *operations]))
+
+    def _is_live(self) -> bool:
+        seen = self._caches.installations.cache.get(_INSTALLATION)
+        configuration = seen.read(kinds.INSTALLATIONS).spec.configuration if seen is not None else None
+        return configuration is None or configuration.vmRolloutStrategy != "Stage"
+
+    # --- the report -------------------------------------------------------------------------------------------------------
+
+    async def _report(self, look: _Look) -> None:
+        """Write the status when it differs."""
+        sight = look.sight
+        wants = look.decision.step is Step.START and sight.instance is None
+        wanted = machinestatus.status(
+            sight.machine,
+            sight.instance if sight.is_ours else None,
+            Facts(
+                word=printable.printable(
+                    printable.Sight(
+                        sight.machine,
+                        sight.instance if sight.is_ours else None,
+                        disks=sight.disks,
+                        wants_start=wants,
+                        start_is_due=wants and lifecycle.held_seconds(look.failure, self._clock.seconds()) == 0,
+                        failing=lifecycle.is_failing(sight.machine, look.failure, sight.instance),
+                    )
+                ),
+                strategy=self._strategy(look),
+                requests=look.decision.requests,
+                failure=look.failure,
+                trouble=look.trouble,
+                restart=look.restart,
+                sizes=look.sizes,
+            ),
+            self._now(),
+        )
+        before = sight.machine.status
+        if before == wanted:
+            self._restless.pop(sight.key, None)
+            return
+        if self._may_rest(look, before, wanted):
+            return
+        self._restless.pop(sight.key, None)
+        old, new = to_data(before) if before is not None else {}, to_data(wanted)
+        change: Data = {name: value for name, value in new.items() if old.get(name) != value}
+        change.update({name: None for name in old if name not in new})
+        # Lists are replaced by a merge patch; maps have to say what they lose.
+        for name, value in change.items():
+            if isinstance(value, dict) and isinstance(old.get(name), dict):
+                change[name] = {**{member: None for member in old[name] if member not in value}, **value}
+        patch = merge_patch({"metadata": {"resourceVersion": sight.meta.resourceVersion}, "status": change})
+        self._reported[sight.key] = await self._acts.patch_status(sight.key, patch)
+
+    def _strategy(self, look: _Look) -> str:
+        """The strategy as processed: a start that is still held leaves the one before, else the machine would look as if it was stopped."""
+        status, strategy = look.sight.machine.status, strategy_of(look.sight.machine.spec)
+        before = (status.runStrategy if status is not None else None) or ""
+        if strategy is Strategy.RERUN and look.decision.step is Step.START and look.sight.instance is None:
+            return before
+        return str(strategy)
+
+    def _may_rest(self, look: _Look, before: VirtualMachineStatus | None, wanted: VirtualMachineStatus) -> bool:
+        """Whether nothing but conditions changed, while the machine starts, and they may change again at once."""
+        key, now = look.sight.key, asyncio.get_running_loop().time()
+        if wanted.printableStatus != "Starting" or not machinestatus.differs_in_conditions_only(before, wanted):
+            return False
+        known, since = self._restless.get(key, (None, now))
+        if known != wanted:
+            self._restless[key] = (wanted, now)
+            since = now
+        left = since + _REST_SECONDS - now
+        if left <= 0:
+            return False
+        look.wait = left if look.wait is None else min(look.wait, left)
+        return True
+
+    def _now(self) -> str:
+        return ages.timestamp(self._clock.seconds())
+
+
+def wire(program: Program, *, complete: Complete = lambda data: data) -> Controller:
+    """The controller, wired to a program; `complete` fills in the defaults of an instance."""
+    caches = Caches(program.informers)
+    machines = Machines(program.client, caches, program.machinery, program.recorder, complete)
+    controller = Controller("virtualmachine", caches.machines, machines.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller.watch(caches.instances, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
+    controller.watch(caches.disks, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
+    controller.watch(caches.disks, caches.users_of_claim)
+    controller.watch(caches.claims, caches.users_of_claim)
+    controller.watch(caches.installations, lambda change: ())
+    program.add(controller)
+    return controller

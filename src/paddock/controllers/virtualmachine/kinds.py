@@ -1,0 +1,29 @@
+"""The kinds that the life of a machine touches, as the client names them."""
+
+from paddock.client.target import Data, Target, declared, plain
+from paddock.dialects.core import persistentvolumeclaim
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.kubevirt import datavolume_kind, instance, kubevirt_cr, virtualmachine
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+MACHINE_DATA: Target[Data] = declared(virtualmachine.KINDS[0], dict)
+INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
+INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
+DISKS: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
+DISK_DATA: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
+CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
+INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
+REVISIONS: Target[Data] = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
+
+
+def sizing(resource: str) -> Target[Data]:
+    """The target of a kind that is named `plural.group`, as `plan.instancetype` asks for it."""
+    if resource == REVISIONS.qualified:
+        return REVISIONS
+    plural, _, group = resource.partition(".")
+    version = "v1beta1" if group else "v1"
+    return plain(group, version, plural, "", namespaced="cluster" not in plural)

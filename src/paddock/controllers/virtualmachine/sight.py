@@ -1,0 +1,137 @@
+"""What a look at the caches gives of one machine, and which machines a change of something else concerns."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.client.target import Data, Key
+from paddock.controllers.virtualmachine import kinds
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.plan.printable import Disk
+from paddock.runtime.cache import Change, Meta, Seen
+from paddock.runtime.informer import Informer
+from paddock.runtime.informers import Informers
+from paddock.runtime.reference import Reference, reference
+
+BY_CLAIM = "claims of machines"
+IMMEDIATE = "kubevirt.io/immediate-data-volume-creation"
+
+
+class Sight(msgspec.Struct):
+    """One machine and everything around it, as it was when it was looked at."""
+
+    meta: Meta
+    machine: VirtualMachine
+    data: Data
+    instance: VirtualMachineInstance | None
+    instance_data: Data | None
+    disks: list[Disk]
+
+    @property
+    def key(self) -> Key:
+        """The place of the machine, and of its instance."""
+        return self.meta.key
+
+    @property
+    def about(self) -> Reference:
+        """The machine, for events."""
+        return reference(kinds.MACHINES, self.meta)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the instance belongs to this machine: one that a user made may have its name."""
+        if self.instance is None:
+            return True
+        owners = self.instance.metadata.ownerReferences or ()
+        return any(each.uid == self.meta.uid and each.controller for each in owners)
+
+
+class Caches:
+    """The informers that the controller reads."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.machines = informers.of(kinds.MACHINES)
+        self.instances = informers.of(kinds.INSTANCES)
+        self.disks = informers.of(kinds.DISKS)
+        self.claims = informers.of(kinds.CLAIMS)
+        self.installations = informers.of(kinds.INSTALLATIONS)
+        self.machines.cache.index(BY_CLAIM, _claims)
+
+    def look(self, key: Key, fresh: Data | None = None) -> Sight | None:
+        """A machine; None when it is gone. `fresh` is an instance that was made a moment ago and that the cache may lack."""
+        seen = self.machines.cache.get(key)
+        if seen is None:
+            return None
+        machine, data = seen.read(kinds.MACHINES), orjson.loads(seen.raw)
+        instance, instance_data = self._instance(key, fresh)
+        return Sight(seen.meta, machine, data, instance, instance_data, list(self._disks(machine, key)))
+
+    def _instance(self, key: Key, fresh: Data | None) -> tuple[VirtualMachineInstance | None, Data | None]:
+        seen = self.instances.cache.get(key)
+        if seen is not None:
+            return seen.read(kinds.INSTANCES), orjson.loads(seen.raw)
+        if fresh is None or has_passed(self.instances, fresh):
+            return None, None
+        return msgspec.convert(fresh, VirtualMachineInstance), fresh
+
+    def _disks(self, machine: VirtualMachine, key: Key) -> Iterator[Disk]:
+        templates = tuple(template_names(machine))
+        wanted = (machine.metadata.annotations or {}).get(IMMEDIATE) != "false"
+        for name in dict.fromkeys((*templates, *claims_of(machine.spec.template.spec.volumes or ()))):
+            yield self._disk(Key(key.namespace, name), expected=name in templates and wanted)
+
+    def _disk(self, key: Key, *, expected: bool) -> Disk:
+        claim = self.claims.cache.get(key)
+        phase = None
+        if claim is not None:
+            status = claim.read(kinds.CLAIMS).status
+            phase = (status.phase if status is not None else None) or "Pending"
+        seen = self.disks.cache.get(key)
+        if seen is None:
+            return Disk(key.name, claim=phase, expected=expected)
+        status_ = seen.read(kinds.DISKS).status
+        conditions = tuple((status_.conditions if status_ is not None else None) or ())
+        return Disk(key.name, (status_.phase if status_ is not None else None) or "", conditions, phase, expected)
+
+    def users_of_claim(self, change: Change) -> Iterable[Key]:
+        """The machines that have the claim, or the DataVolume, that changed."""
+        key = change.seen.key
+        return [seen.key for seen in self.machines.cache.by(BY_CLAIM, str(key))]
+
+
+def template_names(machine: VirtualMachine) -> Iterator[str]:
+    """The names of the DataVolumes that belong to a machine."""
+    for template in machine.spec.dataVolumeTemplates or ():
+        if template.metadata is not None and template.metadata.name:
+            yield template.metadata.name
+
+
+def claims_of(volumes: Iterable[Volume]) -> Iterator[str]:
+    """The names of the claims that volumes lie on."""
+    for volume in volumes:
+        if volume.dataVolume is not None:
+            yield volume.dataVolume.name
+        elif volume.persistentVolumeClaim is not None:
+            yield volume.persistentVolumeClaim.claimName
+
+
+def has_passed(informer: Informer, written: Data) -> bool:
+    """Whether a cache has come to the revision of an object that was written."""
+    then, at = str(written["metadata"].get("resourceVersion", "")), informer.revision
+    return not then.isdecimal() or not at.isdecimal() or int(at) >= int(then)
+
+
+def _claims(seen: Seen) -> Iterable[str]:
+    """The claims of a machine as `namespace/name`; those of its templates, too."""
+    data: Any = orjson.loads(seen.raw).get("spec") or {}
+    place = seen.meta.namespace or ""
+    volumes = ((data.get("template") or {}).get("spec") or {}).get("volumes") or ()
+    names = [
+        *((each.get("metadata") or {}).get("name") for each in data.get("dataVolumeTemplates") or ()),
+        *((each.get("dataVolume") or {}).get("name") or (each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes),
+    ]
+    return [str(Key(place, name)) for name in dict.fromkeys(names) if name]

@@ -1,0 +1,105 @@
+"""Volumes that are asked for while a machine exists: they go into its template, and from there into the instance (`liveupdate`).
+
+`addvolume` and `removevolume` leave requests in the status, `memorydump` leaves one of its own; each function gives the template's spec
+as it should be, and what is left of the requests. Pure, on plain data.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from paddock.base.jsondata import copied
+
+Data = dict[str, Any]
+# Phases of a memory dump.
+ASSOCIATING, IN_PROGRESS, UNMOUNTING, COMPLETED, DISSOCIATING, FAILED = (
+    "Associating",
+    "InProgress",
+    "Unmounting",
+    "Completed",
+    "Dissociating",
+    "Failed",
+)
+_DUMPED = {"MemoryDumpCompleted": COMPLETED, "MemoryDumpFailed": FAILED}
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The template's hardware as it should be, and the part of the status that remains (None: nothing)."""
+
+    hardware: Data
+    remains: Any = None
+
+
+def plugged(hardware: Data, requests: Sequence[Data]) -> Outcome:
+    """Carry out requests to plug and unplug volumes; one that is carried out is gone."""
+    made = copied(hardware)
+    devices = made.setdefault("domain", {}).setdefault("devices", {})
+    for request in requests:
+        if options := request.get("addVolumeOptions"):
+            _add(made, devices, options)
+        elif options := request.get("removeVolumeOptions"):
+            _remove(made, devices, options.get("name"))
+    return Outcome(made)
+
+
+def _add(made: Data, devices: Data, options: Data) -> None:
+    name = options["name"]
+    if any(each.get("name") == name for each in made.get("volumes") or ()):
+        return
+    source = {kind: {**given, "hotpluggable": True} for kind, given in (options.get("volumeSource") or {}).items() if given}
+    made["volumes"] = [*(made.get("volumes") or ()), {"name": name, **source}]
+    disk = {**copied(options.get("disk") or {}), "name": name}
+    disk.setdefault("serial", name)
+    devices["disks"] = [*(devices.get("disks") or ()), disk]
+
+
+def _remove(made: Data, devices: Data, name: str | None) -> None:
+    for place, member in ((made, "volumes"), (devices, "disks"), (devices, "filesystems")):
+        if member in place:
+            place[member] = [each for each in place[member] if each.get("name") != name]
+            if not place[member]:
+                del place[member]
+
+
+def dumped(hardware: Data, request: Data, instance: Data | None, now: str) -> Outcome:
+    """Carry a memory dump one step on. Its volume is in the template until the dump is removed."""
+    made, claim = copied(hardware), request.get("claimName", "")
+    if request.get("remove"):
+        _remove(made, made.get("domain", {}).get("devices", {}), claim)
+        if not _has(instance, claim):
+            return Outcome(made)
+        return Outcome(made, {**request, "phase": DISSOCIATING})
+    phase = request.get("phase")
+    if phase == ASSOCIATING:
+        if not any(each.get("name") == claim for each in made.get("volumes") or ()):
+            volume = {"name": claim, "memoryDump": {"claimName": claim, "hotpluggable": True}}
+            made["volumes"] = [*(made.get("volumes") or ()), volume]
+        phase = IN_PROGRESS if _has(instance, claim) else ASSOCIATING
+        return Outcome(made, {**request, "phase": phase})
+    if phase != IN_PROGRESS:
+        return Outcome(made, request)
+    return Outcome(made, {**request, **_result(instance, claim, now)})
+
+
+def _has(instance: Data | None, name: str) -> bool:
+    return any(each.get("name") == name for each in ((instance or {}).get("spec") or {}).get("volumes") or ())
+
+
+def _result(instance: Data | None, claim: str, now: str) -> Data:
+    """What the instance says of the volume that it dumps into."""
+    volumes = ((instance or {}).get("status") or {}).get("volumeStatus") or ()
+    seen: Data = next((each for each in volumes if each.get("name") == claim), {})
+    phase = _DUMPED.get(seen.get("phase", ""))
+    if instance is None or (instance.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        phase, seen = phase or FAILED, {"message": "the machine stopped before the dump was complete", **seen}
+    if phase is None:
+        return {}
+    info = seen.get("memoryDumpVolume") or {}
+    result: Data = {"phase": phase, "endTimestamp": info.get("endTimestamp") or now}
+    for ours, theirs in (("startTimestamp", "startTimestamp"), ("fileName", "targetFileName")):
+        if info.get(theirs):
+            result[ours] = info[theirs]
+    if phase == FAILED and seen.get("message"):
+        result["message"] = seen["message"]
+    return result
