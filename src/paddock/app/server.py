@@ -36,6 +36,7 @@ from paddock.store.sqlite import open_store
 
 if TYPE_CHECKING:
     from paddock.app.controllers.control import Control
+    from paddock.app.uploads.endpoint import Uploads
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class Running:
         self.port = 0
         self.has_kubeconfig = False
         self._control: asyncio.Task[Control] | None = None
+        self._uploads: Uploads | None = None
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
@@ -108,6 +110,7 @@ class Running:
         """Clients are served meanwhile: what they write is looked at as soon as controllers are there."""
         from paddock.app.controllers.control import Control  # noqa: PLC0415 - a server without controllers does without the engine
         from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415
+        from paddock.app.uploads import wiring  # noqa: PLC0415
 
         around = Surroundings(self._places.engine, self._settings.machines, self._settings.network, node, authority, lambda: self.address)
         control = Control(self.api, around)
@@ -115,6 +118,8 @@ class Running:
             await control.start()
         except PaddockError as error:
             _LOG.error("machines cannot be run here: %s", error)
+        if control.storage is not None:
+            self._uploads = wiring.install(self.api, self._edge, self.parts, control.storage.receiving)
         return control
 
     @property
@@ -129,6 +134,8 @@ class Running:
         self._starting = "the server is stopping"
         if self._control is not None:
             await (await self._control).stop()
+        if self._uploads is not None:
+            await self._uploads.close()
         self._ending.cancel()
         await asyncio.gather(self._ending, return_exceptions=True)
         await self._house.stop()

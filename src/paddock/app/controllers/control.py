@@ -14,6 +14,7 @@ from paddock.app.inside import door
 from paddock.app.settings import Machines
 from paddock.client.client import Client
 from paddock.client.inside import Inside
+from paddock.controllers.storage.family import Storage
 from paddock.engine.engine import Engine
 from paddock.engine.engine import Settings as EngineSettings
 from paddock.engine.images.settings import Settings as ImageSettings
@@ -33,13 +34,15 @@ class Control:
         client = Client(Inside(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=self.machinery.observe_request)
         self.program = Program(client, component="paddock", instance=around.node, machinery=self.machinery)
         self._around = around
+        # there when the controllers have started
+        self.storage: Storage | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Take over the machines that run, then begin to look after everything."""
         await self.engine.start()
+        self.storage = storage.wire(self.program, self.engine, self._around)
         beside = [
-            *storage.wire(self.program, self.engine, self._around),
             *instances.wire(self.program, self.engine, self._around),
             *snapshots.wire(self.program, self.engine),
         ]
@@ -53,6 +56,8 @@ class Control:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.storage is not None:
+            await self.storage.close()
         await self.engine.stop()
 
 

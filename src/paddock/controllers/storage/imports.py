@@ -86,9 +86,6 @@ class Importing:
         url = source.url or ""
         if not url:
             raise SourceRefused("cannot import from an image stream", why="this host has no OpenShift registry", fix="give the url instead")
-        if url.startswith("oci-archive:"):
-            why = "the archive would be a file of the host, which users of the API may not read"
-            raise SourceRefused("cannot import from oci-archive", why=why, fix="upload the disk, or push the image to a registry")
         user, password = "", ""
         configs: tuple[str, ...] = ()
         if source.secretRef:

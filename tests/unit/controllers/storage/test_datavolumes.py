@@ -359,7 +359,6 @@ def test_a_secret_that_is_not_there_is_waited_for(play: Play) -> None:
     [
         ({"vddk": {"url": "https://v", "uuid": "u", "backingFile": "b", "thumbprint": "t", "secretRef": "s"}}, "VMware"),
         ({"imageio": {"url": "https://o", "diskId": "d"}}, "oVirt"),
-        ({"registry": {"url": "oci-archive:///etc/x.tar"}}, "file of the host"),
         ({"gcs": {"url": "gs://b/o", "secretRef": "s"}}, "Google"),
     ],
 )
