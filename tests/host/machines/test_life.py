@@ -85,3 +85,41 @@ def test_a_qemu_that_refuses_says_why(place: Place) -> None:
         await until_phase(other, "ended")
 
     run(script)
+
+
+def test_a_soft_reboot_presses_the_button_and_goes_on_in_the_same_process(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", place.guest())
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        pid = machine.observed.pid
+        for count in (1, 2):
+            await machine.soft_reboot()
+            await until(machine, lambda one: one.directory.serial_tail(100).count(b"R") == count + 1, "the guest runs again")  # noqa: B023
+            assert (machine.observed.phase, _paused(machine), machine.observed.pid) == ("running", "", pid)
+        # A shutdown of its own is one.
+        console = machine.console()
+        await console.write(b"p")
+        await until_phase(machine, "ended")
+        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
+
+    run(script)
+
+
+def test_a_stop_overtakes_a_reboot(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", place.guest())
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        await machine.soft_reboot()
+        await machine.stop(30)
+        await until_phase(machine, "ended")
+        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
+
+    run(script)

@@ -16,6 +16,7 @@ from paddock.engine.machine.observation import Observation, Statistics
 from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.pipes import Pipe, Place, last_screen
 from paddock.engine.machine.qmp import open_socket
+from paddock.engine.machine.reboots import Reboots
 from paddock.engine.machine.requests import Verb, admit
 
 _SCREEN_BYTES = 16_384
@@ -41,6 +42,7 @@ class Machine:
         self.agent = Agent(f"machine {owner.id}", lambda: open_socket(owner.directory.run, names.AGENT))
         self._hotplug = Hotplug(owner)
         self._layers = BlockJobs(owner)
+        self._reboots = Reboots(owner)
         self._console, self._vnc = Place(), Place()
         self._usb: dict[int, Place] = {}
         owner.followers.append(self._follow)
@@ -96,6 +98,11 @@ class Machine:
         """Once, without consequences if the guest does not listen."""
         if self._admit(Verb.PRESS):
             await self._owner.inbox.offer(self._press)
+
+    async def soft_reboot(self) -> None:
+        """The power button once; a guest that shuts down for it is started again in the same process."""
+        if self._admit(Verb.PRESS, "reboot"):
+            await self._owner.inbox.offer(self._soft_reboot)
 
     async def stop(self, grace_seconds: float) -> None:
         """Returns when the stop has begun: the power button at once, again each 5 s, then the end. Repeated it may shorten the grace."""
@@ -256,6 +263,10 @@ class Machine:
     async def _press(self) -> None:
         if self._admit(Verb.PRESS):
             await self._owner.execute("system_powerdown")
+
+    async def _soft_reboot(self) -> None:
+        if self._admit(Verb.PRESS, "reboot"):
+            await self._reboots.begin()
 
     def _admit(self, verb: Verb, action: str = "") -> bool:
         return admit(verb, self._owner.observed, self.id, action)

@@ -84,9 +84,9 @@ class Owner:
         self._starting: asyncio.Task[None] | None = None
         self.timers = Timers()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._failure = ""
+        self.returns: Callable[[str], bool] = lambda reason: False  # whether an end by the guest is half of a reboot
+        self._failure, self._released = "", False
         self._status: int | None = None
-        self._released = False
 
     # What others see and what is kept.
 
@@ -134,8 +134,7 @@ class Owner:
     def start(self, *, paused: bool, user: int, state: Path | None = None) -> None:
         """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
-        self._failure, self._status = "", None
-        self.user_paused = False
+        self._failure, self._status, self.user_paused = "", None, False
         self.save(
             run=self.record.run + 1,
             boot=boot_id(),
@@ -337,9 +336,9 @@ class Owner:
             follow(name, data)
 
     def _shut_down(self, reason: str) -> None:
-        if self.record.evidence and reason in ("host-qmp-quit", "host-signal"):
-            return
-        self.quit(ends.SHUTDOWNS.get(reason, "crashed"))
+        end = ends.SHUTDOWNS.get(reason, "crashed")
+        if not (self.record.evidence and reason in ("host-qmp-quit", "host-signal")) and not self.returns(end):
+            self.quit(end)
 
     def _disk_failed(self, data: Mapping[str, Any]) -> None:
         name = survey.disk_of(self.config, str(data.get("node-name", "")), str(data.get("qom-path", "")), str(data.get("device", "")))
@@ -356,7 +355,8 @@ class Owner:
     def take_status(self, status: str) -> None:
         """QEMU's run state."""
         if (reason := ends.FINAL_STATES.get(status)) is not None:
-            self.quit(self.record.evidence[-1] if self.record.evidence else reason)
+            if not self.returns(reason):
+                self.quit(self.record.evidence[-1] if self.record.evidence else reason)
         elif status == "running":
             self.observe(paused="")
         elif status == "io-error":
