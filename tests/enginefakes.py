@@ -177,6 +177,7 @@ class FakeMachine:
         self.commits: list[tuple[str, Path]] = []
         self.consoles: list[FakePipe] = []
         self.displays: list[FakePipe] = []
+        self.usb_devices: list[FakePipe] = []
         self.told = Statistics(memory=MemoryStatistics(domain=config.memory.size, resident=config.memory.size))
         self._machines = machines
         self._steps: list[asyncio.Handle] = []
@@ -244,6 +245,20 @@ class FakeMachine:
             self.presses += 1
             if not self.deaf:
                 self._soon(0.0, self.power_off)
+
+    async def soft_reboot(self) -> None:
+        if self._admit(Verb.PRESS):
+            self.presses += 1
+            if not self.deaf:
+                self.reboot()
+
+    def usb(self) -> FakePipe:
+        self._admit(Verb.LOOK)
+        taken = [pipe for pipe in self.usb_devices if not pipe.closed]
+        if len(taken) >= self.config.devices.usb_redirections:
+            raise Refused(f"cannot redirect a USB device to machine {self.id}", reason="NoSlot", why="all its slots are taken")
+        self.usb_devices.append(FakePipe())
+        return self.usb_devices[-1]
 
     async def forget(self) -> None:
         self._admit(Verb.FORGET)

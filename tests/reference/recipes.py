@@ -1,4 +1,4 @@
-"""The programs beside the real server that the embedded one is tried with: old kubectls, helm 3 and helm 4, operators, e2e.test."""
+"""The programs beside the real server that the embedded one is tried with: old kubectls, helm, virtctl, operators, e2e.test."""
 
 from pathlib import Path
 
@@ -28,6 +28,19 @@ HELMS = {
         variables=(f"helm.sh/helm/v{major}/internal/version.version",),
     )
     for major in ("3", "4")
+}
+
+# The first virtctl of the major version, and the newest whose modules the proxy has all of: 1.8 needs three that it has not.
+VIRTCTLS = {
+    release: Recipe(
+        name=f"virtctl-{release}",
+        module=HERE / "virtctl",
+        programs=(Program("virtctl", "kubevirt.io/kubevirt/cmd/virtctl"),),
+        release="kubevirt.io/kubevirt",
+        variables=("kubevirt.io/client-go/version.gitVersion",),
+        modfile=f"{release}.mod",
+    )
+    for release in ("1.0", "1.7")
 }
 
 # Programs of our own that use the API as operators do: client-go, controller-runtime, and a suite for envtest.

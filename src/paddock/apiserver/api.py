@@ -92,7 +92,7 @@ class Api:
         self._openapi = OpenApi(parts.registry)
         self.health = Health()
         self.flows, self._deadlines = limits or (FlowControl(parts.store), Deadlines())
-        # (group, plural, subresource, verb) and path prefixes that others serve
+        # (group, plural, subresource, verb) and path prefixes that others serve; `name/*` serves all below a subresource, too
         self.subresources: dict[tuple[str, str, str, str], Subhandler] = {}
         self.paths: dict[str, Pathhandler] = {}
 
@@ -184,13 +184,15 @@ class Api:
             entry.made, entry.notes = call.made, call.notes
 
     def _verb_of(self, resource: Resource, place: Route) -> Verb:
-        own = self.subresources.get((place.group, place.plural, place.subresource, place.verb))
+        own = self._own_handler(place)
         if own is not None:
             return lambda _, call: own(call)
         if place.subresource:
             found = _SCALE_VERBS if place.subresource == "scale" and resource.scale else {}
             if resource.status and place.subresource in resource.strategy.states():
                 found = _STATUS_VERBS
+            if not found and any(each.name == place.subresource for each in resource.subresources):
+                raise failure.method_not_allowed()
             if not found:
                 raise failure.no_such_path()
         else:
@@ -199,6 +201,14 @@ class Api:
             raise failure.method_not_allowed()
         _check_place(resource, place)
         return found[place.verb]
+
+    def _own_handler(self, place: Route) -> Subhandler | None:
+        """Who else serves this, if anybody."""
+        own = self.subresources.get((place.group, place.plural, place.subresource, place.verb))
+        if own is None and "/" in place.subresource:
+            above = place.subresource.partition("/")[0]
+            own = self.subresources.get((place.group, place.plural, f"{above}/*", place.verb))
+        return own
 
     async def _serve_path(self, request: Request, user: User) -> Answer:
         for prefix, handler in self.paths.items():

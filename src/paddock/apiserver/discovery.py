@@ -66,7 +66,8 @@ class Discovery:
             case ("apis",):
                 return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name, groups[name]) for name in groups if name]}
             case ("apis", group) if group in groups:
-                return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, groups[group])}
+                called = self._registry.called.get(group, group)
+                return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, groups[group]), "name": called}
             case ("apis", group, version) if version in groups.get(group, []):
                 return self._version(group, version)
             case ("api", version) if version in groups.get("", []):
@@ -116,13 +117,15 @@ def _group(name: str, versions: list[str]) -> Data:
 
 
 def _described(resource: Resource) -> Data:
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    # What has no objects has no kind, and clients want the member all the same.
+    has_kind = bool(resource.kind)
+    kind = {"group": resource.group if has_kind else "", "version": resource.version if has_kind else "", "kind": resource.kind}
     described: Data = {
         "resource": resource.plural,
         "responseKind": kind,
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": list(resource.offered or resource.verbs),
+        "verbs": _offered(resource),
     }
     if resource.short_names:
         described["shortNames"] = list(resource.short_names)
@@ -134,6 +137,11 @@ def _described(resource: Resource) -> Data:
             for sub in resource.subresources
         ]
     return described
+
+
+def _offered(resource: Resource) -> list[str]:
+    """What clients are told they can do; nothing where there are no objects, since whoever finds `list` there lists them."""
+    return list(resource.offered or resource.verbs) if resource.kind else []
 
 
 def _kind_of(kind: str, group_version: str) -> Data | None:
@@ -155,14 +163,16 @@ def _listed(resource: Resource) -> list[Data]:
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(resource.offered or resource.verbs),
+        "verbs": _offered(resource),
     }
     if resource.short_names:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    entry["storageVersionHash"] = _storage_version_hash(resource)
-    found = [entry]
+    if resource.kind:
+        entry["storageVersionHash"] = _storage_version_hash(resource)
+    # Nothing can be done with what is there for its subresources alone.
+    found = [entry] if resource.verbs else []
     for sub in resource.subresources:
         below: Data = {
             "name": f"{resource.plural}/{sub.name}",

@@ -42,8 +42,15 @@ class OpenApi:
 
     def _paths(self) -> dict[str, tuple[str, str]]:
         return {
-            openapi.path_of(group, version): (group, version) for group, versions in self._registry.groups().items() for version in versions
+            openapi.path_of(group, version): (group, version)
+            for group, versions in self._registry.groups().items()
+            for version in versions
+            if self._kinds(group, version)
         }
+
+    def _kinds(self, group: str, version: str) -> list[Resource]:
+        """What has a schema: all but the paths that belong to no kind."""
+        return [each for each in self._registry.of_version(group, version) if each.kind]
 
     def _made(self, path: str) -> tuple[bytes, str]:
         """A document and its digest."""
@@ -51,7 +58,7 @@ class OpenApi:
             place = self._paths().get(path)
             if place is None:
                 raise failure.no_such_path()
-            served = [_described(each) for each in self._registry.of_version(*place)]
+            served = [_described(each) for each in self._kinds(*place)]
             body = orjson.dumps(openapi.document(served, self._metadata))
             self._documents[path] = (body, hashlib.sha256(body).hexdigest().upper())
         return self._documents[path]

@@ -77,6 +77,8 @@ _TOO_MANY = (
     b'"reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}'
 )
 _LARGE_HEAD = Response(431, b"request header fields too large\n")
+# What a WebSocket sent in its last moment gets so long to be taken.
+_LAST_WORDS_SECONDS = 30.0
 # A connection that is not wanted gets so long to ask and be told.
 _UNWANTED_SECONDS = 5.0
 
@@ -178,7 +180,11 @@ class Connection(asyncio.Protocol):
         if self._socket is not None:
             self._socket.connection_lost()
         if self._task is not None:
-            self._task.cancel()
+            # What a WebSocket has sent before it went is still taken where it was meant to go; there is a time for it.
+            if self._socket is None:
+                self._task.cancel()
+            else:
+                self._loop.call_later(_LAST_WORDS_SECONDS, self._task.cancel)
 
     def pause_writing(self) -> None:
         self._writing.pause()
@@ -333,6 +339,10 @@ class Connection(asyncio.Protocol):
                 await answer.run(self._socket)
             finally:
                 self._socket.close()
+            await self._socket.farewell()
+            if self._transport.get_write_buffer_size():
+                # It takes nothing of what it was sent.
+                self._loop.call_later(self._limits.send_seconds, self._transport.abort)
         self._transport.close()
 
     def _refuse(self, refused: _Refused) -> None:
@@ -380,6 +390,8 @@ class Connection(asyncio.Protocol):
                 self._transport.abort()
         else:
             self._writing.stop()
+            if self._socket is not None:
+                self._socket.stop()
 
     def abort(self) -> None:
         """Close at once."""

@@ -14,6 +14,8 @@ from paddock.apiserver.edge.writing import Writing
 PING_SECONDS = 15.0
 # Messages are joined from frames; one that is larger ends the session.
 LARGEST_MESSAGE = 16 * 1024 * 1024
+# So long the other end has to say goodbye, too, before the connection is taken from it.
+FAREWELL_SECONDS = 2.0
 # What may wait to be received before reading pauses.
 _UNREAD_BYTES = 1024 * 1024
 
@@ -31,6 +33,9 @@ class Session:
         self._part_size = 0
         self._arrived = asyncio.Event()
         self._closed = False
+        self._stopping = False
+        # the other end has closed as well, or is gone
+        self._over = asyncio.Event()
         self._pinger: asyncio.TimerHandle | None = None
 
     @property
@@ -74,7 +79,7 @@ class Session:
     async def receive(self) -> bytes | str | None:
         """The next message, or None at the end."""
         while not self._messages:
-            if self._closed:
+            if self._closed or self._stopping:
                 return None
             self._arrived.clear()
             await self._arrived.wait()
@@ -99,11 +104,26 @@ class Session:
             self._send(CloseConnection(code=code, reason=reason or None))
             self._end()
 
+    async def farewell(self) -> None:
+        """Wait until the other end has closed, too: a connection that ends with bytes unread takes the close frame with it."""
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+        try:
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                await self._over.wait()
+        except TimeoutError:
+            pass
+
     # --- what the connection tells ----------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """The server is going: nothing more is received."""
+        self._stopping = True
+        self._arrived.set()
 
     def data_received(self, data: bytes) -> None:
         """Bytes of frames."""
-        if self._closed:
+        if self._over.is_set():
             return
         try:
             self._protocol.receive_data(data)
@@ -111,22 +131,30 @@ class Session:
                 self._take(event)
         except ProtocolError as error:
             self.close(1002, str(error)[:100])
+            self._over.set()
 
     def eof_received(self) -> None:
         """The other end will send no more."""
+        self._over.set()
         self._end()
 
     def connection_lost(self) -> None:
         """The connection is gone."""
+        self._over.set()
         self._end()
 
     def _take(self, event: object) -> None:
-        if isinstance(event, TextMessage | BytesMessage):
+        if self._closed:
+            # What was on its way when we closed is for nobody.
+            if isinstance(event, CloseConnection):
+                self._over.set()
+        elif isinstance(event, TextMessage | BytesMessage):
             self._take_part(event)
         elif isinstance(event, Ping):
             self._send(event.response())
         elif isinstance(event, CloseConnection):
             self._send(event.response())
+            self._over.set()
             self._end()
 
     def _take_part(self, event: TextMessage | BytesMessage) -> None:

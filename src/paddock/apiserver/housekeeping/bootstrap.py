@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from paddock.apiserver.housekeeping import flows
+from paddock.apiserver.housekeeping import flows, kubevirtroles
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
@@ -55,7 +55,6 @@ _VIEW = [
     _rule(_READ, ("policy",), ("poddisruptionbudgets", "poddisruptionbudgets/status")),
     *_machine_rules(_READ),
 ]
-_USE = _rule(("update", "get"), ("subresources.kubevirt.io",), ("virtualmachines/*", "virtualmachineinstances/*"))
 _EDIT = [
     _rule(_READ, ("",), ("secrets",)),
     _rule(_WRITE, ("",), (*_CORE, *_WORKLOADS, "secrets")),
@@ -63,7 +62,6 @@ _EDIT = [
     _rule(("impersonate",), ("",), ("serviceaccounts",)),
     _rule(("create",), ("",), ("serviceaccounts/token",)),
     *_machine_rules(_WRITE),
-    _USE,
 ]
 _ADMIN = [
     _rule((*_READ, *_WRITE), (_RBAC,), ("roles", "rolebindings")),
@@ -98,6 +96,7 @@ BINDINGS = {
     "system:basic-user": ("system:authenticated",),
     "system:public-info-viewer": ("system:authenticated", "system:unauthenticated"),
     "system:service-account-issuer-discovery": ("system:serviceaccounts",),
+    **kubevirtroles.BINDINGS,
 }
 
 
@@ -111,9 +110,11 @@ def objects() -> Iterator[tuple[str, Data]]:
         if level != name:
             meta["labels"][f"{_RBAC}/aggregate-to-{level}"] = "true"
         yield "clusterroles", {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
+    for role in kubevirtroles.roles(_META):
+        yield "clusterroles", role
     for name, levels in AGGREGATED.items():
         selectors = [{"matchLabels": {f"{_RBAC}/aggregate-to-{level}": "true"}} for level in levels]
-        rules = [rule for level in reversed(levels) for rule in ROLES[f"system:aggregate-to-{level}"]]
+        rules = [rule for level in reversed(levels) for rule in (*ROLES[f"system:aggregate-to-{level}"], *kubevirtroles.rules_of(level))]
         role = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name, **_META}, "rules": rules}
         yield "clusterroles", {**role, "aggregationRule": {"clusterRoleSelectors": selectors}}
     for name, groups in BINDINGS.items():

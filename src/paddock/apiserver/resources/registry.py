@@ -30,13 +30,23 @@ class Registry:
 
     def __init__(self) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
+        # Paths of a group that has no objects: they are found and listed, and are nobody's kind.
+        self._paths: dict[tuple[str, str, str], Resource] = {}
         self._watchers: list[Callable[[], None]] = []
         self.edition = 0
+        # group -> what its own document calls it, where that is something else
+        self.called: dict[str, str] = {}
 
     def add(self, *resources: Resource) -> None:
         """Serve resources, in the place of those of the same group, version and plural."""
         for resource in resources:
             self._resources[resource.group, resource.version, resource.plural] = resource
+        self._changed()
+
+    def add_paths(self, *resources: Resource) -> None:
+        """Serve what is shaped like resources and has no objects: subresources of another group's objects, say."""
+        for resource in resources:
+            self._paths[resource.group, resource.version, resource.plural] = resource
         self._changed()
 
     def remove(self, *resources: Resource) -> None:
@@ -57,7 +67,8 @@ class Registry:
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource served there."""
-        return self._resources.get((group, version, plural))
+        place = (group, version, plural)
+        return self._resources.get(place) or self._paths.get(place)
 
     def find_kind(self, group: str, kind: str, version: str = "") -> Resource | None:
         """A resource of this kind, in the version asked for or the preferred one."""
@@ -71,13 +82,14 @@ class Registry:
     def groups(self) -> dict[str, list[str]]:
         """Group -> its versions, the preferred one first; groups in the order in which clients resolve short names."""
         found: dict[str, set[str]] = {}
-        for group, version, _ in self._resources:
+        for group, version, _ in (*self._resources, *self._paths):
             found.setdefault(group, set()).add(version)
         return {group: sorted(found[group], key=version_order) for group in sorted(found, key=_group_order)}
 
     def of_version(self, group: str, version: str) -> list[Resource]:
         """The resources of a group version, by plural."""
-        return sorted((each for each in self if (each.group, each.version) == (group, version)), key=lambda each: each.plural)
+        every = (*self._resources.values(), *self._paths.values())
+        return sorted((each for each in every if (each.group, each.version) == (group, version)), key=lambda each: each.plural)
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(tuple(self._resources.values()))

@@ -2,6 +2,8 @@
 
 from urllib.parse import unquote
 
+import msgspec
+
 from paddock.apiserver.edge.http import Request
 from paddock.apiserver.parts import User
 from paddock.apiserver.routing import Route
@@ -30,8 +32,12 @@ class Guard:
     def check(self, request: Request, place: Route, user: User) -> None:
         """Raises a `Failure` of 403 when the user may not do it."""
         asked = attributes(request, place, user)
-        if not self._rbac.allows(asked):
+        if not self._rbac.allows(asked) and not self._allows_below(asked, place):
             raise refusal(asked)
+
+    def _allows_below(self, asked: Attributes, place: Route) -> bool:
+        """What stands below a subresource (`vnc/screenshot`) may be allowed by its whole name as well."""
+        return "/" in place.subresource and self._rbac.allows(msgspec.structs.replace(asked, subresource=place.subresource))
 
     def _impersonated(self, request: Request, user: User) -> User:
         headers = request.headers

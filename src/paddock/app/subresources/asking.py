@@ -1,0 +1,79 @@
+"""What a client asks with: bodies of any content type, options, and answers without a body (docs/spec/kubevirt.md 4.1)."""
+
+from typing import Any
+
+import orjson
+
+from paddock.apiserver import bodies
+from paddock.apiserver.edge.http import Request, Response
+from paddock.meta import failure
+
+Data = dict[str, Any]
+_JSON = (("content-type", "application/json"),)
+ACCEPTED, OK = 202, 200
+
+
+def options(request: Request) -> Data:
+    """The body, JSON or YAML whatever its content type says; without one, no options."""
+    if not request.body.strip():
+        return {}
+    try:
+        found = bodies.read_yaml(request.body).data
+    except failure.Failure as said:
+        raise failure.bad_request(f"Can not unmarshal Request body to struct, error: {said.message}") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise failure.bad_request("Can not unmarshal Request body to struct, error: the body must be an object")
+    return found
+
+
+def needed(request: Request) -> Data:
+    """The body of a request that makes no sense without one."""
+    if not request.body.strip():
+        raise failure.bad_request("Request with no body")
+    return options(request)
+
+
+def is_dry(given: Data) -> bool:
+    """Whether nothing is to be changed; raises a `Failure` when it is not said clearly."""
+    wish = given.get("dryRun") or []
+    wish = [wish] if isinstance(wish, str) else wish
+    if not isinstance(wish, list) or any(each != "All" for each in wish):
+        raise failure.bad_request(f'invalid dryRun: {wish!r}: supported values: "All"')
+    return bool(wish)
+
+
+def seconds(given: Data, name: str) -> int | None:
+    """A whole number of seconds among the options."""
+    value = given.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise failure.bad_request(f"Can not unmarshal Request body to struct, error: {name} must be a whole number")
+    return value
+
+
+def text(given: Data, name: str) -> str:
+    """A text among the options; empty when it is absent."""
+    value = given.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise failure.bad_request(f"Can not unmarshal Request body to struct, error: {name} must be a text")
+    return value
+
+
+def accepted() -> Response:
+    """It will be done."""
+    return Response(ACCEPTED)
+
+
+def done() -> Response:
+    """It is done."""
+    return Response(OK)
+
+
+def said(document: Any) -> Response:
+    """A document."""
+    return Response(OK, orjson.dumps(document), _JSON)

@@ -1,0 +1,83 @@
+"""objectgraph: what a machine depends on, as a tree (feature gate ObjectGraph). Pure but for the look-ups."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.parts import Call
+from paddock.app.subresources import asking
+from paddock.app.subresources.installation import Installation
+from paddock.app.subresources.stored import MACHINES, Stored
+from paddock.meta import failure
+from paddock.plan.references import KindId, Reference, references
+
+Data = dict[str, Any]
+DEPENDENCY = "kubevirt.io/dependency-type"
+_STORAGE = ("PersistentVolumeClaim", "DataVolume", "DataSource")
+_COMPUTE = ("VirtualMachine", "VirtualMachineInstance")
+
+
+class Graphs:
+    """Draws the tree of a machine or an instance."""
+
+    def __init__(self, stored: Stored, installation: Installation) -> None:
+        self._stored = stored
+        self._installation = installation
+
+    async def draw(self, call: Call) -> Response:
+        """The tree."""
+        if not self._installation.has("ObjectGraph"):
+            raise failure.bad_request("ObjectGraph feature gate not enabled: Unable to return object graph.")
+        place = (call.route.namespace, call.route.name)
+        is_machine = call.route.plural == MACHINES
+        data = self._stored.machine_data(*place) if is_machine else self._stored.instance_data(*place)
+        keeps = _filter(asking.options(call.request))
+        kind = ("kubevirt.io", "VirtualMachine" if is_machine else "VirtualMachineInstance")
+        return asking.said(node(kind, place, children=[each for each in below(kind, data) if keeps(each)]))
+
+
+def below(kind: KindId, data: Data) -> Iterator[Data]:
+    """What an object depends on, each once."""
+    namespace, name = data["metadata"].get("namespace", ""), data["metadata"]["name"]
+    if kind[1] == "VirtualMachine" and (data.get("status") or {}).get("created"):
+        yield node(("kubevirt.io", "VirtualMachineInstance"), (namespace, name))
+    seen = set()
+    for found in references(*kind, data):
+        place = (found.to[0], found.namespace or namespace, found.name)
+        if place not in seen:
+            seen.add(place)
+            yield _referred(found, place[1])
+
+
+def _referred(found: Reference, namespace: str) -> Data:
+    kind = found.to[0]
+    children = []
+    if kind[1] == "DataVolume":
+        children = [node(("", "PersistentVolumeClaim"), (namespace, found.name))]
+    return node(kind, (namespace, found.name), children=children)
+
+
+def node(kind: KindId, place: tuple[str, str], *, children: list[Data] | None = None) -> Data:
+    """An object of the tree."""
+    group, name = kind
+    reference: Data = {"apiGroup": group, "kind": name, "name": place[1]}
+    if "Cluster" not in name:
+        reference["namespace"] = place[0]
+    made: Data = {"objectReference": reference, "labels": {DEPENDENCY: _dependency(name)}}
+    if children:
+        made["children"] = children
+    return made
+
+
+def _dependency(kind: str) -> str:
+    if kind in _STORAGE:
+        return "storage"
+    if kind in _COMPUTE:
+        return "compute"
+    return "network" if kind == "NetworkAttachmentDefinition" else "config"
+
+
+def _filter(options: Data) -> Callable[[Data], bool]:
+    """What the client wants to see of it."""
+    wanted = (options.get("labelSelector") or {}).get("matchLabels") or {}
+    return lambda each: all(each["labels"].get(name) == value for name, value in wanted.items())

@@ -1,0 +1,122 @@
+"""guestosinfo, userlist and filesystemlist: what a guest's agent tells, in KubeVirt's shapes (docs/spec/kubevirt.md 4.1)."""
+
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.parts import Call
+from paddock.app.subresources import asking
+from paddock.app.subresources.instances import Instances
+from paddock.app.subresources.parts import Agent
+from paddock.base.errors import PaddockError
+from paddock.engine.machine.errors import AgentError
+from paddock.engine.machine.guest import AgentInfo, Filesystem, GuestOs, GuestUser
+from paddock.meta import failure
+
+Data = dict[str, Any]
+T = TypeVar("T")
+_API_VERSION = "kubevirt.io/v1"
+
+
+class GuestInfo:
+    """Asks agents."""
+
+    def __init__(self, instances: Instances) -> None:
+        self._instances = instances
+
+    async def everything(self, call: Call) -> Response:
+        """All that the agent tells."""
+        agent = self._agent(call)
+        info = await _asked(agent.info())
+        told: Data = {
+            "kind": "VirtualMachineInstanceGuestAgentInfo",
+            "apiVersion": _API_VERSION,
+            "metadata": {},
+            **about_agent(info),
+            "hostname": await _tried(agent.hostname(), ""),
+            "os": about_os(await _tried(agent.os(), GuestOs())),
+        }
+        zone = await _tried(agent.timezone(), None)
+        told["timezone"] = f"{zone.name}, {zone.offset}" if zone is not None else ""
+        told["userList"] = [about_user(each) for each in await _tried(agent.users(), ())]
+        told["fsInfo"] = {"disks": [about_filesystem(each) for each in await _tried(agent.filesystems(), ())]}
+        told["fsFreezeStatus"] = "frozen" if await _tried(agent.frozen(), False) else "thawed"
+        return asking.said({name: value for name, value in told.items() if value != ""})
+
+    async def users(self, call: Call) -> Response:
+        """Who is logged in."""
+        found = await _asked(self._agent(call).users())
+        return asking.said(_listed("VirtualMachineInstanceGuestOSUserList", [about_user(each) for each in found]))
+
+    async def filesystems(self, call: Call) -> Response:
+        """What is mounted."""
+        found = await _asked(self._agent(call).filesystems())
+        return asking.said(_listed("VirtualMachineInstanceFileSystemList", [about_filesystem(each) for each in found]))
+
+    def _agent(self, call: Call) -> Agent:
+        return self._instances.with_agent(self._instances.asked(call)).agent
+
+
+def about_agent(info: AgentInfo) -> Data:
+    """The agent itself."""
+    return {
+        "guestAgentVersion": info.version,
+        "supportedCommands": [{"name": name, "enabled": enabled} for name, enabled in info.commands],
+    }
+
+
+def about_os(found: GuestOs) -> Data:
+    """The operating system."""
+    named = {
+        "name": found.name,
+        "kernelRelease": found.kernel_release,
+        "version": found.version,
+        "prettyName": found.pretty_name,
+        "versionId": found.version_id,
+        "kernelVersion": found.kernel_version,
+        "machine": found.machine,
+        "id": found.id,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def about_user(found: GuestUser) -> Data:
+    """Somebody who is logged in."""
+    told: Data = {"userName": found.name, "loginTime": found.login_time}
+    return {**told, "domain": found.domain} if found.domain else told
+
+
+def about_filesystem(found: Filesystem) -> Data:
+    """A mounted file system."""
+    told: Data = {
+        "diskName": found.disk,
+        "mountPoint": found.mount_point,
+        "fileSystemType": found.type,
+        "usedBytes": found.used_bytes,
+        "totalBytes": found.total_bytes,
+    }
+    if found.disks:
+        told["disk"] = [{"serial": serial, "busType": bus} if serial else {"busType": bus} for serial, bus in found.disks]
+    return told
+
+
+def _listed(kind: str, items: list[Data]) -> Data:
+    return {"apiVersion": _API_VERSION, "kind": kind, "metadata": {}, "items": items}
+
+
+async def _asked(question: Awaitable[T]) -> T:
+    """The agent's answer, without which there is nothing to say."""
+    try:
+        return await question
+    except PaddockError as error:
+        raise failure.internal(str(error)) from error
+
+
+async def _tried(question: Awaitable[T], otherwise: T) -> T:
+    """The agent's answer; agents differ in what they can tell."""
+    try:
+        return await question
+    except AgentError as error:
+        if error.reason == "NotConnected":
+            raise failure.internal(str(error)) from error
+        return otherwise

@@ -1,0 +1,67 @@
+"""What is installed: the version, the images, health; and the switches of KubeVirt's configuration that decide what is served."""
+
+from typing import Any
+
+import paddock
+from paddock.apiserver import health
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.parts import Call
+from paddock.app.subresources import asking
+from paddock.app.subresources.stored import Stored
+from paddock.meta import failure
+
+Data = dict[str, Any]
+# The release whose behaviour is implemented; our own name stands in the build metadata, so that clients can parse and compare it.
+RELEASE = "v1.9.0"
+_PLACE = ("kubevirts.kubevirt.io", "kubevirt", "kubevirt")
+_NO_PODS = "there are no pods here; look into a disk with qemu-img and guestfish on the host"
+
+
+class Installation:
+    """Answers about the installation."""
+
+    def __init__(self, stored: Stored) -> None:
+        self._stored = stored
+
+    def has(self, gate: str) -> bool:
+        """Whether a feature is switched on."""
+        spec = (self._stored.find(*_PLACE) or {}).get("spec") or {}
+        switches = (spec.get("configuration") or {}).get("developerConfiguration") or {}
+        return gate in (switches.get("featureGates") or ()) and gate not in (switches.get("disabledFeatureGates") or ())
+
+    def check(self, gate: str) -> None:
+        """Raise 400 unless a feature is switched on."""
+        if not self.has(gate):
+            raise failure.bad_request(f"'{gate}' feature gate is not enabled")
+
+    async def version(self, call: Call) -> Response:
+        """As KubeVirt's clients compare it with their own."""
+        return asking.said({**health.version(), "gitVersion": f"{RELEASE}+paddock.{paddock.__version__}"})
+
+    async def guestfs(self, call: Call) -> Response:
+        """The image that `virtctl guestfs` would run in a pod. There is none: the pod is refused, and that says why."""
+        return asking.said({"registry": "", "tag": RELEASE, "digest": "", "imagePrefix": "", "gsImage": ""})
+
+    async def health(self, call: Call) -> Response:
+        """Whoever can ask is answered."""
+        return asking.said({"apiserver": {"connectivity": "ok", "version": RELEASE}})
+
+    async def profiler(self, call: Call) -> Response:
+        """Starting, stopping and dumping profiles of the installation's pods."""
+        verb = call.route.plural.partition("-")[0]
+        what = "dump profiler results" if verb == "dump" else f"{verb} profiler"
+        if not self.has("ClusterProfiler"):
+            raise failure.Failure(403, "Forbidden", f'Unable to {what}. "ClusterProfiler" feature gate must be enabled')
+        raise failure.Failure(403, "Forbidden", f"Unable to {what}: {_NO_PODS.split(';')[0]}")
+
+    async def attestation(self, call: Call) -> Response:
+        """AMD SEV, which this engine does not give to machines."""
+        self.check("WorkloadEncryptionSEV")
+        self._stored.instance(call.route.namespace, call.route.name)
+        raise failure.bad_request("this host starts no machines with AMD SEV: its QEMU gives them no encrypted memory")
+
+    async def backup(self, call: Call) -> Response:
+        """Incremental backups by tracking changed blocks."""
+        self.check("IncrementalBackup")
+        self._stored.instance(call.route.namespace, call.route.name)
+        raise failure.bad_request("changed blocks are not tracked here; take a VirtualMachineSnapshot and export it")

@@ -1,0 +1,172 @@
+"""What can be done with an instance that runs, apart from streams: pause, freeze, reboot, reset, evacuate.
+
+Refusals come in upstream's order and words. What is stored says which instance is meant and whether it runs; whether the guest is
+paused, and whether its agent is there, the engine knows best, and before the status tells.
+"""
+
+import logging
+from collections.abc import Awaitable
+
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.parts import Call
+from paddock.app.subresources import asking
+from paddock.app.subresources.parts import Machine, World
+from paddock.app.subresources.stored import INSTANCES, Moved, Stored, about, conflict
+from paddock.base.errors import PaddockError
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.machine.errors import AgentError, Refused
+from paddock.meta import failure
+
+_LOG = logging.getLogger(__name__)
+NOT_RUNNING = "VMI is not running"
+NO_AGENT = "VMI does not have guest agent connected"
+
+
+class Instances:
+    """Finds the machine of an instance that runs."""
+
+    def __init__(self, stored: Stored, world: World) -> None:
+        self.stored = stored
+        self._world = world
+
+    def asked(self, call: Call) -> VirtualMachineInstance:
+        """The instance of a request; raises 404."""
+        return self.stored.instance(call.route.namespace, call.route.name)
+
+    def running(self, instance: VirtualMachineInstance) -> Machine:
+        """The machine of an instance that runs; raises 409."""
+        machine = self.found(instance)
+        if machine is None:
+            raise conflict(INSTANCES, instance.metadata.name, NOT_RUNNING)
+        return machine
+
+    def found(self, instance: VirtualMachineInstance) -> Machine | None:
+        """The machine of an instance that runs, or None."""
+        machine = self._world.machines.get(instance.metadata.uid or "")
+        if machine is None or phase_of(instance) != "Running" or machine.observed.phase != "running":
+            return None
+        return machine
+
+    def by_uid(self, uid: str) -> Machine | None:
+        """The machine that the engine knows by a UID, if it runs."""
+        machine = self._world.machines.get(uid)
+        return machine if machine is not None and machine.observed.phase == "running" else None
+
+    def with_agent(self, instance: VirtualMachineInstance) -> Machine:
+        """The machine of an instance that runs, whose agent is there; raises 409."""
+        machine = self.running(instance)
+        if not machine.observed.agent:
+            raise conflict(INSTANCES, instance.metadata.name, NO_AGENT)
+        return machine
+
+    def tell(self, call: Call, kind: str, reason: str, note: str) -> None:
+        """An event about the instance of a request."""
+        self._world.tell(self.stored.instance_data(call.route.namespace, call.route.name), kind, reason, note)
+
+
+def phase_of(instance: VirtualMachineInstance) -> str:
+    """The phase of an instance."""
+    return (instance.status.phase if instance.status else None) or ""
+
+
+def refused(instance: VirtualMachineInstance, error: Refused) -> failure.Failure:
+    """What the engine refuses is a conflict with what is."""
+    why = NOT_RUNNING if error.reason in ("NotRunning", "StillStarting") else str(error)
+    return conflict(INSTANCES, instance.metadata.name, why)
+
+
+class Control:
+    """Pause, unpause, reset, reboot."""
+
+    def __init__(self, instances: Instances) -> None:
+        self._instances = instances
+
+    async def pause(self, call: Call) -> Response:
+        """The guest's processors stop."""
+        dry_run = asking.is_dry(asking.options(call.request))
+        instance = self._instances.asked(call)
+        machine = self._instances.running(instance)
+        name = instance.metadata.name
+        if machine.observed.paused:
+            raise conflict(INSTANCES, name, "VMI is already paused")
+        probe = instance.spec.livenessProbe
+        if probe is not None and probe.guestAgentPing is None:
+            raise failure.forbidden(about(INSTANCES, name), "Pausing VMIs with LivenessProbe is currently not supported")
+        if not dry_run:
+            await _do(instance, machine.pause())
+        return asking.done()
+
+    async def unpause(self, call: Call) -> Response:
+        """The guest goes on."""
+        dry_run = asking.is_dry(asking.options(call.request))
+        instance = self._instances.asked(call)
+        machine = self._instances.running(instance)
+        if not machine.observed.paused:
+            raise conflict(INSTANCES, instance.metadata.name, "VMI is not paused")
+        owner = self._instances.stored.find("virtualmachines.kubevirt.io", call.route.namespace, call.route.name)
+        if owner is not None and (owner.get("status") or {}).get("snapshotInProgress"):
+            raise conflict("virtualmachines", instance.metadata.name, "VM snapshot is in progress")
+        if not dry_run:
+            await _do(instance, machine.resume())
+        return asking.done()
+
+    async def reset(self, call: Call) -> Response:
+        """As the button on a computer's case does it."""
+        instance = self._instances.asked(call)
+        machine = self._instances.found(instance)
+        if machine is None:
+            raise conflict(INSTANCES, instance.metadata.name, f"Failed to reset non-running VMI with phase {phase_of(instance)}")
+        await _do(instance, machine.reset())
+        return asking.done()
+
+    async def reboot(self, call: Call) -> Response:
+        """The guest's operating system reboots, asked by its agent."""
+        instance = self._instances.asked(call)
+        machine = self._instances.running(instance)
+        name = instance.metadata.name
+        if machine.observed.paused:
+            raise conflict(INSTANCES, name, "VMI is paused")
+        features = instance.spec.domain.features
+        has_acpi = features is None or features.acpi is None or features.acpi.enabled is not False
+        if not machine.observed.agent and not has_acpi:
+            raise conflict(INSTANCES, name, "VMI neither have the agent connected nor the ACPI feature enabled")
+        await _do(instance, _reboot(machine))
+        return asking.done()
+
+    async def cancel_evacuation(self, call: Call) -> Response:
+        """An instance is not to leave its node any more."""
+        dry_run = asking.is_dry(asking.options(call.request))
+        instance = self._instances.asked(call)
+        node = instance.status.evacuationNodeName if instance.status else None
+        if node:
+            operations = ({"op": "test", "path": _EVACUATION, "value": node}, {"op": "remove", "path": _EVACUATION})
+            place = (call.route.namespace, call.route.name)
+            try:
+                await self._instances.stored.change(INSTANCES, place, operations, dry_run=dry_run)
+            except Moved:
+                raise failure.modified(about(INSTANCES, instance.metadata.name)) from None
+        return asking.done()
+
+
+_EVACUATION = "/status/evacuationNodeName"
+
+
+async def _do(instance: VirtualMachineInstance, work: Awaitable[None]) -> None:
+    try:
+        await work
+    except Refused as error:
+        raise refused(instance, error) from error
+    except PaddockError as error:
+        raise failure.internal(str(error)) from error
+
+
+async def _reboot(machine: Machine) -> None:
+    if machine.observed.agent:
+        try:
+            await machine.agent.shutdown("reboot")
+        except AgentError:
+            # It went, or does not do that: the button is left.
+            _LOG.debug("the agent did not reboot its guest", exc_info=True)
+        else:
+            return
+    await machine.soft_reboot()

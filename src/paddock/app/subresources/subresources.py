@@ -1,0 +1,120 @@
+"""All of it, put together: `Subresources(world).serve(api)`."""
+
+from collections.abc import Iterator
+
+from paddock.apiserver.api import Api
+from paddock.app.subresources import group
+from paddock.app.subresources.expanding import Expanding
+from paddock.app.subresources.freezing import Freezing
+from paddock.app.subresources.graph import Graphs
+from paddock.app.subresources.group import Row
+from paddock.app.subresources.guestinfo import GuestInfo
+from paddock.app.subresources.installation import Installation
+from paddock.app.subresources.instances import Control, Instances
+from paddock.app.subresources.lifecycle import Lifecycle
+from paddock.app.subresources.memorydump import MemoryDumps
+from paddock.app.subresources.parts import World
+from paddock.app.subresources.stored import INSTANCES, MACHINES, Stored
+from paddock.app.subresources.streams import Streams
+from paddock.app.subresources.volumes import Volumes
+
+_GET, _PUT = "get", "update"
+
+
+class Subresources:
+    """What is served in `subresources.kubevirt.io`."""
+
+    def __init__(self, world: World) -> None:
+        stored = Stored(world.parts)
+        instances = Instances(stored, world)
+        self._installation = Installation(stored)
+        self._registry = world.parts.registry
+        self._lifecycle = Lifecycle(stored)
+        self._control = Control(instances)
+        self._freezing = Freezing(instances)
+        self._streams = Streams(instances, world.networks, self._installation)
+        self._guest = GuestInfo(instances)
+        self._volumes = Volumes(stored)
+        self._dumps = MemoryDumps(stored)
+        self._expanding = Expanding(stored)
+        self._graphs = Graphs(stored, self._installation)
+
+    def serve(self, api: Api) -> None:
+        """Answer for the group."""
+        group.serve(self._registry, api, self.rows())
+
+    async def close(self) -> None:
+        """Leave nothing behind that only this program would undo."""
+        await self._freezing.close()
+
+    def rows(self) -> Iterator[Row]:
+        """Every path."""
+        yield from self._of_machines()
+        yield from self._of_instances()
+        yield from self._of_streams()
+        yield from self._of_the_installation()
+
+    def _of_machines(self) -> Iterator[Row]:
+        changing = {
+            "start": self._lifecycle.start,
+            "stop": self._lifecycle.stop,
+            "restart": self._lifecycle.restart,
+            "migrate": self._lifecycle.migrate,
+            "addvolume": self._volumes.add_to_machine,
+            "removevolume": self._volumes.remove_from_machine,
+            "memorydump": self._dumps.request,
+            "removememorydump": self._dumps.remove,
+            "evacuate/cancel": self._control.cancel_evacuation,
+        }
+        for name, handler in changing.items():
+            yield Row(MACHINES, name, _PUT, handler)
+        yield Row(MACHINES, "expand-spec", _GET, self._expanding.stored)
+        yield Row(MACHINES, "objectgraph", _GET, self._graphs.draw)
+        yield Row("expand-vm-spec", "", _PUT, self._expanding.given)
+
+    def _of_instances(self) -> Iterator[Row]:
+        changing = {
+            "pause": self._control.pause,
+            "unpause": self._control.unpause,
+            "freeze": self._freezing.freeze,
+            "unfreeze": self._freezing.unfreeze,
+            "softreboot": self._control.reboot,
+            "reset": self._control.reset,
+            "addvolume": self._volumes.add_to_instance,
+            "removevolume": self._volumes.remove_from_instance,
+            "evacuate/cancel": self._control.cancel_evacuation,
+            "sev/setupsession": self._installation.attestation,
+            "sev/injectlaunchsecret": self._installation.attestation,
+            "backup": self._installation.backup,
+            "redefine-checkpoint": self._installation.backup,
+        }
+        for name, handler in changing.items():
+            yield Row(INSTANCES, name, _PUT, handler)
+        looking = {
+            "guestosinfo": self._guest.everything,
+            "userlist": self._guest.users,
+            "filesystemlist": self._guest.filesystems,
+            "objectgraph": self._graphs.draw,
+            "sev/fetchcertchain": self._installation.attestation,
+            "sev/querylaunchmeasurement": self._installation.attestation,
+        }
+        for name, handler in looking.items():
+            yield Row(INSTANCES, name, _GET, handler)
+
+    def _of_streams(self) -> Iterator[Row]:
+        yield Row(INSTANCES, "console", _GET, self._streams.console)
+        yield Row(INSTANCES, "vnc", _GET, self._streams.vnc)
+        yield Row(INSTANCES, "vnc/screenshot", _GET, self._streams.screenshot)
+        yield Row(INSTANCES, "usbredir", _GET, self._streams.usb)
+        yield Row(INSTANCES, "vsock", _GET, self._streams.vsock)
+        for plural in (MACHINES, INSTANCES):
+            yield Row(plural, "portforward", _GET, self._streams.forward, below=True)
+
+    def _of_the_installation(self) -> Iterator[Row]:
+        # Paths without a name are lists to whoever reads the rights of a user.
+        looking = {"version": self._installation.version, "guestfs": self._installation.guestfs, "healthz": self._installation.health}
+        for name, handler in looking.items():
+            yield Row(name, "", "list", handler, namespaced=False)
+        for verb in ("start", "stop", "dump"):
+            for method in ("list", _PUT):
+                yield Row(f"{verb}-cluster-profiler", "", method, self._installation.profiler, namespaced=False)
