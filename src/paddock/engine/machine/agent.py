@@ -184,17 +184,27 @@ class Agent:
         # The first byte ends whatever an earlier command left half sent.
         message = {"execute": "guest-sync-delimited", "arguments": {"id": number}}
         await self._send(b"\xff" + msgspec.json.encode(message) + b"\n")
-        skipped = 0
+        heard, marked = 0, False
         while True:
-            while (place := self._received.find(b"\xff")) < 0:
-                skipped += len(self._received)
-                if skipped > agentdata.LONGEST:
-                    raise agentdata.Malformed("it talks without end")
+            received = await self._receive()
+            heard += len(received)
+            if heard > agentdata.LONGEST:
+                raise agentdata.Malformed("it talks without end")
+            self._received += received
+            # No JSON has this byte in it, so what stands before the last one is old, whatever it is.
+            place = self._received.rfind(b"\xff")
+            if place >= 0:
+                marked = True
+                del self._received[: place + 1]
+            elif not marked:
                 self._received.clear()
-                self._received += await self._receive()
-            del self._received[: place + 1]
+            line, end, rest = bytes(self._received).partition(b"\n")
+            if not end or not marked:
+                continue
+            marked = False
+            self._received = bytearray(rest)
             with contextlib.suppress(agentdata.Malformed):
-                if agentdata.parse(await self._line()).get("return") == number:
+                if agentdata.parse(line).get("return") == number:
                     self._synced = True
                     return
 

@@ -1,0 +1,149 @@
+"""A machine's files: whole at every moment, bounded, and nothing that QEMU could turn against us."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory, Nic, Stream, Tap, User
+from paddock.engine.machine.directory import (
+    LOG_LIMIT,
+    SERIAL_LIMIT,
+    Directory,
+    Record,
+    Stopping,
+    Unreadable,
+    decode_config,
+    encode_config,
+    tame,
+)
+from paddock.engine.machine.observation import End
+
+LAYER = Layer(Path("/a.qcow2"), "qcow2", Layer(Path("/b"), "raw"))
+CONFIG = MachineConfig(
+    "ns_vm",
+    Cpu(features=(("x", True),)),
+    Memory(1, 2),
+    disks=(Disk("root", LAYER), Disk("cd", None, role="cdrom")),
+    nics=(
+        Nic("a", "m", Tap("t", 2)),
+        Nic("b", "m", User("n", "g", "a", "d", forwards=(("tcp", "h", 1, 2),))),
+        Nic("c", "m", Stream(Path("/s"))),
+    ),
+    limits={"cpu.max": "max"},
+)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Directory:
+    found = Directory(tmp_path / "m" / "a")
+    found.make()
+    return found
+
+
+def test_configs_come_back_as_they_were(directory: Directory) -> None:
+    assert directory.read_config() is None
+    directory.write_config(CONFIG)
+    assert directory.read_config() == CONFIG == decode_config(encode_config(CONFIG))
+    directory.write_config(replace(CONFIG, label="other"))
+    assert directory.read_config() == replace(CONFIG, label="other")
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"version":1}', b'{"version":99,"config":{}}', b"\xff", b"[]"])
+def test_damage_is_said_and_a_damaged_record_is_none(directory: Directory, damage: bytes) -> None:
+    for name in ("config.json", "process.json", "started.json"):
+        (directory.path / name).write_bytes(damage)
+    with pytest.raises(Unreadable, match="damaged"):
+        directory.read_config()
+    assert directory.read_record() in (None, Record()) and directory.read_started() is None
+
+
+def test_a_version_that_is_not_known_is_refused(directory: Directory) -> None:
+    (directory.path / "config.json").write_bytes(encode_config(CONFIG).replace(b'"version":1', b'"version":2', 1))
+    with pytest.raises(Unreadable):
+        directory.read_config()
+
+
+def test_fields_of_a_newer_paddock_are_passed_over(directory: Directory) -> None:
+    data = encode_config(CONFIG).replace(b'"label":', b'"new":[1],"label":', 1)
+    assert decode_config(data) == CONFIG
+
+
+def test_records(directory: Directory) -> None:
+    record = Record(
+        run=3, boot="b", active=True, pid=7, ticks=9, stop=Stopping(1.0, 2.0), evidence=("killed",), end=End("killed", "x", 1.0)
+    )
+    directory.write_record(record)
+    assert directory.read_record() == record
+    assert {name for name in os.listdir(directory.path) if name.endswith(".new")} == set()
+
+
+def test_the_lock_is_inherited_with_its_descriptor(directory: Directory) -> None:
+    assert not directory.locked()
+    handle = directory.take_lock()
+    assert handle is not None and not os.get_inheritable(handle)
+    assert directory.locked() and directory.take_lock() is None
+    copy = os.dup(handle)
+    os.close(handle)
+    assert directory.locked()
+    os.close(copy)
+    assert not directory.locked()
+
+
+def test_private(directory: Directory) -> None:
+    directory.write_config(CONFIG)
+    os.close(directory.open_log(1))
+    assert directory.run.stat().st_mode & 0o777 == 0o700
+    for name in ("config.json", "qemu.log"):
+        assert (directory.path / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_logs_tell_the_last_run_and_end(directory: Directory) -> None:
+    assert directory.log_tail() == ""
+    for run, text in ((1, b"old\n"), (2, b"\n".join(b"line %d" % n for n in range(20)) + b"\nbad \x1b[31m\r\n")):
+        handle = directory.open_log(run)
+        os.write(handle, text)
+        os.close(handle)
+    tail = directory.log_tail(lines=3)
+    assert tail == "line 18\nline 19\nbad ?[31m"
+    assert "old" not in directory.log_tail(lines=100)
+    directory.log.write_bytes(b"x" * 99 + b"\n" + b"y\n" * LOG_LIMIT)
+    os.close(directory.open_log(3))
+    assert directory.log.stat().st_size < LOG_LIMIT
+
+
+def test_a_serial_log_stays_small_while_it_is_written(directory: Directory) -> None:
+    path = directory.run / "serial.log"
+    with path.open("ab", buffering=0) as writer:
+        for _ in range(3):
+            writer.write(b"0123456789abcde\n" * (SERIAL_LIMIT // 16 + 1))
+            directory.bound_logs()
+            assert path.stat().st_size <= SERIAL_LIMIT // 4
+        writer.write(b"the end")
+    assert path.read_bytes().endswith(b"0123456789abcde\nthe end") and path.read_bytes().startswith(b"0123456789abcde\n")
+    assert directory.serial_tail(7) == b"the end"
+
+
+def test_links_that_a_guest_s_qemu_left_are_not_followed(directory: Directory, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"v" * (SERIAL_LIMIT + 1))
+    (directory.run / "serial.log").symlink_to(victim)
+    directory.bound_logs()
+    assert directory.serial_tail(10) == b"" and victim.stat().st_size == SERIAL_LIMIT + 1
+    (directory.run / "tree").symlink_to(tmp_path)
+    directory.sweep()
+    assert victim.exists() and not (directory.run / "tree").is_symlink()
+
+
+def test_a_sweep_leaves_logs(directory: Directory) -> None:
+    for name in ("qmp.sock", "serial.log", "efi-vars.fd"):
+        (directory.run / name).write_bytes(b"")
+    (directory.run / "tpm").mkdir()
+    directory.sweep()
+    assert os.listdir(directory.run) == ["serial.log"]
+
+
+@pytest.mark.parametrize(("name", "good"), [("0f-a", True), ("a.b_c", True), ("", False), ("..", False), ("a/b", False), (".a", False)])
+def test_names(name: str, good: bool) -> None:
+    assert tame(name) is good
