@@ -1,21 +1,19 @@
 """A guest of 512 bytes: it obeys the power button and single letters on the serial console, and sleeps in between.
 
-It says `R` when it runs and echoes what it is told. `p` powers off, `r` resets, `d` makes it deaf for ever.
+It says `R` when it runs and echoes what it is told. `p` powers off, `r` resets, `d` makes it deaf for ever, `f` floods the console,
+`w` writes the next 64 KiB to the first disk and then says so.
 """
 
 from pathlib import Path
 
+# In 16-bit code, assembled: the button is noted in PM1_EN (0x602) and read from PM1_STS (0x600), S5 is entered through PM1_CNT (0x604),
+# a reset is port 0xcf9, the console port 0x3f8, a disk is written by INT 13h (AH=43h). Between looks it halts until the clock ticks.
 _CODE = bytes.fromhex(
-    "ba0206b80001ef"  # PM1_EN (0x602) = 0x100: the power button is noted
-    "baf803b052ee"  # say R
-    "f4"  # loop: hlt, until the clock ticks (55 ms)
-    "ba0006edf6c401751f"  # PM1_STS (0x600) has the button: off
-    "bafd03eca80174ee"  # nothing on the serial line: loop
-    "baf803ec3c70740f3c7274143c647403"  # p: off, r: reset, d: deaf
-    "eeebdb"  # echo, loop
-    "faf4ebfc"  # deaf: cli, hlt
-    "ba0406b80020efebce"  # off: PM1_CNT (0x604) = S5, loop
-    "baf90cb006eeebc6"  # reset: port 0xcf9 = 6, loop
+    "31c08ed8c706087e0000c7060a7e0000c7060c7e0000c7060e7e0000ba0206b8"
+    "0001efbaf803b052eef4ba0006edf6c4017550bafd03eca80174eebaf803ec3c"
+    "7074403c7274453c6474343c6674453c777406baf803eeebd0be007ec7041000"
+    "c744027f00c744040000c7440600108144088000b80043b280cd13b077ebd4fa"
+    "f4ebfcba0406b80020efeb9dbaf90cb006eeeb95eeebfd"
 )
 
 

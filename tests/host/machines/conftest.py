@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,10 @@ def bare(label: str = "ns_bare") -> MachineConfig:
     return MachineConfig(label, Cpu(model="qemu64"), SMALL, devices=Devices(graphics=False, balloon=False, agent=False), hotplug=False)
 
 
+# closed when the script of a test is over, while its loop still is
+_open: list[Machines] = []
+
+
 class Place:
     """A directory for machines, and `Machines` over it as often as a test wants."""
 
@@ -56,8 +61,9 @@ class Place:
         devices = Devices(balloon=False)
         return MachineConfig(f"ns_{name}", Cpu(model="qemu64"), SMALL, disks=(disk, *more.pop("disks", ())), devices=devices, **more)
 
-    def open(self, count: int = 2) -> Machines:
-        return Machines(self.machines, surroundings(count))
+    def open(self, count: int = 2, patience: float = TIMES.start) -> Machines:
+        _open.append(Machines(self.machines, replace(surroundings(count), times=replace(TIMES, start=patience))))
+        return _open[-1]
 
 
 @pytest.fixture
@@ -76,8 +82,12 @@ Play = Callable[[Callable[[], Awaitable[None]]], None]
 
 def run(script: Callable[[], Awaitable[None]], seconds: float = 120) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(seconds):
-            await script()
+        try:
+            async with asyncio.timeout(seconds):
+                await script()
+        finally:
+            while _open:
+                _open.pop().close()
 
     asyncio.run(bounded())
 

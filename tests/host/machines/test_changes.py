@@ -176,6 +176,7 @@ def test_pictures_and_sessions(place: Place) -> None:
         assert (await console.read()).endswith(b"R")
         await console.write(b"x")
         assert await console.read() == b"x"
+        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"Rx"), "it is in the log, too")
         newer = machine.console()
         assert await console.read() == b""
         assert (await newer.read()).endswith(b"Rx")

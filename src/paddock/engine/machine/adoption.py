@@ -32,6 +32,9 @@ async def adopt(owner: Owner) -> None:
     if process is not None and process.pid != record.pid:
         owner.save(active=True, pid=process.pid, ticks=process.ticks)
     owner.observe(pid=owner.record.pid)
+    for name, (pid, ticks) in record.helpers.items():
+        if ticks and start_ticks(pid) == ticks:
+            owner.watch_helper(name, pid)
     if record.stop is not None:
         owner.observe(phase="stopping", deadline=record.stop.deadline)
     await owner.catch_up()

@@ -128,6 +128,7 @@ class BlockJobs:
     async def _adopt_commit(self, disk: Disk, base: Path, top: str) -> None:
         if top == names.format_node(disk.name, base):
             await self._on_base(disk.name, base)
+            self._over(disk.name, "")
             return
         jobs = {str(job.get("device")): job for job in await self._owner.execute("query-block-jobs")}
         job = jobs.get(_job(disk.name))
@@ -184,7 +185,7 @@ class BlockJobs:
     async def _pivot(self, name: str, base: Path) -> None:
         """The guest stands still for a moment; then its disk is on the base, and the config says so before the guest goes on."""
         owner = self._owner
-        runs = not owner.observed.paused
+        runs, error = not owner.observed.paused, ""
 
         def completed(event: str, data: Mapping[str, Any]) -> bool:
             return event == "BLOCK_JOB_COMPLETED" and data.get("device") == _job(name)
@@ -197,17 +198,18 @@ class BlockJobs:
                 await owner.execute("job-complete", {"id": _job(name)})
                 async with asyncio.timeout(_PATIENCE):
                     _, data = await event
-            if not data.get("error"):
+            if not (error := str(data.get("error", ""))):
                 await self._on_base(name, base)
         except TimeoutError:
-            self._over(name, f"it was not done within {_PATIENCE:g} s")
-        except PaddockError as error:
-            self._over(name, str(error))
+            error = f"it was not done within {_PATIENCE:g} s"
+        except PaddockError as failure:
+            error = str(failure)
         finally:
             if runs and owner.record.stop is None:
                 with contextlib.suppress(PaddockError):
                     await owner.execute("cont")
             owner.busy -= 1
+        self._over(name, error)
 
     async def _on_base(self, name: str, base: Path) -> None:
         owner = self._owner
@@ -218,7 +220,6 @@ class BlockJobs:
             owner.reconfigure(replace(owner.config, disks=disks))
             with contextlib.suppress(PaddockError):
                 await owner.execute("blockdev-del", {"node-name": names.format_node(name, old.path)})
-        self._over(name, "")
 
     def _over(self, name: str, error: str) -> None:
         owner = self._owner

@@ -73,6 +73,11 @@ class Record(msgspec.Struct, frozen=True):
     end: End | None = None
 
 
+def next_run(record: Record, boot: str, now: float, user: int) -> Record:
+    """A new run begins: nothing of the last one counts any more."""
+    return Record(run=record.run + 1, boot=boot, active=True, user=user, times={"queued": now})
+
+
 class _Stored(msgspec.Struct):
     version: int
     config: MachineConfig

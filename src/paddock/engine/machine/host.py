@@ -7,6 +7,7 @@ from paddock.base.clock import Clock, SystemClock
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.startqueue import StartQueue
+from paddock.engine.machine.turns import Turns
 from paddock.engine.machine.users import Users
 
 
@@ -38,3 +39,13 @@ class Surroundings:
     users: Users = field(default_factory=Users)
     clock: Clock = field(default_factory=SystemClock)
     times: Times = Times()
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the owners of all machines have in common."""
+
+    surroundings: Surroundings
+    turns: Turns
+    # gets the id of a machine whose observation changed
+    tell: Callable[[str], None]

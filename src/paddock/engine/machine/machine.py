@@ -64,6 +64,13 @@ class Machine:
         """Its files."""
         return self._owner.directory
 
+    def close(self) -> None:
+        """Paddock goes; the guest stays. Sessions with it end."""
+        self._owner.release()
+        self.agent.close()
+        for place in (self._console, self._vnc, *self._usb.values()):
+            place.clear()
+
     async def start(self, *, paused: bool = False, state: Path | None = None) -> None:
         """Returns when the start is queued; the observation tells the rest.
 
@@ -75,7 +82,7 @@ class Machine:
     async def forget(self) -> None:
         """Its directory goes, and with it all that was known of it. Its disks are elsewhere and stay."""
         self._admit(Verb.FORGET)
-        self._owner.release()
+        self.close()
         self._owner.directory.remove()
         self._registry.drop(self.id)
 
@@ -253,8 +260,8 @@ class Machine:
         if self._admit(Verb.RESUME):
             self._owner.user_paused = False
             self._owner.save(paused=False, start_paused=False)
+            # What QEMU tells about it comes before its answer, and what came of it may do so, too.
             await self._owner.execute("cont")
-            self._owner.observe(paused="", disk_errors={})
 
     async def _reset(self) -> None:
         if self._admit(Verb.RESET):

@@ -10,9 +10,9 @@ from paddock.engine.machine.adoption import adopt
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory, Unreadable, tame
 from paddock.engine.machine.errors import Refused
-from paddock.engine.machine.host import Surroundings
+from paddock.engine.machine.host import Shared, Surroundings
 from paddock.engine.machine.machine import Machine
-from paddock.engine.machine.owner import Owner, Shared
+from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.process import cpu_seconds
 from paddock.engine.machine.turns import Turns
 
@@ -78,8 +78,8 @@ class Machines:
     def close(self) -> None:
         """Paddock goes; the guests stay."""
         self._shared.turns.close()
-        for owner in self._owners.values():
-            owner.release()
+        for machine in self._machines.values():
+            machine.close()
 
     def user_for(self, owner: Owner) -> int:
         """Whom its QEMU runs as: the same at each start, and nobody else's."""

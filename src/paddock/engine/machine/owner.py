@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,34 +24,19 @@ from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.directory import Directory, Record, Stopping
+from paddock.engine.machine.directory import Directory, Record, Stopping, next_run
 from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.events import Events
-from paddock.engine.machine.host import Surroundings
+from paddock.engine.machine.host import Shared
 from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import End, Observation
 from paddock.engine.machine.process import Process, boot_id, start_ticks
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.starting import end_helpers, make_files, reach, start_helper, start_qemu
+from paddock.engine.machine.starting import end_helpers, listens, make_files, no_restore, reach, start_helper, start_qemu
 from paddock.engine.machine.timers import Timers
-from paddock.engine.machine.turns import Turns
 
 _LOG = logging.getLogger(__name__)
 _SILENT = "QEMU does not answer; the guest may go on. A stop without a grace period always works."
-
-
-async def _no_restore(path: Path) -> None:
-    raise StartFailed(f"cannot restore {path}", why="nothing here can")
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What the owners of all machines have in common."""
-
-    surroundings: Surroundings
-    turns: Turns
-    # gets the id of a machine whose observation changed
-    tell: Callable[[str], None]
 
 
 class Owner:
@@ -73,7 +58,7 @@ class Owner:
         # what is left to do when a QEMU was found after Paddock was away
         self.found: list[Callable[[], Coroutine[Any, Any, None]]] = []
         # reads the state of a saved machine
-        self.restore: Callable[[Path], Coroutine[Any, Any, None]] = _no_restore
+        self.restore: Callable[[Path], Coroutine[Any, Any, None]] = no_restore
         self.user_paused = False
         # things the engine does that pause the guest for a moment
         self.busy = 0
@@ -87,6 +72,13 @@ class Owner:
         self.returns: Callable[[str], bool] = lambda reason: False  # whether an end by the guest is half of a reboot
         self._failure, self._released = "", False
         self._status: int | None = None
+<<<<<<< HEAD
+=======
+        # how often the guest stood still or went on
+        self._turn = 0
+        self._helpers: dict[str, Process] = {}
+        self._released = False
+>>>>>>> 1f3441a (Whatever kills Paddock, no machine runs twice and none is lost; a full disk pauses, QEMU has no rights, and helpers are watched)
 
     # What others see and what is kept.
 
@@ -134,6 +126,7 @@ class Owner:
     def start(self, *, paused: bool, user: int, state: Path | None = None) -> None:
         """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
+<<<<<<< HEAD
         self._failure, self._status, self.user_paused = "", None, False
         self.save(
             run=self.record.run + 1,
@@ -154,6 +147,12 @@ class Owner:
             restore=os.fspath(state) if state else "",
             end=None,
         )
+=======
+        self._failure, self._status = "", None
+        self.user_paused = False
+        self.record = next_run(self.record, boot_id(), now, user)
+        self.save(start_paused=paused, restore=os.fspath(state) if state else "")
+>>>>>>> 1f3441a (Whatever kills Paddock, no machine runs twice and none is lost; a full disk pauses, QEMU has no rights, and helpers are watched)
         self.observed = Observation(phase="queued", run=self.record.run, times={"queued": now})
         self._tell(self.id)
         self.begin()
@@ -194,8 +193,10 @@ class Owner:
         log = self.directory.open_log(self.record.run)
         try:
             for helper in command.helpers:
-                pid = await start_helper(self.directory, helper, log, user, self.surroundings.times.helper)
+                pid = start_helper(self.directory, helper, log, user)
                 self.save(helpers={**self.record.helpers, helper.name: (pid, start_ticks(pid))})
+                self.watch_helper(helper.name, pid)
+                await listens(self.directory, helper, pid, user, self.surroundings.times.helper)
             pid = start_qemu(self.directory, self.config, command, log, (user, users))
         finally:
             os.close(log)
@@ -211,6 +212,16 @@ class Owner:
             self.process = Process(pid, self._gone)
         except ProcessLookupError:
             raise StartFailed(f"cannot start machine {self.id}", why="QEMU ended at once", text=self.directory.log_tail()) from None
+
+    def watch_helper(self, name: str, pid: int) -> None:
+        """Without it the guest has lost a device; that is said, and its status is taken."""
+
+        def ended(status: int | None) -> None:
+            if self.process is not None and self.observed.phase == "running":
+                self.observe(detail=f"the program {name} ended, and the guest's device with it; stop and start the machine")
+
+        with contextlib.suppress(ProcessLookupError):
+            self._helpers[name] = Process(pid, ended)
 
     async def connect(self) -> None:
         """To the monitor of the process."""
@@ -319,8 +330,10 @@ class Owner:
             case "SHUTDOWN":
                 self._shut_down(str(data.get("reason", "")))
             case "STOP":
+                self._turn += 1
                 self.background(self.look_at_status())
             case "RESUME":
+                self._turn += 1
                 self.observe(paused="", disk_errors={})
             case "RESET":
                 self.observe(resets=self.observed.resets + 1)
@@ -348,9 +361,12 @@ class Owner:
 
     async def look_at_status(self) -> None:
         """Why the guest does not run, if so."""
+        turn = self._turn
         with contextlib.suppress(PaddockError):
             answer = await self.execute("query-status")
-            self.take_status(str(answer.get("status", "")))
+            # It may have gone on before this answer was read.
+            if turn == self._turn:
+                self.take_status(str(answer.get("status", "")))
 
     def take_status(self, status: str) -> None:
         """QEMU's run state."""
@@ -483,9 +499,9 @@ class Owner:
         if self._qmp is not None:
             self._qmp.close()
             self._qmp = None
-        if self.process is not None:
-            self.process.release()
-            self.process = None
+        for process in (*self._helpers.values(), *filter(None, [self.process])):
+            process.release()
+        self.process = None
 
     def background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Runs it as long as Paddock does."""

@@ -73,6 +73,9 @@ def spawn(launch: Launch) -> int:
         argv = [setpriv, "--no-new-privs", *_rights(launch), "--", *argv]
     elif launch.user:
         drop = {"user": launch.user, "group": launch.user, "extra_groups": list(launch.groups)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    # A core of a guest's memory is a guest's secrets on our disk. The child inherits the limit, and its sandbox keeps it from raising it.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
     try:
         child = subprocess.Popen(  # type: ignore[call-overload]
             argv,
@@ -88,9 +91,8 @@ def spawn(launch: Launch) -> int:
         )
     except OSError as error:
         raise StartFailed(f"cannot start {launch.argv[0]}", why=error.strerror or str(error)) from error
-    # A core of a guest's memory is a guest's secrets on our disk.
-    with contextlib.suppress(OSError):
-        resource.prlimit(child.pid, resource.RLIMIT_CORE, (0, 0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
     # `Process` waits for it; left to itself, subprocess would warn and take the exit status away.
     child.returncode = 0
     return int(child.pid)

@@ -72,14 +72,18 @@ def _hand_over_tree(folder: Path, user: int) -> None:
             hand_over(path, user)
 
 
-async def start_helper(directory: Directory, helper: Helper, log: int, user: int, patience: float) -> int:
-    """Returns its pid when it listens."""
-    pid = spawn(Launch(helper.argv, directory.run, log, user=0 if helper.needs_root else user))
+def start_helper(directory: Directory, helper: Helper, log: int, user: int) -> int:
+    """Returns its pid. It has to be waited for: see `listens`."""
+    return spawn(Launch(helper.argv, directory.run, log, user=0 if helper.needs_root else user))
+
+
+async def listens(directory: Directory, helper: Helper, pid: int, user: int, patience: float) -> None:
+    """Returns when a helper does what QEMU needs. Raises `StartFailed`."""
     pause = 0.002
     try:
         async with asyncio.timeout(patience):
             while not (directory.run / helper.socket).is_socket():
-                if not _alive(pid):
+                if not start_ticks(pid):
                     raise StartFailed(f"cannot start {helper.name}", why=f"{helper.argv[0]} ended at once", text=directory.log_tail())
                 await asyncio.sleep(pause)
                 pause = min(0.05, pause * 1.5)
@@ -87,7 +91,6 @@ async def start_helper(directory: Directory, helper: Helper, log: int, user: int
         raise StartFailed(f"cannot start {helper.name}", why=f"{helper.argv[0]} did not listen within {patience:g} s") from None
     if helper.needs_root and user:
         hand_over_socket(directory.run / helper.socket, user)
-    return pid
 
 
 def end_helpers(helpers: Iterable[tuple[int, int]]) -> None:
@@ -96,22 +99,12 @@ def end_helpers(helpers: Iterable[tuple[int, int]]) -> None:
         if ticks and start_ticks(pid) == ticks:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
 
 
 def hand_over_socket(path: Path, user: int) -> None:
     """QEMU may connect to it."""
     with contextlib.suppress(OSError):
         os.chown(path, user, user, follow_symlinks=False)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        found, _ = os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return found == 0
 
 
 def start_qemu(directory: Directory, config: MachineConfig, command: Command, log: int, rights: tuple[int, Users]) -> int:
@@ -150,3 +143,8 @@ async def reach(directory: Directory, name: str, patience: float) -> socket.sock
         raise StartFailed(f"cannot talk to the QEMU of machine {directory.id}", why=f"its monitor is silent for {patience:g} s") from None
     except OSError as error:
         raise StartFailed(f"cannot talk to the QEMU of machine {directory.id}", why=error.strerror or str(error)) from error
+
+
+async def no_restore(path: Path) -> None:
+    """Until somebody says how a saved state is read."""
+    raise StartFailed(f"cannot restore {path}", why="nothing here can")

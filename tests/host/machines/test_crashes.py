@@ -1,0 +1,139 @@
+"""Paddock is killed at any moment: no machine runs twice, none is lost, and each is found as it is."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.process import start_ticks
+from tests.host.machines.conftest import Place, run, surroundings, until, until_phase
+
+pytestmark = pytest.mark.needs("qemu")
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def _qemus(root: Path) -> dict[str, list[int]]:
+    """Machine -> the processes that work in its directory; helpers are none here."""
+    found: dict[str, list[int]] = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            folder = os.readlink(f"/proc/{entry}/cwd")
+            program = os.readlink(f"/proc/{entry}/exe")
+        except OSError:
+            continue
+        if folder.startswith(f"{root}/") and "qemu-system" in program:
+            found.setdefault(folder.removeprefix(f"{root}/").split("/")[0], []).append(int(entry))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_moment(place: Place, seed: int) -> None:
+    chance = random.Random(seed)
+    for turn in range(6):
+        command = [sys.executable, "-m", "tests.host.machines.crashing", str(place.machines), str(seed * 100 + turn), "4"]
+        program = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+        assert program.stdout is not None and program.stdout.readline() == b"adopted\n"
+        time.sleep(chance.random() * 0.5)
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+        program.stdout.close()
+        for name, pids in _qemus(place.machines).items():
+            assert len(pids) == 1, f"{name} runs twice: {pids}"
+
+    async def script() -> None:
+        machines = Machines(place.machines, surroundings(4))
+        await machines.adopt()
+        for machine in machines:
+            await until_phase(machine, "running", "ended", "defined", "stopping")
+        running = {machine.id: machine for machine in machines if machine.observed.pid}
+        assert {name: [machine.observed.pid] for name, machine in running.items()} == _qemus(place.machines)
+        assert {path.name for path in place.machines.iterdir()} == {machine.id for machine in machines}
+        for machine in machines:
+            await machine.stop(0)
+        for machine in machines:
+            await until(machine, lambda one: one.observed.phase in ("ended", "defined"), "its end")
+        assert not _qemus(place.machines)
+        machines.close()
+
+    run(script)
+
+
+def test_a_stop_goes_on_after_a_restart(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", place.guest())
+        await machine.start()
+        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        console = machine.console()
+        await console.read()
+        await console.write(b"d")
+        await asyncio.sleep(0.3)
+        await machine.stop(1.5)
+        deadline = machine.observed.deadline
+        console.close()
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("a")
+        assert again is not None and again.observed.phase == "stopping" and again.observed.deadline == deadline
+        await until_phase(again, "ended")
+        end = again.observed.end
+        assert end is not None and end.reason == "killed" and end.asked and abs(end.at - deadline) < 1.0
+
+    run(script)
+
+
+def test_a_number_that_is_somebody_else_s_by_now_is_not_believed(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", place.guest())
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        pid = machine.observed.pid
+        machines.close()
+        record = machine.directory.read_record()
+        assert record is not None
+        machine.directory.write_record(structs.replace(record, pid=os.getpid(), ticks=start_ticks(os.getpid()) + 1))
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("a")
+        assert again is not None and again.observed.pid == pid and again.observed.phase == "running"
+        await again.stop(0)
+        await until_phase(again, "ended")
+
+    run(script)
+
+
+def test_a_host_that_went_down(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", place.guest())
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        machines.close()
+        os.kill(machine.observed.pid, signal.SIGKILL)
+        while machine.directory.locked():
+            time.sleep(0.01)
+        record = machine.directory.read_record()
+        assert record is not None
+        machine.directory.write_record(structs.replace(record, boot="another"))
+        (place.machines / "half").mkdir()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("a")
+        assert again is not None and again.observed.end is not None and again.observed.end.reason == "host-reboot"
+        assert not (place.machines / "half").exists()
+
+    run(script)
