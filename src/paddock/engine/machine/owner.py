@@ -72,13 +72,9 @@ class Owner:
         self.returns: Callable[[str], bool] = lambda reason: False  # whether an end by the guest is half of a reboot
         self._failure, self._released = "", False
         self._status: int | None = None
-<<<<<<< HEAD
-=======
         # how often the guest stood still or went on
         self._turn = 0
         self._helpers: dict[str, Process] = {}
-        self._released = False
->>>>>>> 1f3441a (Whatever kills Paddock, no machine runs twice and none is lost; a full disk pauses, QEMU has no rights, and helpers are watched)
 
     # What others see and what is kept.
 
@@ -126,33 +122,9 @@ class Owner:
     def start(self, *, paused: bool, user: int, state: Path | None = None) -> None:
         """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
-<<<<<<< HEAD
         self._failure, self._status, self.user_paused = "", None, False
-        self.save(
-            run=self.record.run + 1,
-            boot=boot_id(),
-            active=True,
-            pid=0,
-            ticks=0,
-            begun=False,
-            start_paused=paused,
-            paused=False,
-            accelerator="",
-            user=user,
-            times={"queued": now},
-            stop=None,
-            evidence=(),
-            helpers={},
-            commits={},
-            restore=os.fspath(state) if state else "",
-            end=None,
-        )
-=======
-        self._failure, self._status = "", None
-        self.user_paused = False
         self.record = next_run(self.record, boot_id(), now, user)
         self.save(start_paused=paused, restore=os.fspath(state) if state else "")
->>>>>>> 1f3441a (Whatever kills Paddock, no machine runs twice and none is lost; a full disk pauses, QEMU has no rights, and helpers are watched)
         self.observed = Observation(phase="queued", run=self.record.run, times={"queued": now})
         self._tell(self.id)
         self.begin()
