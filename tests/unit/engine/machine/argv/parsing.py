@@ -1,0 +1,66 @@
+"""Reads a command line the way QEMU does, independently of how it was written: options, and lists of keys and values."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+# Every option that may stand in a command line, and whether a value follows.
+OPTIONS = {
+    "-nodefaults": False,
+    "-no-user-config": False,
+    "-no-shutdown": False,
+    "-S": False,
+    **dict.fromkeys(("-name", "-sandbox", "-action", "-incoming", "-accel", "-machine", "-cpu", "-smp", "-m", "-uuid", "-smbios"), True),
+    **dict.fromkeys(("-rtc", "-global", "-boot", "-kernel", "-initrd", "-append", "-acpitable", "-fw_cfg", "-vnc", "-display"), True),
+    **dict.fromkeys(("-device", "-chardev", "-mon", "-object", "-blockdev", "-netdev", "-audiodev", "-tpmdev", "-serial"), True),
+}
+AS_JSON = ("-device", "-object", "-blockdev", "-netdev")
+# These take their value whole.
+WHOLE = ("-kernel", "-initrd", "-append", "-uuid", "-incoming", "-vnc", "-display", "-serial")
+
+Parsed = list[tuple[str, Any]]
+
+
+def parse(argv: Sequence[str]) -> Parsed:
+    """The options with their values: parsed JSON, a list of (key, value), or the text."""
+    found: Parsed = []
+    words = iter(argv[1:])
+    for option in words:
+        # QEMU takes two dashes for one.
+        assert option in OPTIONS, option
+        value = next(words) if OPTIONS[option] else None
+        if value is None or option in WHOLE:
+            found.append((option, value))
+        elif option in AS_JSON:
+            found.append((option, json.loads(value)))
+        else:
+            found.append((option, keys(value)))
+    return found
+
+
+def keys(text: str) -> list[tuple[str, str]]:
+    """`a,b=c,,d` -> [("a", ""), ("b", "c,d")]: a doubled comma is one that belongs to a value."""
+    parts, part, index = [], "", 0
+    while index < len(text):
+        if text[index] != ",":
+            part += text[index]
+        elif text[index : index + 2] == ",,":
+            part, index = part + ",", index + 1
+        else:
+            parts.append(part)
+            part = ""
+        index += 1
+    pairs = [each.partition("=") for each in (*parts, part)]
+    return [(key, value) for key, _, value in pairs]
+
+
+def shape(value: Any) -> Any:
+    """What is left of a value when all texts are taken out: which keys there are, where."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value]
+    if isinstance(value, tuple):
+        key, inner = value
+        return (key, shape(inner))
+    return type(value).__name__
