@@ -11,16 +11,19 @@ import msgspec
 
 from paddock.apiserver.builtin.trust import is_trusted
 from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, View
+from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt import instance as instances
 from paddock.dialects.kubevirt import virtualmachine
 from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
+from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.dialects.kubevirt.preference import PreferenceSpec
 from paddock.dialects.kubevirt.rules import sizing
 from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import failure, fieldpath
-from paddock.meta.wire import from_data
+from paddock.meta.wire import from_data, to_data
 from paddock.plan import instancetype
+from paddock.plan.instance import defaults
 from paddock.schema.finding import Cause, Finding, Path
 from paddock.schema.kind import Kind, Settings
 
@@ -30,7 +33,6 @@ OBSERVED = {"kubevirt.io/latest-observed-api-version": "v1", "kubevirt.io/storag
 _TOPOLOGY_VERSION = "kubevirt.io/pci-topology-version"
 # What is made of an object's own UID: as much chance as is in that, and the same at every look.
 _UUID, _SERIAL = UUID("4f7ab6a5-19c3-4a0c-9b6b-1b5a5d5b8d51"), UUID("b0c8e1c4-3d5e-4a86-9f5f-0c3f0f5f6f52")
-_MACHINE_TYPES = {"amd64": "q35", "arm64": "virt", "s390x": "s390-ccw-virtio"}
 _DEFAULT_GRACE_SECONDS = 30
 _RESERVED_LABELS = "kubevirt/V83"
 # Kinds of which some parts are written by KubeVirt's controllers alone.
@@ -149,7 +151,7 @@ class MachineStrategy(_ReservedStrategy):
         domain = hardware["domain"]
         if not (domain.get("machine") or {}).get("type"):
             preferred = (preference.get("machine") or {}).get("preferredMachineType")
-            default = _MACHINE_TYPES.get(hardware["architecture"])
+            default = defaults.MACHINE_TYPES.get(hardware["architecture"])
             if preferred or default:
                 domain["machine"] = {"type": preferred or default}
 
@@ -162,6 +164,7 @@ class InstanceStrategy(_ReservedStrategy):
         metadata = new["metadata"]
         metadata["finalizers"] = _with(metadata.get("finalizers"), FOREGROUND)
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
+        self._complete(new, context)
         given = (new.get("status") or {}) if is_trusted(context) else {}
         began = [{"phase": "Pending", "phaseTransitionTimestamp": context.now}]
         new["status"] = {**given, "phase": "Pending", "phaseTransitionTimestamps": began}
@@ -169,11 +172,26 @@ class InstanceStrategy(_ReservedStrategy):
 
     def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
         """What users write into the status is not taken, and not told either: upstream's way."""
-        if not is_trusted(context):
+        if is_trusted(context):
+            if new.get("spec") != old.get("spec"):
+                self._complete(new, context)
+        else:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
         return new
+
+    def _complete(self, new: Data, context: Context) -> None:
+        """Defaults, in place: whoever looks at an instance finds everything said."""
+        try:
+            installed = context.view.get("kubevirts.kubevirt.io", "kubevirt", "kubevirt")
+            configuration = from_data(installed, KubeVirt).spec.configuration if installed is not None else None
+            spec = from_data(new.get("spec") or {}, instances.VirtualMachineInstanceSpec)
+            host = defaults.installation(configuration, self._settings.architecture)
+            new["spec"] = to_data(defaults.defaulted(spec, host))
+        except (msgspec.ValidationError, PaddockError):
+            # What cannot be read is refused by the schema or a rule, with everything else that is wrong.
+            return
 
     def grace_seconds(self, old: Data, asked: int | None) -> int:
         """Without a wish of its own, a deletion leaves the guest what the spec says."""

@@ -1,7 +1,5 @@
 """What the controller of machines does through the API: every write, with its event. Each may be repeated."""
 
-from collections.abc import Callable
-
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
@@ -34,10 +32,9 @@ class Refused(Exception):
 class Acts:
     """The writes of the controller."""
 
-    def __init__(self, client: Client, teller: Teller, complete: Callable[[Data], Data]) -> None:
+    def __init__(self, client: Client, teller: Teller) -> None:
         self._client = client
         self._teller = teller
-        self._complete = complete
 
     def tell(self, sight: Sight, kind: str, reason: str, note: str) -> None:
         """An event of the machine."""
@@ -54,7 +51,7 @@ class Acts:
         made: Data
         await self._keep(instances.start_revision(sight.data))
         await self._forget_start(sight)
-        wanted = self._complete(instances.instance_of(sight.data, list(sizes.values()), paused=paused))
+        wanted = instances.instance_of(sight.data, list(sizes.values()), paused=paused)
         try:
             made = await self._client.create(kinds.INSTANCE_DATA, wanted)
         except AlreadyExists:

@@ -8,7 +8,6 @@ works on an older state than the one before. Conditions of an instance that is s
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -40,8 +39,6 @@ _ORPHAN = "orphan"
 # How long the conditions of an instance that is starting have to rest.
 _REST_SECONDS = 1.0
 _INSTALLATION = Key("kubevirt", "kubevirt")
-# The defaults of an instance, and what they need to know: its data in, the same completed out.
-Complete = Callable[[Data], Data]
 
 
 class _Look(msgspec.Struct):
@@ -67,12 +64,12 @@ class _Look(msgspec.Struct):
 class Machines:
     """The controller of VirtualMachines."""
 
-    def __init__(self, client: Client, caches: Caches, machinery: Machinery, teller: Teller, complete: Complete) -> None:
+    def __init__(self, client: Client, caches: Caches, machinery: Machinery, teller: Teller) -> None:
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
         self._chance = machinery.chance
-        self._acts = Acts(client, teller, complete)
+        self._acts = Acts(client, teller)
         # what was written and may not have come back yet, by the machine's key
         self._made: dict[Key, Data] = {}
         self._reported: dict[Key, Data] = {}
@@ -333,10 +330,10 @@ class Machines:
         return ages.timestamp(self._clock.seconds())
 
 
-def wire(program: Program, *, complete: Complete = lambda data: data) -> Controller:
-    """The controller, wired to a program; `complete` fills in the defaults of an instance."""
+def wire(program: Program) -> Controller:
+    """The controller, wired to a program."""
     caches = Caches(program.informers)
-    machines = Machines(program.client, caches, program.machinery, program.recorder, complete)
+    machines = Machines(program.client, caches, program.machinery, program.recorder)
     controller = Controller("virtualmachine", caches.machines, machines.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(caches.instances, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
     controller.watch(caches.disks, owners(kinds.MACHINES.group, kinds.MACHINES.kind))

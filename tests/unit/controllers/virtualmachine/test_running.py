@@ -89,7 +89,9 @@ async def test_what_an_instance_is_made_of() -> None:
             "kubevirt.io/virtualMachineControllerFinalize",
             "kubevirt.io/foregroundDeleteVirtualMachine",
         }
-        assert vmi["spec"] == vm["spec"]["template"]["spec"]
+        domain, template = vmi["spec"]["domain"], vm["spec"]["template"]["spec"]["domain"]
+        assert domain["firmware"] == template["firmware"] and domain["memory"]["guest"] == "1Gi"
+        assert domain["cpu"]["maxSockets"] == 4 and vmi["spec"]["networks"] == [{"name": "default", "pod": {}}]
         revision = f"revision-start-vm-{vm['metadata']['uid']}-1"
         assert vmi["status"]["virtualMachineRevisionName"] == revision
         kept = (await life.api.get(f"/apis/apps/v1/namespaces/default/controllerrevisions/{revision}")).data
