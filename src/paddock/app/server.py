@@ -36,6 +36,7 @@ from paddock.store.sqlite import open_store
 
 if TYPE_CHECKING:
     from paddock.app.controllers.control import Control
+    from paddock.app.subresources.subresources import Subresources
     from paddock.app.uploads.endpoint import Uploads
 
 _LOG = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Running:
         self.has_kubeconfig = False
         self._control: asyncio.Task[Control] | None = None
         self._uploads: Uploads | None = None
+        self._subresources: Subresources | None = None
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
@@ -110,10 +112,12 @@ class Running:
         """Clients are served meanwhile: what they write is looked at as soon as controllers are there."""
         from paddock.app.controllers.control import Control  # noqa: PLC0415 - a server without controllers does without the engine
         from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415
+        from paddock.app.subresources import wiring as subresources  # noqa: PLC0415
         from paddock.app.uploads import wiring  # noqa: PLC0415
 
         around = Surroundings(self._places.engine, self._settings.machines, self._settings.network, node, authority, lambda: self.address)
         control = Control(self.api, around)
+        self._subresources = subresources.install(self.api, self.parts, control.engine, control.program.recorder)
         try:
             await control.start()
         except PaddockError as error:
@@ -132,8 +136,11 @@ class Running:
     async def stop(self) -> None:
         """Finish what was begun and go down."""
         self._starting = "the server is stopping"
-        if self._control is not None:
-            await (await self._control).stop()
+        control = await self._control if self._control is not None else None
+        if self._subresources is not None:
+            await self._subresources.close()
+        if control is not None:
+            await control.stop()
         if self._uploads is not None:
             await self._uploads.close()
         self._ending.cancel()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -26,7 +26,7 @@ class Agent(Protocol):
     async def freeze(self) -> int: ...
     async def thaw(self) -> int: ...
     async def frozen(self) -> bool: ...
-    async def shutdown(self, mode: str = "powerdown") -> None: ...
+    async def shutdown(self, mode: Literal["powerdown", "reboot", "halt"] = "powerdown") -> None: ...
 
 
 class Machine(Protocol):

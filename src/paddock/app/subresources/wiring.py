@@ -1,0 +1,57 @@
+"""Joins the subresources to a server: one call."""
+
+import asyncio
+
+from paddock.apiserver.api import Api
+from paddock.apiserver.parts import Parts
+from paddock.app.subresources.parts import Data, Flow, Machine, World
+from paddock.app.subresources.subresources import Subresources
+from paddock.dialects.kubevirt.instance import GROUP
+from paddock.engine.engine import Engine
+from paddock.engine.networks.errors import Unreachable
+from paddock.runtime.recorder import Recorder
+from paddock.runtime.reference import Reference
+
+
+def install(api: Api, parts: Parts, engine: Engine, recorder: Recorder) -> Subresources:
+    """Serve the group from now on, also while the engine still looks at its host. Whoever calls closes what is returned."""
+
+    def tell(instance: Data, kind: str, reason: str, note: str) -> None:
+        meta = instance["metadata"]
+        about = Reference(
+            f"{GROUP}/v1", "VirtualMachineInstance", meta.get("namespace", ""), meta["name"], meta["uid"], meta["resourceVersion"]
+        )
+        recorder.tell(about, kind, reason, note)
+
+    served = Subresources(World(parts, _Machines(engine), _Networks(engine), tell))
+    served.serve(api)
+    return served
+
+
+class _Machines:
+    """The engine's machines; none before it has taken over those that run."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def get(self, id: str) -> Machine | None:
+        return self._engine.machines.get(id) if hasattr(self._engine, "machines") else None
+
+
+class _Networks:
+    """The engine's ways to guests."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        self._check()
+        return await self._engine.networks.dial(owner, name, port)
+
+    async def datagrams(self, owner: str, name: str, port: int) -> Flow:
+        self._check()
+        return await self._engine.networks.datagrams(owner, name, port)
+
+    def _check(self) -> None:
+        if not hasattr(self._engine, "machines"):
+            raise Unreachable("cannot reach guests yet", why="the engine looks at its host", fix="try again in a moment")
