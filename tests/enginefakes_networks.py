@@ -33,6 +33,10 @@ class FakeNetworks:
         self.refused: dict[str, str] = {}
 
     @property
+    def outside_address(self) -> str:
+        return "192.0.2.10"
+
+    @property
     def mode(self) -> str:
         return "routed" if self.routed else "user"
 
@@ -54,6 +58,15 @@ class FakeNetworks:
         for key in [key for key in self.cards if key[0] == owner]:
             del self.cards[key]
         self.book = self.book.release(owner, 0.0)
+
+    def owners(self) -> set[str]:
+        return {owner for owner, _ in self.book.entries}
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def collect(self) -> None: ...
 
     def restarted(self, owner: str) -> None: ...
 

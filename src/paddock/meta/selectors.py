@@ -1,7 +1,7 @@
 """Label selectors: the shape, the rule, and whether labels match. Pure."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
@@ -26,6 +26,16 @@ class LabelSelector(Object):
         Field("Labels with exactly these values.", key_format="label-key"),
     ] = None
     matchExpressions: Annotated[list[LabelSelectorRequirement] | None, Field("Conditions on labels.")] = None
+
+
+def read(data: Mapping[str, Any] | None) -> LabelSelector:
+    """A selector from plain data; none is the empty one."""
+    given = data or {}
+    conditions = [
+        LabelSelectorRequirement(key=each.get("key", ""), operator=each.get("operator", ""), values=each.get("values"))
+        for each in given.get("matchExpressions") or ()
+    ]
+    return LabelSelector(matchLabels=dict(given.get("matchLabels") or {}), matchExpressions=conditions)
 
 
 def is_empty(selector: LabelSelector | None) -> bool:

@@ -22,6 +22,7 @@ from paddock.apiserver.builtin import (
     leases,
     machines,
     namespaces,
+    networkpolicies,
     nodes,
     podkinds,
     pools,
@@ -45,7 +46,7 @@ from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
 from paddock.schema.kind import Kind, Settings
 
-_WORKLOADS = (*workloads.KINDS, *podkinds.KINDS, *ingresses.KINDS)
+_WORKLOADS = (*workloads.KINDS, *podkinds.KINDS, *ingresses.KINDS, *networkpolicies.KINDS)
 _CLUSTER_KINDS = (
     *apiservices.KINDS,
     *csr.KINDS,
@@ -55,7 +56,7 @@ _CLUSTER_KINDS = (
     *storagekinds.KINDS,
     *admissionkinds.KINDS,
 )
-_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **csr.TABLES, **ingresses.TABLES}
+_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **csr.TABLES, **ingresses.TABLES, **networkpolicies.TABLES}
 # Kinds that no manifest of Paddock's commands holds.
 KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
@@ -76,6 +77,7 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "LimitRange"): quotas.LimitStrategy(),
     **podkinds.STRATEGIES,
     **ingresses.STRATEGIES,
+    **networkpolicies.STRATEGIES,
     **flowcontrol.STRATEGIES,
     **workloads.STRATEGIES,
     **storagekinds.STRATEGIES,

@@ -1,0 +1,1 @@
+"""NetworkAttachmentDefinitions: which bridge a card of a machine is put into."""

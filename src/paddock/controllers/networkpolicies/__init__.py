@@ -1,0 +1,1 @@
+"""NetworkPolicies, carried out by the engine's packet filter."""
