@@ -66,7 +66,10 @@ class Networks:
         self._routed = None if self._why_user else Routed(surroundings, self._ledger.book)
         self._dns = DnsServer(self.zone, hostnetwork.nameservers, seconds=time.monotonic)
         self._listeners = Listeners(self._reach_target)
-        self._published: tuple[Published, ...] = ()
+        self._published: tuple[Published, ...] | None = None
+        self._policies: tuple[Policy, ...] | None = None
+        self._opening = asyncio.Lock()
+        self._is_open = False
 
     @property
     def mode(self) -> Literal["routed", "user"]:
@@ -93,11 +96,22 @@ class Networks:
         return hostnetwork.address_of(hostnetwork.default_device()) or "127.0.0.1"
 
     async def open(self) -> None:
-        """Once, before the first card. What a former run left goes on as it was."""
-        if self._routed is not None:
+        """Once, before the first card. What a former run left goes on as it was; a host that had no machines is not touched before one."""
+        if self._routed is not None and self._routed.was_used():
+            await self._open()
+
+    async def _open(self) -> None:
+        async with self._opening:
+            if self._routed is None or self._is_open:
+                return
             self._routed.open()
-            await self._routed.refresh()
             await self._dns.listen(self._ledger.book.host)
+            self._is_open = True
+            # Until somebody says otherwise, what was said last holds.
+            await self._routed.refresh()
+            if self._policies is not None:
+                await self._routed.police(self._policies)
+            await self._lead()
 
     async def close(self) -> None:
         """End what is in this process; what the host has for machines stays."""
@@ -106,10 +120,10 @@ class Networks:
         if self._routed is not None:
             await self._routed.close()
 
-    async def collect(self) -> None:
-        """After all cards were plugged: taps that belong to none are removed."""
-        if self._routed is not None:
-            for device in await self._routed.collect():
+    async def collect(self, owners: Collection[str]) -> None:
+        """Remove taps that belong to nobody of these: what machines that ended while nobody looked have left."""
+        if self._routed is not None and self._is_open:
+            for device in await self._routed.collect(owners):
                 _LOG.info("removed a tap that belonged to no machine", extra={"device": device})
 
     async def destroy(self) -> None:
@@ -117,6 +131,7 @@ class Networks:
         await self._listeners.close()
         await self._dns.close()
         if self._routed is not None:
+            self._is_open = False
             await self._routed.destroy()
 
     def forward_by(self, forward: Forward) -> None:
@@ -126,6 +141,7 @@ class Networks:
     async def plug(self, card: Card) -> Plug:
         """The card is ready for a machine, with the same MAC and addresses each time."""
         check_card(card)
+        await self._open()
         entry = self._ledger.give(card.key, self._seconds(), card.mac)
         if self._routed is None or card.binding == "passt":
             plug = await self._user.plug(card, entry)
@@ -146,6 +162,7 @@ class Networks:
         self._plugs.pop(key, None)
         self._zone = None
         if self._routed is not None and (card is None or card.binding != "passt"):
+            await self._open()
             await self._routed.unplug(key)
         else:
             await self._user.unplug(key)
@@ -188,8 +205,9 @@ class Networks:
     async def police(self, policies: Collection[Policy]) -> None:
         """Hold cards to exactly these policies. Without a pod network no machine reaches another: there is nothing to police but what
         leaves, which user mode cannot; see `Plug.limits`."""
-        if self._routed is not None:
-            await self._routed.police(policies)
+        self._policies = tuple(policies)
+        if self._routed is not None and self._is_open:
+            await self._routed.police(self._policies)
 
     async def name(self, names: Mapping[str, Collection[str]]) -> None:
         """Answer for exactly these names, besides those of the cards."""
@@ -205,7 +223,7 @@ class Networks:
 
     async def _lead(self, owner: str = "") -> None:
         """Tell the packet filter about services (or only if one of them leads to this owner)."""
-        if self._routed is None:
+        if self._routed is None or not self._is_open or self._published is None:
             return
         concerned = any(target.owner == owner for service in self._published for port in service.ports for target in port.targets)
         if not owner or concerned:

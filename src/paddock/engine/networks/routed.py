@@ -75,6 +75,10 @@ class Routed:
     def _path(self) -> Path:
         return self._surroundings.directory / "table.json"
 
+    def was_used(self) -> bool:
+        """Whether there were cards before."""
+        return self._path.exists()
+
     def open(self) -> None:
         """The host's side: an address for itself, routes that let nothing of machines out by mistake. What a former run left is kept."""
         if taps.read_setting("ipv4/conf/all/rp_filter") == "1":
@@ -169,9 +173,10 @@ class Routed:
         bridged = tuple(card for card in self._table.bridged if card.device != device)
         self._change(replace(self._table, cards=cards, bridged=bridged))
 
-    async def collect(self) -> list[str]:
-        """Remove the taps of ours that belong to no card; returns their names."""
-        kept = {self.device(key) for key in self._cards} | {self._prefix}
+    async def collect(self, owners: Collection[str]) -> list[str]:
+        """Remove the taps of ours that belong to none of these; returns their names."""
+        known = [*self._table.cards, *self._table.bridged]
+        kept = {self.device(key) for key in self._cards} | {card.device for card in known if card.owner in owners} | {self._prefix}
         gone = [name for name in self._netlink.links() if name.startswith(self._prefix) and name not in kept]
         for name in gone:
             self._remove(name)
