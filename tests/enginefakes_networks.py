@@ -68,8 +68,6 @@ class FakeNetworks:
 
     async def collect(self, owners: Collection[str]) -> None: ...
 
-    def restarted(self, owner: str) -> None: ...
-
     async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         handler = self.guests.get((owner, name, port))
         if handler is None or (owner, name) not in self.cards:

@@ -11,11 +11,13 @@ from paddock.engine.host.facts import Facts
 from paddock.engine.images.library import Images
 from paddock.engine.images.settings import Settings as ImageSettings
 from paddock.engine.machine.argv.view import HostView
-from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.config import Forwarded, MachineConfig
 from paddock.engine.machine.host import Surroundings
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.startqueue import LONGEST, StartQueue, places
 from paddock.engine.machine.users import on_this_host
+from paddock.engine.networks.cards import Protocol
+from paddock.engine.networks.errors import Unreachable
 from paddock.engine.networks.networks import Networks
 from paddock.engine.networks.networks import Settings as NetworkSettings
 from paddock.engine.snapshots import Snapshots
@@ -68,12 +70,24 @@ class Engine:
         surroundings = Surroundings(look=self._look, queue=queue, users=on_this_host(), clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
         self.snapshots = Snapshots(self.machines, self.volumes)
+        self.networks.forward_by(self._forward)
+        await self.networks.open()
         await self.machines.adopt()
 
     def _look(self, config: MachineConfig) -> HostView:
         return replace(self.facts.view(config), root=self.root)
 
+    async def _forward(self, owner: str, name: str, protocol: Protocol, address: str, outside: int, inside: int) -> None:
+        """Open a port of a machine that is on a network of its own. Its cards are known by their MAC."""
+        mac = self.networks.mac(owner, name)
+        for machine in self.machines:
+            if machine.observed.live and any((nic.name, nic.mac) == (name, mac) for nic in machine.config.nics):
+                await machine.forward(name, Forwarded(protocol, address, outside, inside))
+                return
+        raise Unreachable(f"cannot reach port {inside} of {name}", why="the machine does not run")
+
     async def stop(self) -> None:
         """Let go of everything; the guests stay."""
         if hasattr(self, "machines"):
             self.machines.close()
+        await self.networks.close()

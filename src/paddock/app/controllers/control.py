@@ -8,7 +8,7 @@ import logging
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
-from paddock.app.controllers import instances, snapshots, storage
+from paddock.app.controllers import instances, networks, snapshots, storage
 from paddock.app.controllers.surroundings import Surroundings
 from paddock.app.inside import door
 from paddock.app.settings import Machines
@@ -42,8 +42,9 @@ class Control:
         """Take over the machines that run, then begin to look after everything."""
         await self.engine.start()
         self.storage = storage.wire(self.program, self.engine, self._around)
+        attachments = networks.wire(self.program, self.engine, self._around)
         beside = [
-            *instances.wire(self.program, self.engine, self._around),
+            *instances.wire(self.program, self.engine, self._around, attachments),
             *snapshots.wire(self.program, self.engine),
         ]
         for name, work in (("controllers", self.program.run()), *beside):
@@ -69,10 +70,10 @@ def engine_settings(given: Machines, services: str) -> EngineSettings:
         insecure_registries=frozenset(given.insecure_registries),
         archives=given.archives,
     )
-    networks = NetworkSettings(mode=given.network, pod_network=given.pod_network, service_network=services)  # type: ignore[arg-type]  # a choice
+    networking = NetworkSettings(mode=given.network, pod_network=given.pod_network, service_network=services)  # type: ignore[arg-type]  # a choice
     return EngineSettings(
         images=images,
-        networks=networks,
+        networks=networking,
         pools=given.pools,
         host_paths=given.host_paths,
         memory_overcommit=given.memory_overcommit,

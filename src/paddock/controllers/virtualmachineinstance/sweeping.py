@@ -65,6 +65,7 @@ class Sweeper:
         owners = wanted | {seen.meta.uid for seen in self._machines.cache}
         for owner in self._engine.networks.owners() - owners:
             await self._engine.networks.release(owner)
+        await self._engine.networks.collect(owners)
         await self._engine.states.keep_only(owners)
 
     async def _abandon(self, machine: Machine) -> None:

@@ -29,6 +29,16 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Forwarded:
+    """A port of the host that leads to a guest on QEMU's own network."""
+
+    protocol: Literal["tcp", "udp"]
+    address: str
+    outside: int
+    inside: int
+
+
+@dataclass(frozen=True)
 class Disk:
     """A disk of a machine. `name` is its name in the machine, and unique."""
 

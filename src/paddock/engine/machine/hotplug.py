@@ -16,7 +16,7 @@ from paddock.engine.machine import survey, taps
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import spare_ports
 from paddock.engine.machine.argv.processors import MEMORY_BLOCK, boot_size, plugged_size
-from paddock.engine.machine.config import Disk, MachineConfig, Nic
+from paddock.engine.machine.config import Disk, Forwarded, MachineConfig, Nic, User
 from paddock.engine.machine.errors import QemuRefused, Refused, Unanswered
 from paddock.engine.machine.observation import DiskState, NicState
 from paddock.engine.machine.owner import Owner
@@ -126,6 +126,17 @@ class Hotplug:
         owner.reconfigure(replace(owner.config, nics=nics))
         state = owner.observed.nics.get(name, NicState())
         owner.observe(nics={**owner.observed.nics, name: replace(state, link_up=up)})
+
+    async def forward(self, name: str, port: Forwarded) -> None:
+        """A port of the host leads to one of the guest; for cards on QEMU's own network."""
+        owner = self._owner
+        if not any(one.name == name and isinstance(one.backend, User) for one in owner.config.nics):
+            raise self._refuse(f"forward a port of card {name} of", "NoSuchDevice", "it has no such card on a network of its own", "")
+        # There is no command of QMP for it. Nothing in this line was written by a user.
+        line = f"hostfwd_add {names.netdev(name)} {port.protocol}:{port.address}:{port.outside}-:{port.inside}"
+        said = await owner.execute("human-monitor-command", {"command-line": line})
+        if said:
+            raise self._refuse(f"forward port {port.inside} of", "Refused", str(said).strip(), "")
 
     async def set_sockets(self, count: int) -> None:
         """Whole sockets are added, the lowest first; none is taken away."""

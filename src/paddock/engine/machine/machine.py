@@ -8,7 +8,7 @@ from paddock.engine.machine import migration, pictures, statistics
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.blockjobs import BlockJobs
-from paddock.engine.machine.config import Disk, Layer, MachineConfig, Nic
+from paddock.engine.machine.config import Disk, Forwarded, Layer, MachineConfig, Nic
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.hotplug import Hotplug
@@ -144,6 +144,10 @@ class Machine:
     async def set_link(self, name: str, up: bool) -> None:
         """Whether the cable of a card is in."""
         await self._change(lambda: self._hotplug.set_link(name, up), f"set the link of card {name} of")
+
+    async def forward(self, name: str, port: Forwarded) -> None:
+        """A port of the host leads to one of the guest; for cards on QEMU's own network."""
+        await self._change(lambda: self._hotplug.forward(name, port), f"forward a port of card {name} of")
 
     async def set_sockets(self, count: int) -> None:
         """More processors, up to `max_sockets`."""

@@ -179,9 +179,10 @@ class Networks:
         """Everybody who has addresses."""
         return self._ledger.owners()
 
-    def restarted(self, owner: str) -> None:
-        """The owner's machine runs in a new process, to which nothing has been forwarded yet."""
-        self._user.restarted(owner)
+    def mac(self, owner: str, name: str) -> str:
+        """The MAC of a card; "" of one that is not known."""
+        entry = self._ledger.get((owner, name))
+        return entry.mac if entry is not None else ""
 
     async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A TCP connection to the guest; raises `Unreachable`."""

@@ -175,7 +175,7 @@ class Routed:
 
     async def collect(self, owners: Collection[str]) -> list[str]:
         """Remove the taps of ours that belong to none of these; returns their names."""
-        known = [*self._table.cards, *self._table.bridged]
+        known: list[Tapped | Bridged] = [*self._table.cards, *self._table.bridged]
         kept = {self.device(key) for key in self._cards} | {card.device for card in known if card.owner in owners} | {self._prefix}
         gone = [name for name in self._netlink.links() if name.startswith(self._prefix) and name not in kept]
         for name in gone:

@@ -9,7 +9,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.base.errors import PaddockError
@@ -48,8 +48,6 @@ class _Plugged:
     card: Card
     entry: Entry
     plug: Plug
-    # (protocol, port of the guest)
-    open: set[tuple[Protocol, int]] = field(default_factory=set)
     helper: passt.Helper | None = None
 
 
@@ -95,7 +93,8 @@ class UserMode:
                 f"cannot reach {protocol} port {port} of {entry.name}", why="the interface lists other ports", fix="add it to `ports`"
             )
         place = host_place(entry.index, port)
-        if (protocol, port) not in found.open and found.helper is None:
+        # Whatever was opened before: the machine may be another process now.
+        if found.helper is None and not is_bound(protocol, place):
             await self._open(found, protocol, place, port)
         return place
 
@@ -105,16 +104,9 @@ class UserMode:
         try:
             await self.forward(found.entry.owner, found.entry.name, protocol, *place, port)
         except PaddockError:
-            # A forward from before a restart is still there: then somebody listens.
+            # Somebody else may have asked for it at the same time.
             if not is_bound(protocol, place):
                 raise
-        found.open.add((protocol, port))
-
-    def restarted(self, owner: str) -> None:
-        """The owner's machine is another process: what was opened while the former ran is closed."""
-        for key, found in self._cards.items():
-            if key[0] == owner:
-                found.open = _ahead(found.card)
 
     async def _end(self, found: _Plugged) -> None:
         if found.helper is not None:
@@ -139,7 +131,7 @@ class UserMode:
             limits.append(ONE_QUEUE)
         if card.binding == "bridge":
             limits.append("the card is behind masquerade: bridges need root")
-        return _Plugged(card, entry, self._plug(card, entry, backend, inner, limits), _ahead(card))
+        return _Plugged(card, entry, self._plug(card, entry, backend, inner, limits))
 
     async def _with_passt(self, card: Card, entry: Entry) -> _Plugged:
         if self._passt is None:
@@ -159,7 +151,7 @@ class UserMode:
         )
         helper = await passt.start(self._passt, wanted)
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, *self._reasons]
-        return _Plugged(card, entry, self._plug(card, entry, Stream(wanted.socket), inner, limits), opened, helper)
+        return _Plugged(card, entry, self._plug(card, entry, Stream(wanted.socket), inner, limits), helper)
 
     def _plug(self, card: Card, entry: Entry, backend: User | Stream, inner: ipaddress.IPv4Network, limits: list[str]) -> Plug:
         return Plug(

@@ -79,8 +79,8 @@ def test_a_port_is_opened_once_when_somebody_dials(tmp_path: Path) -> None:
             assert await reader.read() == b""
             writer.close()
         assert asked == [("vm", "default", "tcp", plug.address, 8080, 8080)]
-        networks.restarted("vm")
         servers.pop().close()
+        await asyncio.sleep(0)
         _, writer = await networks.dial("vm", "default", 8080)
         writer.close()
         assert len(asked) == 2, "a new process has nothing open"
@@ -100,10 +100,17 @@ def test_a_forward_that_is_there_already_is_used(tmp_path: Path) -> None:
         networks.forward_by(forward)
         with pytest.raises(Transient, match="forwarding"):
             await networks.dial("vm", "default", 8080)
-        server = await asyncio.start_server(lambda _, writer: writer.close(), plug.address, 8080)
+
+        servers = []
+
+        async def late(*_: object) -> None:
+            servers.append(await asyncio.start_server(lambda _, writer: writer.close(), plug.address, 8080))
+            raise Transient("somebody else was faster")
+
+        networks.forward_by(late)
         _, writer = await networks.dial("vm", "default", 8080)
         writer.close()
-        server.close()
+        servers.pop().close()
 
     asyncio.run(script())
 
