@@ -60,6 +60,11 @@ class Machine:
         return self._owner.observed
 
     @property
+    def plugged(self) -> bool:
+        """Something was plugged, unplugged or grown since the present run was started."""
+        return self._owner.config != self._owner.started
+
+    @property
     def directory(self) -> Directory:
         """Its files."""
         return self._owner.directory

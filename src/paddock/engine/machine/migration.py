@@ -16,7 +16,12 @@ from paddock.engine.machine.owner import Owner
 
 _PATIENCE = 3600.0
 _OUTGOING, _INCOMING = "outgoing", "incoming"
-_EVENTS = [{"capability": "events", "state": True}]
+
+
+def _capabilities(owner: Owner) -> dict[str, Any]:
+    """Memory that is a file stays where it is: the state is small then, and whoever receives it maps the same file."""
+    wanted = ["events"] if owner.started.memory.file is None else ["events", "x-ignore-shared"]
+    return {"capabilities": [{"capability": name, "state": True} for name in wanted]}
 
 
 def _over(name: str, data: Mapping[str, Any]) -> bool:
@@ -50,7 +55,7 @@ async def save(owner: Owner, path: Path) -> None:
 
 async def send(owner: Owner, handle: int) -> None:
     """Returns when everything has gone. The guest stands still then."""
-    await owner.execute("migrate-set-capabilities", {"capabilities": _EVENTS})
+    await owner.execute("migrate-set-capabilities", _capabilities(owner))
     # Nobody shares the line.
     await owner.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
     await owner.execute("getfd", {"fdname": _OUTGOING}, fds=[handle])
@@ -70,7 +75,7 @@ async def send(owner: Owner, handle: int) -> None:
 
 async def receive(owner: Owner, handle: int) -> None:
     """Returns when the guest is there, standing still."""
-    await owner.execute("migrate-set-capabilities", {"capabilities": _EVENTS})
+    await owner.execute("migrate-set-capabilities", _capabilities(owner))
     await owner.execute("getfd", {"fdname": _INCOMING}, fds=[handle])
     with owner.events.expect(_over) as event:
         await owner.execute("migrate-incoming", {"uri": f"fd:{_INCOMING}"})

@@ -16,7 +16,7 @@ from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.errors import StartFailed
 from paddock.engine.machine.process import Launch, spawn, start_ticks
 from paddock.engine.machine.qmp import open_socket
-from paddock.engine.machine.users import Users, groups, hand_over, hand_over_disk
+from paddock.engine.machine.users import Users, groups, hand_over, hand_over_disk, hand_over_memory
 
 
 def make_files(directory: Directory, config: MachineConfig, command: Command, user: int, users: Users) -> None:
@@ -35,8 +35,9 @@ def make_files(directory: Directory, config: MachineConfig, command: Command, us
     try:
         for disk in config.disks:
             hand_over_disk(disk, user, users)
+        hand_over_memory(config.memory, user, users)
     except OSError as error:
-        raise StartFailed(f"cannot give machine {directory.id} its disk", why=f"{error.filename}: {error.strerror}") from error
+        raise StartFailed(f"cannot give machine {directory.id} its disks and memory", why=f"{error.filename}: {error.strerror}") from error
     hand_over(directory.run, user, mode=0o700)
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.base.errors import Terminal
-from paddock.engine.machine.config import Disk, Layer, MachineConfig
+from paddock.engine.machine.config import Disk, Layer, MachineConfig, Memory
 
 FIRST = 2_000_000_000
 COUNT = 50_000
-# the group that may write shareable disks
+# the group that may write shareable disks, and the memory of templates
 SHARED = FIRST + COUNT
 
 
@@ -64,7 +64,7 @@ def groups(config: MachineConfig, users: Users, *, kvm: bool) -> tuple[int, ...]
     found = []
     if kvm and (group := _group_of_kvm()) is not None:
         found.append(group)
-    if users.first and any(disk.shareable for disk in config.disks):
+    if users.first and (config.memory.private or any(disk.shareable for disk in config.disks)):
         found.append(users.shared)
     return tuple(found)
 
@@ -110,6 +110,23 @@ def hand_over_disk(disk: Disk, user: int, users: Users) -> None:
     else:
         hand_over(disk.layer.path, user)
     show(disk.layer.backing)
+
+
+def hand_over_memory(memory: Memory, user: int, users: Users) -> None:
+    """The file that is the machine's memory is made, or becomes what all its clones map.
+
+    QEMU up to 8.1 opens a file for writing even where it maps it privately and never writes it, so clones may.
+    """
+    if memory.file is None:
+        return
+    if not memory.private:
+        with contextlib.suppress(FileNotFoundError):
+            memory.file.unlink()
+        os.close(os.open(memory.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        hand_over(memory.file, user)
+    elif user:
+        os.chown(memory.file, 0, users.shared, follow_symlinks=False)
+        os.chmod(memory.file, 0o660)
 
 
 def show(layer: Layer | None) -> None:

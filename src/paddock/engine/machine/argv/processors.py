@@ -118,7 +118,7 @@ def memory(config: MachineConfig, line: Line, slots: Slots) -> None:
     if extra:
         members |= {"slots": MEMORY_SLOTS, "maxmem": f"{(size + extra) // 1024}k"}
     line.option("-m", keyed(**members))
-    line.object({"id": "ram0", "size": size, **_backing(config)})
+    line.object({"id": "ram0", "size": size, **_backing(config, line)})
     if extra:
         shared = {"share": True} if _shared(config) else {}
         line.object({"qom-type": "memory-backend-memfd", "id": "ram1", "size": extra, "reserve": False, **shared})
@@ -145,13 +145,13 @@ def _shared(config: MachineConfig) -> bool:
     return config.memory.shared or bool(config.devices.shared)
 
 
-def _backing(config: MachineConfig) -> dict[str, Any]:
+def _backing(config: MachineConfig, line: Line) -> dict[str, Any]:
     memory: Memory = config.memory
     shared = _shared(config)
     if memory.file is not None:
         if shared and memory.private:
             raise unusable("the memory file", "memory that other programs share cannot be a private copy")
-        return {"qom-type": "memory-backend-file", "mem-path": str(memory.file), "share": not memory.private}
+        return {"qom-type": "memory-backend-file", "mem-path": line.host.named(memory.file), "share": not memory.private}
     if memory.hugepage:
         huge = {"hugetlb": True, "hugetlbsize": memory.hugepage, "prealloc": True}
         return {"qom-type": "memory-backend-memfd", "share": shared, **huge}

@@ -1,7 +1,8 @@
 """The table for volumes, networks, placement and life; and for annotations, which are no fields."""
 
-from paddock.translate.machine.limits import Code
 from paddock.translate.machine.support.row import Row, card, volume
+
+from paddock.translate.machine.limits import Code
 
 _LAYER = '"drive":"b-v.'
 
