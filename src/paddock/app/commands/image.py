@@ -1,0 +1,28 @@
+"""`paddock image ...`: the commands for images, each in a module of its own, loaded when it is called."""
+
+from importlib import import_module
+
+from paddock.base.errors import Terminal
+from paddock.cli.arguments import Help
+from paddock.cli.console import Console
+
+TEXT = "fetch, list and build images"
+# command -> its module and what it does
+COMMANDS = {
+    "build": ("paddock.app.commands.image_build", "make a bootable image from Debian packages"),
+}
+
+
+def run(given: list[str], console: Console) -> int:
+    """One of the commands."""
+    if not given or given[0] in ("-h", "--help", "help"):
+        raise Help(_usage())
+    if given[0] not in COMMANDS:
+        raise Terminal(f'unknown command "image {given[0]}"', fix=f"`paddock image` has {', '.join(COMMANDS)}")
+    code: int = import_module(COMMANDS[given[0]][0]).run(given[1:], console)
+    return code
+
+
+def _usage() -> str:
+    lines = ["usage: paddock image COMMAND [OPTIONS]", "", "commands:", *(f"  {name:<8} {text}" for name, (_, text) in COMMANDS.items())]
+    return "\n".join([*lines, "", "`paddock image COMMAND --help` tells more."]) + "\n"
