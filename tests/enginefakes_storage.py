@@ -39,6 +39,8 @@ class FakeImages:
         self.fetched: Counter[str] = Counter()
         self.sources: list[Source] = []
         self.uploads: list[bytes] = []
+        # what registries say of their tags
+        self.digests: dict[str, str] = {}
         self._offers: dict[str, FakeImage] = {}
         self._scripts: dict[str, list[BaseException | None]] = {}
         self._held: dict[str, asyncio.Event] = {}
@@ -63,6 +65,11 @@ class FakeImages:
     def release(self, address: str) -> None:
         """Held fetches go on."""
         self._held.pop(address).set()
+
+    async def resolve(self, source: Registry) -> str:
+        if source.reference not in self.digests:
+            raise ImageRefused("NotFound", f"{source.reference} is not there")
+        return self.digests[source.reference]
 
     async def fetch(self, source: Source, tell: Callable[[Progress], None] = lambda _: None, *, limit: int | None = None) -> FakeImage:
         self.sources.append(source)

@@ -24,6 +24,14 @@ def note(user: str, groups: tuple[str, ...]) -> str:
     return msgspec.json.encode(Maker(user, groups)).decode()
 
 
+def read(text: str) -> Maker | None:
+    """Who stands in a note; None when it is none."""
+    try:
+        return msgspec.json.decode(text, type=Maker)
+    except msgspec.MsgspecError:
+        return None
+
+
 def service_account(namespace: str) -> Maker:
     """Who asks for what a machine brings along."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
@@ -32,11 +40,8 @@ def service_account(namespace: str) -> Maker:
 
 def maker_of(meta: ObjectMeta | None, namespace: str) -> Maker | None:
     """In whose name a DataVolume asks; None: nobody known."""
-    if meta is None:
-        return None
-    try:
-        maker = msgspec.json.decode((meta.annotations or {}).get(MAKER, ""), type=Maker)
-    except msgspec.MsgspecError:
+    maker = read((meta.annotations or {}).get(MAKER, "")) if meta is not None else None
+    if meta is None or maker is None:
         return None
     for_machine = any(owner.controller and owner.apiVersion.startswith(_MACHINES) for owner in meta.ownerReferences or ())
     return service_account(namespace) if for_machine and MASTERS in maker.groups else maker

@@ -76,6 +76,21 @@ class DataVolumeStrategy(CustomStrategy):
         return self._judge.allows(Attributes(maker.user, maker.groups, "create", GROUP, "datavolumes", "source", namespace))
 
 
+class DataImportCronStrategy(CustomStrategy):
+    """A DataImportCron knows who made it: it copies claims in his name."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Who made it, whatever the body says."""
+        new.setdefault("spec", {})["createdBy"] = cloning.note(context.user, context.groups)
+        return new
+
+    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+        """Who made it stays."""
+        said = (old.get("spec") or {}).get("createdBy")
+        spec = {key: value for key, value in (new.get("spec") or {}).items() if key != "createdBy"}
+        return {**new, "spec": {**spec, "createdBy": said} if said is not None else spec}
+
+
 def _annotate(new: Data, maker: str | None) -> None:
     meta = new["metadata"]
     notes = {key: value for key, value in (meta.get("annotations") or {}).items() if key != cloning.MAKER}

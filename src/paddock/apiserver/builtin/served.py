@@ -122,6 +122,7 @@ def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.N
         ("", "Service"): services.ServiceStrategy(network),
         (csr.GROUP, "CertificateSigningRequest"): csr.RequestStrategy(judge),
         (datavolumes.GROUP, "DataVolume"): datavolumes.DataVolumeStrategy(judge),
+        (datavolumes.GROUP, "DataImportCron"): datavolumes.DataImportCronStrategy(),
         **machines.strategies(settings),
         **pools.strategies(settings),
     }

@@ -9,8 +9,10 @@ from paddock.controllers.storage import targets
 from paddock.controllers.storage.claims import Claims, claims_of_machine
 from paddock.controllers.storage.classes import Classes
 from paddock.controllers.storage.configuration import CDI_NAME, CONFIG, Configuration
+from paddock.controllers.storage.datasources import DataSources
 from paddock.controllers.storage.datavolumes import DataVolumes
 from paddock.controllers.storage.filling import Filling
+from paddock.controllers.storage.importcrons import ImportCrons
 from paddock.controllers.storage.imports import Importing
 from paddock.controllers.storage.persistentvolumes import PersistentVolumes
 from paddock.controllers.storage.ports import Images, Volumes
@@ -18,9 +20,10 @@ from paddock.controllers.storage.receiving import Receiving
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.world import World
 from paddock.plan.contents import POPULATED_FOR
+from paddock.plan.importcrons import LABEL
 from paddock.plan.transfers import STORAGE
 from paddock.runtime.cache import Change, Seen
-from paddock.runtime.controller import Controller, Reconcile, Settings
+from paddock.runtime.controller import Controller, Reconcile, Settings, labelled
 from paddock.runtime.informer import Informer
 from paddock.runtime.program import Program
 
@@ -79,6 +82,11 @@ def storage_controllers(
     of_config = controller("cdiconfig", world.configs, configuration.reconcile_config)
     of_config.watch(world.classes, lambda _: (CONFIG,))
     of_cdi = controller("cdi", world.cdis, configuration.reconcile_cdi)
+    sources = DataSources(client, world, machinery)
+    crons = ImportCrons(client, world, images, importing, teller, machinery)
+    of_sources = controller("datasources", world.data_sources, sources.reconcile)
+    of_crons = controller("dataimportcrons", world.import_crons, crons.reconcile)
+    _watch_sources(world, of_sources, of_crons)
     # What is always there is looked at though nothing has happened to it.
     of_classes.offer(Key("", targets.CLASS_NAME))
     of_config.offer(CONFIG)
@@ -108,6 +116,22 @@ def _watch(world: World, of_claims: Controller, of_data_volumes: Controller, of_
         of_claims.watch(informer, unfilled)
     for informer in (world.classes, world.data_sources, world.profiles):
         of_data_volumes.watch(informer, unfinished)
+
+
+def _watch_sources(world: World, of_sources: Controller, of_crons: Controller) -> None:
+    def naming(change: Change) -> Iterable[Key]:
+        """The DataSources that name an object of this name, or another DataSource."""
+        key = change.seen.key
+        for seen in world.data_sources.cache:
+            source = seen.read(targets.DATA_SOURCES).spec.source
+            named = source.pvc or source.snapshot or source.dataSource
+            if named is not None and (named.namespace or seen.meta.namespace, named.name) == (key.namespace, key.name):
+                yield seen.key
+
+    for informer in (world.data_volumes, world.claims, world.snapshots, world.data_sources):
+        of_sources.watch(informer, naming)
+    for informer in (world.data_volumes, world.data_sources):
+        of_crons.watch(informer, labelled(LABEL))
 
 
 def _same_name(change: Change) -> Iterable[Key]:

@@ -19,9 +19,18 @@ class NotPermitted(Terminal):
 
 async def check(client: Client, content: Content, namespace: str) -> None:
     """Raise `NotPermitted` unless what is copied is in the same namespace, or whoever asks may copy from the other."""
+    maker = cloning.maker_of(content.asker.metadata if content.asker is not None else None, namespace)
+    await _check(client, content, namespace, maker)
+
+
+async def check_maker(client: Client, content: Content, namespace: str, made_by: str) -> None:
+    """The same, in the name of whom a note of the server names."""
+    await _check(client, content, namespace, cloning.read(made_by))
+
+
+async def _check(client: Client, content: Content, namespace: str, maker: Maker | None) -> None:
     if content.namespace == namespace:
         return
-    maker = cloning.maker_of(content.asker.metadata if content.asker is not None else None, namespace)
     if maker is None or not await _may(client, maker, content.namespace):
         raise denied(maker, content)
 

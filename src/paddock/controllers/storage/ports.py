@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from paddock.engine.images.progress import Progress
-from paddock.engine.images.sources import Source
+from paddock.engine.images.sources import Registry, Source
 from paddock.engine.storage.volume import BaseImage, Capacity, Snapshot, Volume
 
 
@@ -13,6 +13,7 @@ class Images(Protocol):
     """The library of images."""
 
     async def fetch(self, source: Source, tell: Callable[[Progress], None] = ..., *, limit: int | None = None) -> BaseImage: ...
+    async def resolve(self, source: Registry) -> str: ...
 
 
 class Volumes(Protocol):

@@ -1,0 +1,51 @@
+"""DataSources: each says whether what it names is there."""
+
+import msgspec
+
+from paddock.client.client import Client
+from paddock.client.options import merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.storage import reporting
+from paddock.controllers.storage.targets import DATA_SOURCES, SNAPSHOTS
+from paddock.controllers.storage.world import World
+from paddock.dialects.kubevirt.datasource import DataSourceStatus, source_type
+from paddock.meta import ages
+from paddock.plan import datasources
+from paddock.plan.importcrons import without_nothing
+from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.machinery import Machinery
+
+
+class DataSources:
+    """Reconciles DataSources."""
+
+    def __init__(self, client: Client, world: World, machinery: Machinery) -> None:
+        self._client = client
+        self._world = world
+        self._clock = machinery.clock
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Look at what a DataSource names."""
+        seen = self._world.data_sources.cache.get(key)
+        if seen is None or seen.meta.going:
+            return DONE
+        source = seen.read(DATA_SOURCES)
+        found, wanted = datasources.report(source, self._world.lookup, self._has_claim, self._has_snapshot)
+        before = source.status or DataSourceStatus()
+        conditions = reporting.conditions(before.conditions, wanted, ages.timestamp(self._clock.seconds()))
+        status = DataSourceStatus(source=found, sourceType=source_type(found) if found is not None else None, conditions=conditions)
+        if status != before:
+            built: Data = without_nothing(msgspec.to_builtins(status))
+            document = {name: built.get(name) for name in status.__struct_fields__}
+            # A merge would leave the members of another source in place.
+            if before.source is not None and before.source != status.source:
+                await self._client.patch(DATA_SOURCES, key, merge_patch({"metadata": {"uid": seen.meta.uid}, "status": {"source": None}}))
+            await self._client.patch(DATA_SOURCES, key, merge_patch({"metadata": {"uid": seen.meta.uid}, "status": document}))
+        return DONE
+
+    def _has_claim(self, namespace: str, name: str) -> bool:
+        return self._world.claims.cache.get(Key(namespace, name)) is not None
+
+    def _has_snapshot(self, namespace: str, name: str) -> bool | None:
+        found = self._world.read(self._world.snapshots, SNAPSHOTS, Key(namespace, name))
+        return None if found is None else bool(found.status is not None and found.status.readyToUse)

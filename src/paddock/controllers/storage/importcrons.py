@@ -1,0 +1,218 @@
+"""DataImportCrons: an image is looked for on a schedule, and a DataSource always names the newest import of it."""
+
+import asyncio
+import hashlib
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import PaddockError
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.options import Deletion, merge_patch
+from paddock.client.target import Data, Key
+from paddock.controllers.storage import permission, reporting
+from paddock.controllers.storage.imports import Importing
+from paddock.controllers.storage.ports import Images
+from paddock.controllers.storage.targets import DATA_SOURCES, DATA_VOLUMES, IMPORT_CRONS
+from paddock.controllers.storage.world import World
+from paddock.dialects.kubevirt.dataimportcron import DataImportCron, DataImportCronStatus, ImportStatus
+from paddock.dialects.kubevirt.datavolume import ObjectReference
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.engine.images.sources import Registry
+from paddock.meta import ages
+from paddock.plan import cron, importcrons
+from paddock.plan.contents import Content
+from paddock.plan.importcrons import DESIRED, FINALIZER, LABEL, Imports
+from paddock.runtime import finalizers
+from paddock.runtime.cache import Meta, by_label
+from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.reference import reference
+
+# A registry that did not answer is asked again before the schedule says so.
+_AGAIN_SECONDS = 300.0
+_LONGEST_WAIT = 86400.0
+
+
+class ImportCrons:
+    """Reconciles DataImportCrons."""
+
+    def __init__(self, client: Client, world: World, images: Images, importing: Importing, teller: Teller, machinery: Machinery) -> None:
+        self._client = client
+        self._world = world
+        self._images = images
+        self._importing = importing
+        self._teller = teller
+        self._clock = machinery.clock
+        # what the last look came to, where it found no digest
+        self._troubles: dict[str, tuple[str, str]] = {}
+        world.data_volumes.cache.index("cron", by_label(LABEL))
+        world.data_sources.cache.index("cron", by_label(LABEL))
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Look if it is time, import what is new, keep what is to be kept."""
+        seen = self._world.import_crons.cache.get(key)
+        if seen is None:
+            return DONE
+        if seen.meta.going:
+            await self._end(seen.read(IMPORT_CRONS), seen.meta)
+            return DONE
+        await finalizers.put_on(self._client, IMPORT_CRONS, seen.meta, FINALIZER)
+        found = seen.read(IMPORT_CRONS)
+        desired, executed, wait = await self._look(found, seen.meta)
+        imports = Imports(tuple(self._volumes(key)), desired, self._troubles.get(seen.meta.uid))
+        await self._import(found, imports, seen.meta)
+        whole = self._whole(found, imports)
+        if whole is not None:
+            await self._name(found, whole, seen.meta)
+        for name in importcrons.superfluous(found, imports):
+            await self._delete(DATA_VOLUMES, Key(key.namespace, name))
+        await self._report(found, imports, executed, seen.meta)
+        return DONE if wait is None else again(min(wait, _LONGEST_WAIT))
+
+    # --- looking ----------------------------------------------------------------------------------------------------------
+
+    async def _look(self, found: DataImportCron, meta: Meta) -> tuple[str, str | None, float | None]:
+        """The digest that is wanted, when it was last looked, and the seconds until the next look (None: none)."""
+        before = found.status.lastExecutionTimestamp if found.status is not None else None
+        desired = (found.metadata.annotations or {}).get(DESIRED, "")
+        if not found.spec.schedule:
+            return desired, before, None
+        now, schedule = self._clock.seconds(), cron.parse(found.spec.schedule)
+        since = ages.seconds_of(before) if before else None
+        due = cron.next_after(schedule, since) if since is not None else now
+        if due is None or due > now:
+            return desired, before, None if due is None else due - now
+        digest = await self._digest(found, meta)
+        executed = ages.timestamp(now)
+        if digest and digest != desired:
+            document = {"metadata": {"uid": meta.uid, "annotations": {DESIRED: digest}}}
+            await self._client.patch(IMPORT_CRONS, meta.key, merge_patch(document))
+        following = cron.next_after(schedule, now)
+        wait = None if following is None else following - now
+        if not digest:
+            # It counts as a look that has not been: an image that was never seen is waited for with more patience than a day.
+            return desired, before, _AGAIN_SECONDS if wait is None else min(wait, _AGAIN_SECONDS)
+        return digest, executed, wait
+
+    async def _digest(self, found: DataImportCron, meta: Meta) -> str:
+        source = importcrons.source_of(found)
+        self._troubles.pop(meta.uid, None)
+        try:
+            if source.registry is not None:
+                content = Content(kind="registry", source=source.registry)
+                wanted = await self._importing.source(content, found.metadata.namespace or "")
+                assert isinstance(wanted, Registry)
+                return await self._images.resolve(wanted)
+            if source.pvc is not None:
+                return await self._claim(found, source.pvc)
+        except PaddockError as error:
+            reason = "NotAuthorized" if isinstance(error, permission.NotPermitted) else "NoDigest"
+            self._troubles[meta.uid] = (reason, str(error))
+            self._teller.tell(reference(IMPORT_CRONS, meta), "Warning", reason, str(error))
+        return ""
+
+    async def _claim(self, found: DataImportCron, source: ObjectReference) -> str:
+        """A claim's UID is what tells one of its contents from another."""
+        namespace = found.metadata.namespace or ""
+        content = Content(kind="pvc", namespace=source.namespace or namespace, name=source.name)
+        await permission.check_maker(self._client, content, namespace, found.spec.createdBy or "")
+        claim = self._world.claim(Key(content.namespace, content.name))
+        if claim is None or not claim.metadata.uid:
+            raise NoClaim(f"the claim {content.namespace}/{content.name} is not there")
+        return f"uid:{hashlib.sha256(claim.metadata.uid.encode()).hexdigest()}"
+
+    # --- importing --------------------------------------------------------------------------------------------------------
+
+    def _volumes(self, key: Key) -> list[DataVolume]:
+        found = self._world.data_volumes.cache.by("cron", key.name)
+        return [seen.read(DATA_VOLUMES) for seen in found if seen.meta.namespace == key.namespace and not seen.meta.going]
+
+    async def _import(self, found: DataImportCron, imports: Imports, meta: Meta) -> None:
+        if not imports.desired:
+            return
+        name = importcrons.volume_name(found, imports.desired)
+        if self._world.data_volumes.cache.get(Key(meta.namespace or "", name)) is not None:
+            return
+        body = importcrons.volume_of(found, imports.desired)
+        try:
+            await self._client.create(DATA_VOLUMES, DATA_VOLUMES.read(msgspec.json.encode(body)))
+        except AlreadyExists:
+            return
+
+    def _whole(self, found: DataImportCron, imports: Imports) -> DataVolume | None:
+        name = importcrons.volume_name(found, imports.desired) if imports.desired else ""
+        return next((each for each in imports.volumes if each.metadata.name == name and importcrons.is_whole(each)), None)
+
+    async def _name(self, found: DataImportCron, volume: DataVolume, meta: Meta) -> None:
+        """Let the DataSource name the newest import."""
+        key = Key(meta.namespace or "", found.spec.managedDataSource)
+        wanted = importcrons.data_source_of(found, volume)
+        seen = self._world.data_sources.cache.get(key)
+        if seen is None:
+            try:
+                await self._client.create(DATA_SOURCES, DATA_SOURCES.read(msgspec.json.encode(wanted)))
+            except AlreadyExists:
+                return
+            return
+        other = (seen.meta.labels or {}).get(LABEL, found.metadata.name)
+        if other != found.metadata.name:
+            text = f"DataSource {key.name} is kept by DataImportCron {other}"
+            self._teller.tell(reference(IMPORT_CRONS, meta), "Warning", "DataSourceTaken", text)
+            return
+        pvc = seen.read(DATA_SOURCES).spec.source.pvc
+        if pvc is None or pvc.name != volume.metadata.name or seen.meta.labels is None or LABEL not in seen.meta.labels:
+            none = dict.fromkeys(importcrons.OTHER_SOURCES)
+            document: Data = {
+                "metadata": {"labels": wanted["metadata"]["labels"]},
+                "spec": {"source": {**none, **wanted["spec"]["source"]}},
+            }
+            await self._client.patch(DATA_SOURCES, key, merge_patch(document))
+
+    # --- the report and the end -------------------------------------------------------------------------------------------
+
+    async def _report(self, found: DataImportCron, imports: Imports, executed: str | None, meta: Meta) -> None:
+        before, now = found.status or DataImportCronStatus(), ages.timestamp(self._clock.seconds())
+        whole = self._whole(found, imports)
+        imported, since = before.lastImportedPVC, before.lastImportTimestamp
+        if whole is not None and (imported is None or imported.name != whole.metadata.name):
+            imported, since = ObjectReference(namespace=whole.metadata.namespace or "", name=whole.metadata.name), now
+        current = None
+        if imports.desired:
+            current = [ImportStatus(DataVolumeName=importcrons.volume_name(found, imports.desired), Digest=imports.desired)]
+        status = DataImportCronStatus(
+            currentImports=current,
+            lastImportedPVC=imported,
+            lastExecutionTimestamp=executed,
+            lastImportTimestamp=since,
+            sourceFormat="pvc",
+            conditions=reporting.conditions(before.conditions, importcrons.conditions(found, imports), now),
+        )
+        if status != before:
+            built: Data = msgspec.to_builtins(status)
+            document = {name: importcrons.without_nothing(built.get(name)) for name in status.__struct_fields__}
+            await self._client.patch(IMPORT_CRONS, meta.key, merge_patch({"metadata": {"uid": meta.uid}, "status": document}))
+
+    async def _end(self, found: DataImportCron, meta: Meta) -> None:
+        """What was imported stays, or goes too, as the policy says."""
+        self._troubles.pop(meta.uid, None)
+        if found.spec.retentionPolicy == "None":
+            await self._delete(DATA_SOURCES, Key(meta.namespace or "", found.spec.managedDataSource), mine=found.metadata.name)
+            names = [each.metadata.name for each in self._volumes(meta.key)]
+            await asyncio.gather(*(self._delete(DATA_VOLUMES, Key(meta.namespace or "", name)) for name in names))
+        await finalizers.take_off(self._client, IMPORT_CRONS, meta, FINALIZER)
+
+    async def _delete(self, target: Any, key: Key, *, mine: str = "") -> None:
+        if mine:
+            seen = self._world.data_sources.cache.get(key)
+            if seen is None or (seen.meta.labels or {}).get(LABEL) != mine:
+                return
+        try:
+            await self._client.delete(target, key, Deletion(propagation="Background"))
+        except NotFound:
+            return
+
+
+class NoClaim(PaddockError):
+    """The claim that is looked for is not there."""
