@@ -1,6 +1,5 @@
 """Where the data of each volume is: a layer for the engine, made where it has to be made, or the reason why it is not there yet."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -91,7 +90,7 @@ class Disks:
         files = await self._seeder.files(instance, volume)
         path = self._scratch(instance, volume.name).with_suffix(".d")
         if files is not None:
-            await asyncio.to_thread(_written, path, files)
+            _written(path, files)
             return path
         if not claim_of(volume):
             raise waiting.failed("FailedMount", f"volume {volume.name} has no files that a guest could mount")
@@ -109,7 +108,7 @@ class Disks:
                 "FailedMount", f"volume {volume.name}: an ACPI table is the one value of its Secret, and it has {len(files)}"
             )
         path = self._scratch(instance, volume.name).with_suffix(".acpi")
-        await asyncio.to_thread(path.write_bytes, next(iter(files.values())))
+        path.write_bytes(next(iter(files.values())))
         return path
 
     def forget(self, machine: str) -> None:

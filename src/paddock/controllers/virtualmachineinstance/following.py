@@ -139,8 +139,7 @@ class Follower:
 
     async def _cloud_init(self) -> Condition | None:
         try:
-            status = await self._file(cloudinit.STATUS)
-            return cloudinit.from_agent(await self._file(cloudinit.RESULT), status) if status else None
+            return cloudinit.from_agent(await self._file(cloudinit.RESULT), await self._file(cloudinit.STATUS))
         except PaddockError:
             return None
 

@@ -119,9 +119,13 @@ class Instances:
         """The instance is going: have the guest shut down, within the time it was given."""
         if machine is None or not machine.observed.live:
             return
+        grace = _grace(instance)
         if machine.observed.phase != "stopping":
             self._parts.telling.stopping(instance)
-        await machine.stop(_grace(instance))
+        elif machine.observed.deadline <= self._parts.seeing.seconds() + grace:
+            # It is under way, and nobody has less patience than before.
+            return
+        await machine.stop(grace)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
@@ -129,13 +133,14 @@ class Instances:
         """Write the status when it changed. When it is over, let go of everything, the object last."""
         going = bool(instance.metadata.deletionTimestamp)
         before = instance.status or VirtualMachineInstanceStatus()
-        status = status_of(instance, self._parts.seeing.look(instance, machine, hold))
+        sight = self._parts.seeing.look(instance, machine, hold)
+        status = status_of(instance, sight)
         if going and status.phase not in FINAL and (machine is None or machine.observed.phase == "defined"):
             # It never ran: there is nothing to wait for.
             status = msgspec.structs.replace(status, phase=SUCCEEDED)
         if status != before:
             await self._write(seen, before, status)
-            self._parts.telling.changed(instance, status, machine)
+            self._parts.telling.changed(instance, status, sight.observed)
         if status.phase in FINAL:
             await self._let_go(instance, machine)
             if going:

@@ -1,5 +1,6 @@
 """Looking at the objects that a machine names: who looked is told when the object changes, also when it was not there yet."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from paddock.client.target import Key, Target
@@ -23,9 +24,11 @@ class Lookups:
         self._informers = {each.qualified: informers.of(each) for each in (SECRETS, CONFIG_MAPS, CLAIMS, DATA_VOLUMES)}
         # kind and key of an object -> keys of the machines that looked at it
         self._lookers: dict[tuple[str, Key], dict[Key, None]] = {}
+        self._controller: Controller | None = None
 
     def wake(self, controller: Controller) -> None:
         """Have the controller look at a machine again when something changes that was looked at for it."""
+        self._controller = controller
         for kind, informer in self._informers.items():
             controller.watch(informer, lambda change, kind=kind: self._concerned(kind, change))  # type: ignore[misc]
 
@@ -44,6 +47,13 @@ class Lookups:
     def data_volume(self, who: Key, name: str) -> DataVolume | None:
         """A DataVolume of the machine's namespace."""
         return self._get(DATA_VOLUMES, who, name)
+
+    def freed(self, namespace: str, claims: Iterable[str]) -> None:
+        """Nobody uses these claims any more: somebody may have waited for them."""
+        for name in claims:
+            for who in tuple(self._lookers.get((CLAIMS.qualified, Key(namespace, name)), ())):
+                if self._controller is not None:
+                    self._controller.offer(who)
 
     def forget(self, who: Key) -> None:
         """The machine is gone."""

@@ -44,6 +44,8 @@ class Preparer:
         self._telling = telling
         # notes that were told, so that each is told once
         self._noted: set[tuple[str, str]] = set()
+        # machines that hold nothing any more, by the place of their instance
+        self._released: dict[Key, str] = {}
 
     async def prepare(self, instance: VirtualMachineInstance) -> MachineConfig:
         """The config of the machine, with everything it names in place. Raises `NotYet`."""
@@ -164,14 +166,20 @@ class Preparer:
 
     async def release(self, instance: VirtualMachineInstance) -> None:
         """The machine has ended: its taps and its scratch files go; what belongs to its owner stays."""
-        uid = instance.metadata.uid or ""
+        uid, key = instance.metadata.uid or "", Key(instance.metadata.namespace or "", instance.metadata.name)
+        if self._released.get(key) == uid:
+            return
+        self._released[key] = uid
         self._disks.forget(uid)
         self._noted = {each for each in self._noted if each[0] != uid}
         await self._cards.unplug(instance)
         await self._engine.volumes.drop_scratch(uid)
+        claims = (volume_plan.claim_of(each) for each in instance.spec.volumes or ())
+        self._lookups.freed(key.namespace, (each for each in claims if each))
 
     def forget(self, key: Key) -> None:
         """The instance is gone."""
+        self._released.pop(key, None)
         self._lookups.forget(key)
         self._placing.forget(key)
 

@@ -16,6 +16,8 @@ T = TypeVar("T")
 _AGAIN = Backoff(first=10.0, longest=300.0)
 # A warm image is there within this time, and the machine goes on without another look.
 _MOMENT_SECONDS = 0.2
+# A failure is told as one for so long, before it is told that the next attempt is waited for.
+_TOLD_SECONDS = 1.0
 
 
 class Pull(Generic[T]):
@@ -24,6 +26,7 @@ class Pull(Generic[T]):
     def __init__(self, task: asyncio.Task[T]) -> None:
         self.task = task
         self.failures = 0
+        self.failed_at = 0.0
         self.next_at = 0.0
 
 
@@ -51,12 +54,13 @@ class Pulls(Generic[T]):
             return pull.task.result()
         if not isinstance(error, ImageError):
             raise error
-        if pull.next_at:
-            raise waiting.failed("ImagePullBackOff", f"Back-off pulling {what}: {error.text}", pull.next_at - loop.time())
-        pull.failures += 1
-        pause = _AGAIN.pause(pull.failures, self._machinery.chance)
-        pull.next_at = loop.time() + pause
-        raise waiting.failed("ErrImagePull", f"{what}: {error.text}", min(pause, 1.0))
+        if not pull.next_at:
+            pull.failures += 1
+            pull.failed_at = loop.time()
+            pull.next_at = pull.failed_at + _AGAIN.pause(pull.failures, self._machinery.chance)
+        if loop.time() < pull.failed_at + _TOLD_SECONDS:
+            raise waiting.failed("ErrImagePull", f"{what}: {error.text}", pull.failed_at + _TOLD_SECONDS - loop.time())
+        raise waiting.failed("ImagePullBackOff", f"Back-off pulling {what}: {error.text}", pull.next_at - loop.time())
 
     def forget(self, machine: str) -> None:
         """The machine is gone, or has all it needs."""

@@ -3,7 +3,6 @@
 What they hold is read now, once: a guest reads its seed when it boots. Only what the agent keeps in the guest follows later changes.
 """
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Mapping
@@ -57,7 +56,7 @@ class Seeder:
             raise waiting.failed("FailedMount", f"volume {volume.name}: {error}") from error
         if found is None:
             return None
-        await asyncio.to_thread(_written, path, found.image())
+        _written(path, found.image())
         return Layer(path, "raw")
 
     async def files(self, instance: VirtualMachineInstance, volume: Volume) -> Mapping[str, bytes] | None:

@@ -35,6 +35,10 @@ class Seeing:
         self.plugging: Mapping[str, Mapping[str, str]] = {}
         self.overhead: Callable[[MachineConfig], int] = lambda config: 0
 
+    def seconds(self) -> float:
+        """The date."""
+        return self._clock.seconds()
+
     def look(self, instance: VirtualMachineInstance, machine: Machine | None, hold: Hold | None) -> Sight:
         """Everything that can be seen of it now."""
         observed = _observed(instance, machine)

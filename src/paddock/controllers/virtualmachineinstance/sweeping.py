@@ -70,6 +70,8 @@ class Sweeper:
 
     async def _abandon(self, machine: Machine) -> None:
         """Nobody asks for it: its instance was removed by force, or while Paddock was away."""
+        if machine.observed.phase == "stopping":
+            return
         if machine.observed.live:
             _LOG.warning("a machine that nobody asks for is ended", extra={"machine": machine.id})
             # When it has ended it is forgotten: its end is heard of like any other.

@@ -3,8 +3,7 @@
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
-from paddock.engine.machine.machine import Machine
-from paddock.engine.machine.observation import End
+from paddock.engine.machine.observation import End, Observation
 from paddock.plan.instance.phases import FINAL, RUNNING
 from paddock.runtime.controller import Teller
 from paddock.runtime.reference import Reference
@@ -24,14 +23,14 @@ class Telling:
     def __init__(self, teller: Teller) -> None:
         self._teller = teller
 
-    def changed(self, instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus, machine: Machine | None) -> None:
+    def changed(self, instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus, observed: Observation | None) -> None:
         """What follows from one status becoming another."""
         before = instance.status or VirtualMachineInstanceStatus()
         if status.phase == RUNNING and before.phase != RUNNING:
             self._tell(instance, "Normal", "Created", "VirtualMachineInstance defined.")
             self._tell(instance, "Normal", "Started", "VirtualMachineInstance started.")
-        if status.phase in FINAL and before.phase not in FINAL and machine is not None and machine.observed.end is not None:
-            self._ended(instance, machine.observed.end)
+        if status.phase in FINAL and before.phase not in FINAL and observed is not None and observed.end is not None:
+            self._ended(instance, observed.end)
         for each in status.conditions or ():
             if each.type == "Synchronized" and each.status == "False" and each not in (before.conditions or ()):
                 self._tell(instance, "Warning", "SyncFailed", each.message or each.reason or "")

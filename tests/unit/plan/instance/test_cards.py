@@ -1,5 +1,7 @@
 """The cards of a machine, as the engine is asked for them."""
 
+from collections.abc import Mapping
+
 import msgspec
 import pytest
 
@@ -8,7 +10,7 @@ from paddock.engine.networks.cards import Bridge, Card, Dhcp, Ports
 from paddock.plan.instance import cards
 
 
-def instance(interface: dict[str, object], network: dict[str, object], **more: object) -> VirtualMachineInstance:
+def instance(interface: Mapping[str, object], network: Mapping[str, object], **more: object) -> VirtualMachineInstance:
     devices = {"interfaces": [{"name": "default", **interface}], **more}
     spec = {"domain": {"devices": devices, "cpu": {"cores": 2, "sockets": 2}}, "networks": [{"name": "default", **network}]}
     owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "web", "uid": "vm-uid", "controller": True}
@@ -21,7 +23,7 @@ def only(found: VirtualMachineInstance, bridges: dict[str, Bridge | str] | None 
     return card
 
 
-POD = {"pod": {}}
+POD: Mapping[str, object] = {"pod": {}}
 
 
 @pytest.mark.parametrize(

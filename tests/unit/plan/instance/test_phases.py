@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.engine.machine.observation import End, EndReason, Observation
+from paddock.engine.machine.observation import End, EndReason, Observation, Phase
 from paddock.plan.instance import phases
 
 
@@ -65,16 +65,16 @@ def test_what_ended_before_it_ran_does_not_list_running() -> None:
     assert [each.phase for each in found] == ["Pending", "Failed"]
 
 
-PHASES = st.sampled_from(("defined", "queued", "starting", "running", "stopping", "ended"))
+PHASES: st.SearchStrategy[Phase] = st.sampled_from(("defined", "queued", "starting", "running", "stopping", "ended"))
 
 
 @given(st.lists(st.tuples(PHASES, st.booleans()), max_size=12))
-def test_no_phase_is_gone_back_to_and_what_is_final_stays(looks: list[tuple[phases.Observation, bool]]) -> None:
+def test_no_phase_is_gone_back_to_and_what_is_final_stays(looks: list[tuple[Phase, bool]]) -> None:
     order = ["Pending", "Scheduling", "Scheduled", "Running", "Succeeded", "Failed"]
     phase, seen = "", []
     for name, prepared in looks:
         end = End("crashed") if name == "ended" else None
-        phase = phases.phase_of(phase, Observation(phase=name, end=end), acpi=True, prepared=prepared)  # type: ignore[arg-type]
+        phase = phases.phase_of(phase, Observation(phase=name, end=end), acpi=True, prepared=prepared)
         seen.append(phase)
     ranks = [order.index(each) for each in seen]
     assert all(a <= b for a, b in itertools.pairwise(ranks))

@@ -1,0 +1,225 @@
+"""The life of a running machine: from its object to its process and back."""
+
+import asyncio
+
+import pytest
+
+from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
+
+
+def test_an_instance_runs_with_few_writes(play: Play) -> None:
+    async def script(host: Host) -> None:
+        async with host.api.watch(f"{VMIS}?watch=true") as seen:
+            made = await host.make()
+            await asyncio.sleep(1)
+            status = await host.status()
+            assert status["phase"] == "Running"
+            assert [each["phase"] for each in status["phaseTransitionTimestamps"]] == ["Pending", "Scheduling", "Scheduled", "Running"]
+            assert (await host.conditions())["Ready"] == ("True", None)
+            assert host.machine(made["metadata"]["uid"]).config.memory.size == 128 << 20
+            kinds = [(await seen.next())["type"] for _ in range(3)]
+            assert kinds == ["ADDED", "MODIFIED", "MODIFIED"]
+            await asyncio.sleep(60)
+            assert (await host.get())["metadata"]["resourceVersion"] == (await host.get())["metadata"]["resourceVersion"]
+        assert [reason for reason, _ in await host.events()] == ["Created", "Started"]
+
+    play(script)
+
+
+def test_a_quiet_machine_is_not_written_about(play: Play) -> None:
+    async def script(host: Host) -> None:
+        await host.running()
+        before = (await host.get())["metadata"]["resourceVersion"]
+        await asyncio.sleep(3600)
+        assert (await host.get())["metadata"]["resourceVersion"] == before
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("end", "phase", "event"),
+    [
+        ("guest-shutdown", "Succeeded", ("Stopped", "The VirtualMachineInstance was shut down.")),
+        ("crashed", "Failed", ("Stopped", "The VirtualMachineInstance crashed. crashed: last words")),
+        ("panicked", "Failed", ("Stopped", "The VirtualMachineInstance crashed. panicked: last words")),
+        ("internal-error", "Failed", ("Stopped", "The VirtualMachineInstance crashed. internal-error: last words")),
+    ],
+)
+def test_an_end_is_told_and_what_was_held_is_let_go(play: Play, end: str, phase: str, event: tuple[str, str]) -> None:
+    async def script(host: Host) -> None:
+        volumes = [{"name": "scratch", "emptyDisk": {"capacity": "1Gi"}}]
+        machine = await host.running(volumes=volumes)
+        machine.end(end, "last words")  # type: ignore[arg-type]
+        await asyncio.sleep(1)
+        assert (await host.status())["phase"] == phase
+        assert (await host.events())[-1] == event
+        assert host.engine.machines.get(machine.id) is None
+        assert host.engine.networks.cards == {}
+        assert machine.id in host.engine.volumes.dropped
+        # It is one run, and not begun again.
+        await asyncio.sleep(600)
+        assert (await host.status())["phase"] == phase
+        assert list(host.engine.machines) == []
+
+    play(script)
+
+
+def test_deletion_asks_the_guest_and_waits_for_it(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        await host.api.delete(f"{VMIS}/web")
+        await asyncio.sleep(1)
+        assert machine.presses == 1
+        assert await host.get() == {}
+        assert list(host.engine.machines) == []
+        assert [reason for reason, _ in await host.events()][-2:] == ["ShuttingDown", "Stopped"]
+
+    play(script)
+
+
+def test_a_guest_that_does_not_listen_is_ended_after_its_grace(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running(terminationGracePeriodSeconds=20)
+        machine.deaf = True
+        await host.api.delete(f"{VMIS}/web")
+        await asyncio.sleep(15)
+        assert (await host.status())["phase"] == "Running"
+        assert (await host.conditions())["Ready"] == ("False", "PodTerminating")
+        await asyncio.sleep(10)
+        assert await host.get() == {}
+        assert (await host.events())[-1] == ("Deleted", "Signaled Deletion")
+
+    play(script)
+
+
+def test_no_grace_means_at_once(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running(terminationGracePeriodSeconds=0)
+        machine.deaf = True
+        await host.api.delete(f"{VMIS}/web")
+        await asyncio.sleep(1)
+        assert machine.presses == 0
+        assert await host.get() == {}
+
+    play(script)
+
+
+def test_one_that_never_ran_goes_at_once(play: Play) -> None:
+    async def script(host: Host) -> None:
+        await host.make(nodeSelector={"no": "where"})
+        await asyncio.sleep(1)
+        assert (await host.conditions())["PodScheduled"] == ("False", "Unschedulable")
+        await host.api.delete(f"{VMIS}/web")
+        await asyncio.sleep(1)
+        assert await host.get() == {}
+
+    play(script)
+
+
+def test_a_start_that_fails_says_why(play: Play) -> None:
+    async def script(host: Host) -> None:
+        made = await host.make(nodeSelector={"no": "where"})
+        host.engine.machines.fail(made["metadata"]["uid"], "qemu: no such device")
+        await host.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "host", "labels": {"no": "where"}}})
+        await asyncio.sleep(1)
+        status = await host.status()
+        assert status["phase"] == "Failed"
+        assert [each["phase"] for each in status["phaseTransitionTimestamps"]] == ["Pending", "Scheduling", "Scheduled", "Failed"]
+        assert "qemu: no such device" in (await host.events())[-1][1]
+
+    play(script)
+
+
+def test_started_paused_and_resumed(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running(startStrategy="Paused")
+        assert (await host.conditions())["Paused"] == ("True", "PausedByUser")
+        assert (await host.conditions())["Ready"][0] == "False"
+        await machine.resume()
+        await asyncio.sleep(1)
+        assert "Paused" not in await host.conditions()
+        assert (await host.conditions())["Ready"][0] == "True"
+
+    play(script)
+
+
+def test_a_full_disk_pauses_and_says_so(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running(volumes=[{"name": "scratch", "emptyDisk": {"capacity": "1Gi"}}])
+        machine.io_error("scratch")
+        await asyncio.sleep(1)
+        assert (await host.conditions())["Paused"] == ("True", "PausedIOError")
+        await machine.resume()
+        await asyncio.sleep(1)
+        assert "Paused" not in await host.conditions()
+
+    play(script)
+
+
+# --- when Paddock is away -------------------------------------------------------------------------------------------------
+
+
+def test_guests_outlive_paddock_and_nothing_is_written(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        before = await host.get()
+        await host.again()
+        await asyncio.sleep(5)
+        assert await host.get() == before
+        assert machine.observed.run == 1
+
+    play(script)
+
+
+def test_an_end_while_paddock_was_away_is_noticed(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        await host.end()
+        machine.crash("a line")
+        await host.begin()
+        assert (await host.status())["phase"] == "Failed"
+
+    play(script)
+
+
+def test_one_whose_directory_is_gone_is_lost_and_not_begun_again(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        await host.end()
+        host.engine.machines.drop(machine.id)
+        await host.begin()
+        assert (await host.status())["phase"] == "Failed"
+        assert "the directory of the machine is gone" in str(await host.events())
+        assert list(host.engine.machines) == []
+
+    play(script)
+
+
+def test_a_machine_that_nothing_asks_for_is_ended(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        await host.end()
+        patch = {"metadata": {"finalizers": None}}
+        await host.api.merge(f"{VMIS}/web", patch)
+        await host.api.delete(f"{VMIS}/web?gracePeriodSeconds=0")
+        await host.begin()
+        await asyncio.sleep(5)
+        assert machine.observed.phase == "ended"
+        assert list(host.engine.machines) == []
+        assert host.engine.networks.owners() == set()
+
+    play(script)
+
+
+def test_a_stop_that_was_under_way_goes_on(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running(terminationGracePeriodSeconds=60)
+        machine.deaf = True
+        await host.api.delete(f"{VMIS}/web")
+        await asyncio.sleep(5)
+        await host.again()
+        assert machine.observed.phase == "stopping"
+        await asyncio.sleep(60)
+        assert await host.get() == {}
+
+    play(script)
