@@ -8,7 +8,7 @@ import logging
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
-from paddock.app.controllers import instances, networks, snapshots, storage
+from paddock.app.controllers import instances, networks, snapshots, storage, virtualmachines
 from paddock.app.controllers.surroundings import Surroundings
 from paddock.app.inside import door
 from paddock.app.settings import Machines
@@ -42,6 +42,7 @@ class Control:
         """Take over the machines that run, then begin to look after everything."""
         await self.engine.start()
         self.storage = storage.wire(self.program, self.engine, self._around)
+        virtualmachines.wire(self.program)
         attachments = networks.wire(self.program, self.engine, self._around)
         beside = [
             *instances.wire(self.program, self.engine, self._around, attachments),
