@@ -11,6 +11,7 @@ import msgspec
 
 from paddock.base import quantity
 from paddock.base.jsondata import copied
+from paddock.plan.instances import POOL_REVISION
 
 Data = dict[str, Any]
 OTHER = "a non-live-updatable field was changed in the template spec"
@@ -62,15 +63,34 @@ def update(before: Data, now: Data, instance: Data, *, live: bool = True) -> Upd
         step(work)
     if work.before != work.now:
         work.restart.append(OTHER)
+    if not work.restart:
+        _pool_label(work, now["template"])
     return Update(tuple(work.operations), work.restart[0] if work.restart else "")
 
 
 def _labels(work: _Work) -> None:
     old, new = (each.pop("metadata", None) or {} for each in (work.before, work.now))
     for name in ("labels", "annotations"):
-        was, wanted, has = old.get(name) or {}, new.get(name) or {}, work.instance["metadata"].get(name) or {}
+        was, wanted = (_without_pool(each.get(name) or {}) for each in (old, new))
+        has = work.instance["metadata"].get(name) or {}
         kept = {key: value for key, value in has.items() if key not in was or key in wanted}
         work.wants("metadata", name, value={**kept, **wanted} or None)
+
+
+def _without_pool(labels: Data) -> Data:
+    return {key: value for key, value in labels.items() if key != POOL_REVISION}
+
+
+def _pool_label(work: _Work, template: Data) -> None:
+    """The label that says which revision of a pool an instance was made from moves on when the instance is as that revision says."""
+    wanted = ((template.get("metadata") or {}).get("labels") or {}).get(POOL_REVISION)
+    if wanted is None:
+        return
+    noted = next((each for each in work.operations if each["path"] == "/metadata/labels" and "value" in each), None)
+    if noted is not None:
+        noted["value"][POOL_REVISION] = wanted
+    else:
+        work.wants("metadata", "labels", value={**(work.instance["metadata"].get("labels") or {}), POOL_REVISION: wanted})
 
 
 def _placement(work: _Work) -> None:

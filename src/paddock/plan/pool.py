@@ -46,10 +46,10 @@ def most_unavailable(pool: VirtualMachinePool) -> int:
     return max(1, pool.spec.replicas * percent // 100)
 
 
-def replica(pool: VirtualMachinePool, index: int) -> VirtualMachine:
-    """Machine number `index` of a pool, in whichever form the pool is written."""
+def replica(pool: VirtualMachinePool, index: int, revision_of: str = "") -> VirtualMachine:
+    """Machine number `index` of a pool, in whichever form the pool is written. A revision may be that of an older generation."""
     given = pool.spec.virtualMachineTemplate.metadata or TemplateMeta()
-    revision = {REVISION_LABEL: revision_name(pool)}
+    revision = {REVISION_LABEL: revision_of or revision_name(pool)}
     metadata = ObjectMeta(
         name=replica_name(pool, index),
         namespace=namespace_of(pool),

@@ -1,0 +1,61 @@
+"""A migration needs a second host. It is accepted, so that clients that make one get an answer, and fails at once and says why."""
+
+from paddock.client.client import Client
+from paddock.client.options import Write, merge_patch
+from paddock.client.target import Data, Key, Target, declared
+from paddock.dialects.kubevirt import instance, migration
+from paddock.dialects.kubevirt.migration import VirtualMachineInstanceMigration
+from paddock.meta import ages
+from paddock.runtime.controller import DONE, Controller, Outcome, Teller
+from paddock.runtime.informer import Informer
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+from paddock.runtime.reference import reference
+
+MIGRATIONS: Target[VirtualMachineInstanceMigration] = declared(migration.KINDS[0], VirtualMachineInstanceMigration)
+MIGRATION_DATA: Target[Data] = declared(migration.KINDS[0], dict)
+INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
+REASON = "single host"
+_FINAL = ("Succeeded", "Failed")
+
+
+class Migrations:
+    """The controller of migrations."""
+
+    def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, teller: Teller) -> None:
+        self._client = client
+        self._migrations, self._instances = caches
+        self._clock = machinery.clock
+        self._teller = teller
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Fail a migration that is new."""
+        seen = self._migrations.cache.get(key)
+        if seen is None or seen.meta.going:
+            return DONE
+        move = seen.read(MIGRATIONS)
+        if move.status is not None and move.status.phase in _FINAL:
+            return DONE
+        name, now = move.spec.vmiName or "", ages.timestamp(self._clock.seconds())
+        there = self._instances.cache.get(Key(key.namespace, name))
+        why = f"{REASON}: there is no other host to migrate to" if there is not None else f"VirtualMachineInstance {name} does not exist"
+        state = {"migrationUid": seen.meta.uid, "completed": True, "failed": True, "failureReason": why, "endTimestamp": now}
+        phases = [{"phase": phase, "phaseTransitionTimestamp": now} for phase in ("Pending", "Failed")]
+        status = {"phase": "Failed", "migrationState": state, "phaseTransitionTimestamps": phases}
+        patch = merge_patch({"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": status})
+        await self._client.patch(MIGRATION_DATA, key, patch, Write(subresource="status"))
+        note = f"VirtualMachineInstance migration uid {seen.meta.uid} failed. reason: {why}"
+        self._teller.tell(reference(MIGRATIONS, seen.meta), "Warning", "FailedMigration", note)
+        if there is not None:
+            self._teller.tell(reference(INSTANCES, there.meta), "Warning", "FailedMigration", note)
+        return DONE
+
+
+def wire(program: Program) -> Controller:
+    """The controller, wired to a program."""
+    caches = (program.informers.of(MIGRATIONS), program.informers.of(INSTANCES))
+    migrations = Migrations(program.client, caches, program.machinery, program.recorder)
+    controller = Controller("migration", caches[0], migrations.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller.watch(caches[1], lambda change: ())
+    program.add(controller)
+    return controller

@@ -1,0 +1,285 @@
+"""One look at a pool: its machines, what is missing or too much, who is to change, and what the status says.
+
+Two controllers: one looks at pools, one lets machines go that carry a pool's finalizer. What was asked for and has not come back
+through a watch (deletions, restarts) is remembered by UID, so that nothing is asked for twice.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+import orjson
+
+from paddock.base.errors import PaddockError
+from paddock.base.jsondata import identical
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, Conflict, NotFound
+from paddock.client.options import Deletion, Write, json_patch, merge_patch
+from paddock.client.target import Key
+from paddock.controllers.pool import kinds
+from paddock.controllers.pool.revisions import RevisionKeeper, Revisions
+from paddock.dialects.kubevirt.pool import VirtualMachinePool
+from paddock.dialects.kubevirt.poolfields import PoolStatus
+from paddock.meta import ages, failure, selectors
+from paddock.meta.conditions import Condition
+from paddock.meta.wire import to_data
+from paddock.plan import pool as machines
+from paddock.plan import poolscale, runrequests
+from paddock.plan.instances import POOL_REVISION
+from paddock.plan.poolscale import Circumstances, Member
+from paddock.plan.runstrategy import Strategy, strategy_of
+from paddock.runtime import finalizers
+from paddock.runtime.cache import Change, Seen
+from paddock.runtime.controller import DONE, Controller, Outcome, Teller, again, owners
+from paddock.runtime.informers import Informers
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+from paddock.runtime.reference import is_owned, reference
+
+_FAILURE, _PAUSED = "ReplicaFailure", "ReplicaPaused"
+_STATUS = Write(subresource="status")
+
+
+class Caches:
+    """The informers that the controller reads."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.pools = informers.of(kinds.POOLS)
+        self.machines = informers.of(kinds.MACHINES)
+        self.instances = informers.of(kinds.INSTANCES)
+        self.disks = informers.of(kinds.DISKS)
+        self.revisions = informers.of(kinds.REVISIONS)
+
+
+class _Look(msgspec.Struct):
+    """One pool and its machines."""
+
+    seen: Seen
+    pool: VirtualMachinePool
+    members: list[Member]
+    trouble: tuple[str, str] | None = None
+    error: PaddockError | None = None
+
+
+class Pools:
+    """The controller of pools."""
+
+    def __init__(self, client: Client, caches: Caches, machinery: Machinery, teller: Teller) -> None:
+        self._client = client
+        self._caches = caches
+        self._clock = machinery.clock
+        self._chance = machinery.chance
+        self._teller = teller
+        self._revisions = RevisionKeeper(client, caches.revisions)
+        # UIDs of machines that were deleted, and of instances that were asked to restart
+        self._asked: dict[Key, set[str]] = {}
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one pool a step on."""
+        seen = self._caches.pools.cache.get(key)
+        if seen is None or seen.meta.going:
+            self._asked.pop(key, None)
+            return DONE
+        pool = seen.read(kinds.POOLS)
+        look = _Look(seen, pool, await self._members(seen, pool))
+        revisions = await self._revisions.current(pool, seen)
+        taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", key.namespace)}
+        around = Circumstances(taken, revisions.name, revisions.same_disks, self._clock.seconds(), self._chance.random)
+        wanted = poolscale.plan(pool, look.members, around)
+        try:
+            await self._carry_out(look, wanted, revisions)
+        except PaddockError as error:
+            look.error = error
+        await self._report(look)
+        if look.error is not None:
+            raise look.error
+        used = {each.revision for each in look.members} | {each.instance_revision or "" for each in look.members}
+        if wanted == poolscale.Plan(wait=wanted.wait):
+            await self._revisions.prune(key.namespace, revisions, frozenset(used))
+        return DONE if wanted.wait is None else again(wanted.wait)
+
+    # --- reading ----------------------------------------------------------------------------------------------------------
+
+    async def _members(self, seen: Seen, pool: VirtualMachinePool) -> list[Member]:
+        """The machines of the pool. Those that its selector does not mean any more are let go."""
+        found, asked = [], self._asked.setdefault(seen.key, set())
+        alive: set[str] = set()
+        for each in self._caches.machines.cache.by("owner", seen.meta.uid):
+            if not selectors.matches(pool.spec.selector, each.meta.labels or {}) and not each.meta.going:
+                await self._release(each, seen.meta.uid)
+                continue
+            machine = each.read(kinds.MACHINES)
+            instance = self._caches.instances.cache.get(each.key)
+            revision = uid = None
+            if instance is not None and is_owned(instance.meta, each.meta.uid):
+                revision, uid = (instance.meta.labels or {}).get(POOL_REVISION, ""), instance.meta.uid
+            alive |= {each.meta.uid, uid or ""}
+            restarting = instance is not None and (instance.meta.going or uid in asked)
+            found.append(Member(machine, revision, each.meta.going or each.meta.uid in asked, restarting))
+        asked &= alive
+        return found
+
+    async def _release(self, seen: Seen, uid: str) -> None:
+        """The machine goes its own way."""
+        owned = orjson.loads(seen.raw)["metadata"].get("ownerReferences") or []
+        rest = [each for each in owned if each.get("uid") != uid]
+        held = [each for each in seen.meta.finalizers or () if each != machines.FINALIZER]
+        metadata = {"ownerReferences": rest or None, "finalizers": held or None, "resourceVersion": seen.meta.resourceVersion}
+        await self._client.patch(kinds.MACHINE_DATA, seen.key, merge_patch({"metadata": metadata}))
+
+    # --- acting -----------------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, look: _Look, wanted: poolscale.Plan, revisions: Revisions) -> None:
+        by_name = {each.name: each for each in look.members}
+        look.trouble = ("FailedScaleOut", "")
+        for index in wanted.make:
+            await self._make(look, index, revisions.name)
+        look.trouble = ("FailedScaleIn", "")
+        for name in wanted.delete:
+            await self._delete(look, by_name[name])
+        look.trouble = ("FailedUpdate", "")
+        for name in wanted.rewrite:
+            await self._rewrite(look, by_name[name], revisions.name)
+        for name in wanted.restart:
+            await self._restart(look, by_name[name])
+        look.trouble = None
+
+    async def _make(self, look: _Look, index: int, revision: str) -> None:
+        wanted = machines.replica(look.pool, index, revision)
+        try:
+            await self._client.create(kinds.MACHINES, wanted)
+        except AlreadyExists:
+            # Made a moment ago, or by somebody else: the next look knows.
+            return
+        except PaddockError as error:
+            self._tell(look, "Warning", "FailedCreate", f"Error creating VM {wanted.metadata.namespace}/{wanted.metadata.name}: {error}")
+            raise
+        self._tell(look, "Normal", "SuccessfulCreate", f"Created VM {wanted.metadata.namespace}/{wanted.metadata.name}")
+
+    async def _delete(self, look: _Look, member: Member) -> None:
+        meta = member.machine.metadata
+        key = Key(meta.namespace or "", meta.name)
+        strategy = look.pool.spec.scaleInStrategy
+        way = (strategy.proactive or strategy.opportunistic) if strategy is not None else None
+        if way is not None and way.statePreservation in ("Offline", "Online"):
+            await self._keep_disks(meta.uid or "")
+        try:
+            await self._client.delete(kinds.MACHINE_DATA, key, Deletion(uid=meta.uid or "", propagation="Background"))
+        except NotFound:
+            return
+        self._asked[look.seen.key].add(meta.uid or "")
+        self._tell(look, "Normal", "SuccessfulDelete", f"Deleted VM {key}")
+
+    async def _keep_disks(self, uid: str) -> None:
+        """The disks of a machine that goes stay, for the next one of its number."""
+        for disk in self._caches.disks.cache.by("owner", uid):
+            owned = orjson.loads(disk.raw)["metadata"].get("ownerReferences") or []
+            rest = [each for each in owned if each.get("uid") != uid]
+            metadata = {"ownerReferences": rest or None, "resourceVersion": disk.meta.resourceVersion}
+            await self._client.patch(kinds.DISKS, disk.key, merge_patch({"metadata": metadata}))
+
+    async def _rewrite(self, look: _Look, member: Member, revision: str) -> None:
+        """Another spec for a machine; its identity stays."""
+        key = Key(member.machine.metadata.namespace or "", member.name)
+        index = poolscale.number_of(look.pool, member.name)
+        seen = self._caches.machines.cache.get(key)
+        if index is None or seen is None:
+            return
+        before = orjson.loads(seen.raw)
+        made = poolscale.rewritten(before, to_data(machines.replica(look.pool, index, revision)))
+        if identical(made, before):
+            return
+        made.pop("status", None)
+        await self._client.update(kinds.MACHINE_DATA, made)
+        self._tell(look, "Normal", "SuccessfulUpdate", f"Updated VM {key}")
+
+    async def _restart(self, look: _Look, member: Member) -> None:
+        """The instance ends, and the next one is made from the spec of now."""
+        key = Key(member.machine.metadata.namespace or "", member.name)
+        seen = self._caches.instances.cache.get(key)
+        if seen is None:
+            return
+        try:
+            if strategy_of(member.machine.spec) in (Strategy.RERUN, Strategy.MANUAL):
+                change = runrequests.restart(member.machine, seen.read(kinds.INSTANCES))
+                await self._client.patch(kinds.MACHINE_DATA, key, json_patch(list(change.status)), _STATUS)
+            else:
+                await self._client.delete(kinds.INSTANCE_DATA, key, Deletion(uid=seen.meta.uid))
+        except (NotFound, failure.Failure):
+            # It has ended, or a restart is under way.
+            return
+        self._asked[look.seen.key].add(seen.meta.uid)
+
+    def _tell(self, look: _Look, kind: str, reason: str, note: str) -> None:
+        self._teller.tell(reference(kinds.POOLS, look.seen.meta), kind, reason, note)
+
+    # --- reporting --------------------------------------------------------------------------------------------------------
+
+    async def _report(self, look: _Look) -> None:
+        pool = look.pool
+        wanted = PoolStatus(
+            replicas=len(look.members),
+            readyReplicas=sum(each.is_ready for each in look.members),
+            labelSelector=selectors.text(pool.spec.selector),
+            conditions=self._conditions(look) or None,
+        )
+        if pool.status == wanted:
+            return
+        # A member that is absent has to be taken away by name.
+        fields = msgspec.structs.asdict(wanted)
+        change = {**dict.fromkeys(fields), **to_data(wanted)}
+        patch = merge_patch({"metadata": {"resourceVersion": look.seen.meta.resourceVersion}, "status": change})
+        await self._client.patch(kinds.POOL_DATA, look.seen.key, patch, _STATUS)
+
+    def _conditions(self, look: _Look) -> list[Condition]:
+        known = {each.type: each for each in (look.pool.status.conditions if look.pool.status is not None else None) or ()}
+        found = []
+        if look.error is not None and not isinstance(look.error, Conflict):
+            reason = look.trouble[0] if look.trouble is not None else "FailedScaleOut"
+            found.append(Condition(type=_FAILURE, status="True", reason=reason, message=str(look.error)))
+        if look.pool.spec.paused:
+            found.append(Condition(type=_PAUSED, status="True", reason="Paused", message="Pool controller is paused"))
+        now = ages.timestamp(self._clock.seconds())
+        for index, each in enumerate(found):
+            old = known.get(each.type)
+            found[index] = msgspec.structs.replace(each, lastTransitionTime=old.lastTransitionTime if old is not None else now)
+        return found
+
+
+class Leaving:
+    """Lets machines go that carry a pool's finalizer: those that are deleted, and those that belong to no pool any more."""
+
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._client = client
+        self._caches = caches
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Take the finalizer off a machine that needs it no longer."""
+        seen = self._caches.machines.cache.get(key)
+        if seen is not None and machines.FINALIZER in (seen.meta.finalizers or ()) and (seen.meta.going or not _in_pool(seen)):
+            await finalizers.take_off(self._client, kinds.MACHINES, seen.meta, machines.FINALIZER)
+        return DONE
+
+
+def _in_pool(seen: Seen) -> bool:
+    return any((each.group, each.kind) == (kinds.POOLS.group, kinds.POOLS.kind) for each in seen.meta.ownerReferences or ())
+
+
+def wire(program: Program) -> Controller:
+    """The controllers, wired to a program; the one of the pools is returned."""
+    caches = Caches(program.informers)
+    pools = Pools(program.client, caches, program.machinery, program.recorder)
+    controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller.watch(caches.machines, owners(kinds.POOLS.group, kinds.POOLS.kind))
+    controller.watch(caches.revisions, owners(kinds.POOLS.group, kinds.POOLS.kind))
+    controller.watch(caches.disks, lambda change: ())
+
+    def of_instance(change: Change) -> Iterable[Key]:
+        machine = caches.machines.cache.get(change.seen.key)
+        found = machine.meta.ownerReferences if machine is not None else None
+        return [Key(change.seen.key.namespace, each.name) for each in found or () if each.kind == kinds.POOLS.kind]
+
+    controller.watch(caches.instances, of_instance)
+    program.add(controller)
+    leaving = Leaving(program.client, caches)
+    program.add(Controller("pool-machines", caches.machines, leaving.reconcile, machinery=program.machinery, teller=program.recorder))
+    return controller

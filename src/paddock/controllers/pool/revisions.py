@@ -1,0 +1,82 @@
+"""The revisions of a pool: ControllerRevisions with its template, as long as a machine is made from it."""
+
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.base.jsondata import identical
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.target import Data, Key
+from paddock.controllers.pool import kinds
+from paddock.dialects.kubevirt import poolform
+from paddock.dialects.kubevirt.pool import VirtualMachinePool
+from paddock.meta.wire import to_data
+from paddock.plan import pool as machines
+from paddock.runtime.cache import Seen
+from paddock.runtime.informer import Informer
+from paddock.runtime.reference import owner_reference, reference
+
+
+class Revisions(msgspec.Struct, frozen=True):
+    """The revision of now, and those whose disks are the same."""
+
+    name: str
+    same_disks: frozenset[str]
+    known: tuple[str, ...] = ()
+
+
+class RevisionKeeper:
+    """Reads and writes the revisions of pools."""
+
+    def __init__(self, client: Client, informer: Informer) -> None:
+        self._client = client
+        self._informer = informer
+
+    async def current(self, pool: VirtualMachinePool, seen: Seen) -> Revisions:
+        """The revision of the pool's template, made if there is none. One whose template is the same is the same revision."""
+        template = to_data(poolform.fold(pool).spec.virtualMachineTemplate)
+        known = {each.meta.name: orjson.loads(each.raw) for each in self._informer.cache.by("owner", seen.meta.uid)}
+        name = next((name for name, each in known.items() if identical(_template(each), template)), "")
+        if not name:
+            name = machines.revision_name(pool)
+            await self._make(pool, seen, name, template)
+        disks = _disks(template)
+        same = {old for old, each in known.items() if identical(_disks(_template(each)), disks)}
+        return Revisions(name, frozenset((*same, name)), tuple(known))
+
+    async def _make(self, pool: VirtualMachinePool, seen: Seen, name: str, template: Data) -> None:
+        revision = {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": name,
+                "namespace": seen.meta.namespace,
+                "ownerReferences": [owner_reference(reference(kinds.POOLS, seen.meta))],
+            },
+            "data": {"spec": {"virtualMachineTemplate": template}},
+            "revision": pool.metadata.generation or 1,
+        }
+        try:
+            await self._client.create(kinds.REVISIONS, revision)
+        except AlreadyExists:
+            # What is kept does not change, and its name says of which generation it is.
+            return
+
+    async def prune(self, namespace: str, revisions: Revisions, used: frozenset[str]) -> None:
+        """Forget the revisions that no machine is made from."""
+        for name in revisions.known:
+            if name != revisions.name and name not in used:
+                try:
+                    await self._client.delete(kinds.REVISIONS, Key(namespace, name))
+                except NotFound:
+                    continue
+
+
+def _template(revision: Data) -> Any:
+    return ((revision.get("data") or {}).get("spec") or {}).get("virtualMachineTemplate") or {}
+
+
+def _disks(template: Any) -> Any:
+    return (template.get("spec") or {}).get("dataVolumeTemplates") or []

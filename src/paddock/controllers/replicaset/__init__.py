@@ -1,0 +1,1 @@
+"""VirtualMachineInstanceReplicaSet: several equal instances (docs/spec/kubevirt.md 6)."""

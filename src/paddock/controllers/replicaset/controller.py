@@ -1,0 +1,170 @@
+"""One look at a replica set: instances that are missing are made, those too many are deleted, and one that has ended is replaced."""
+
+import msgspec
+import orjson
+
+from paddock.base.errors import PaddockError
+from paddock.base.jsondata import copied
+from paddock.client.client import Client
+from paddock.client.errors import Conflict, NotFound
+from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.target import Data, Key, Target, declared
+from paddock.dialects.kubevirt import instance, replicaset
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.replicaset import ReplicaSetStatus, VirtualMachineInstanceReplicaSet
+from paddock.meta import ages, selectors
+from paddock.meta.conditions import Condition, holds
+from paddock.meta.wire import to_data
+from paddock.plan.runstrategy import life_of
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import DONE, Controller, Outcome, Teller, owners
+from paddock.runtime.informer import Informer
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+from paddock.runtime.reference import owner_reference, reference
+
+SETS: Target[VirtualMachineInstanceReplicaSet] = declared(replicaset.KINDS[0], VirtualMachineInstanceReplicaSet)
+SET_DATA: Target[Data] = declared(replicaset.KINDS[0], dict)
+INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
+INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
+_STATUS = Write(subresource="status")
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class ReplicaSets:
+    """The controller of replica sets."""
+
+    def __init__(self, client: Client, sets: Informer, instances: Informer, machinery: Machinery, teller: Teller) -> None:
+        self._client = client
+        self._sets = sets
+        self._instances = instances
+        self._clock = machinery.clock
+        self._chance = machinery.chance
+        self._teller = teller
+        # what was made and deleted and may not have come back yet: UIDs, by set
+        self._made: dict[Key, dict[str, Data]] = {}
+        self._deleted: dict[Key, set[str]] = {}
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one replica set a step on."""
+        seen = self._sets.cache.get(key)
+        if seen is None or seen.meta.going:
+            self._made.pop(key, None)
+            self._deleted.pop(key, None)
+            return DONE
+        wanted = seen.read(SETS)
+        mine = [each for each in self._instances.cache.by("owner", seen.meta.uid) if await self._stays(each, wanted, seen)]
+        error = None
+        if not wanted.spec.paused:
+            try:
+                await self._balance(seen, wanted, mine)
+            except PaddockError as failed:
+                error = failed
+        await self._report(seen, wanted, mine, error)
+        if error is not None:
+            raise error
+        return DONE
+
+    async def _stays(self, each: Seen, wanted: VirtualMachineInstanceReplicaSet, seen: Seen) -> bool:
+        """Whether an instance still belongs to the set; one that was relabelled is let go."""
+        if each.meta.going or selectors.matches(wanted.spec.selector, each.meta.labels or {}):
+            return True
+        rest = [owner for owner in orjson.loads(each.raw)["metadata"].get("ownerReferences") or () if owner.get("uid") != seen.meta.uid]
+        metadata = {"ownerReferences": rest or None, "resourceVersion": each.meta.resourceVersion}
+        await self._client.patch(INSTANCE_DATA, each.key, merge_patch({"metadata": metadata}))
+        return False
+
+    async def _balance(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet, mine: list[Seen]) -> None:
+        there = {each.meta.uid for each in mine}
+        made, deleted = self._made.setdefault(seen.key, {}), self._deleted.setdefault(seen.key, set())
+        deleted &= there
+        for uid in [uid for uid, each in made.items() if uid in there or _has_passed(self._instances, each)]:
+            del made[uid]
+        alive = [each for each in mine if not each.meta.going and each.meta.uid not in deleted]
+        for each in alive:
+            if life_of(each.read(INSTANCES)).final:
+                await self._delete(seen, each)
+        alive = [each for each in alive if each.meta.uid not in deleted]
+        difference = wanted.spec.replicas - len(alive) - len(made)
+        for _ in range(difference):
+            await self._make(seen, wanted)
+        for each in sorted(alive, key=lambda each: _is_ready(each))[: max(0, -difference)]:
+            await self._delete(seen, each)
+
+    async def _make(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet) -> None:
+        template = orjson.loads(seen.raw)["spec"]["template"]
+        around = template.get("metadata") or {}
+        suffix = "".join(self._chance.choice(_ALPHABET) for _ in range(5))
+        metadata = {
+            "name": f"{wanted.metadata.name}{suffix}",
+            "namespace": seen.key.namespace,
+            "labels": around.get("labels") or {},
+            "annotations": around.get("annotations") or {},
+            "ownerReferences": [owner_reference(reference(SETS, seen.meta))],
+        }
+        data = {
+            "apiVersion": INSTANCES.api_version,
+            "kind": INSTANCES.kind,
+            "metadata": metadata,
+            "spec": copied(template.get("spec") or {}),
+        }
+        try:
+            made = await self._client.create(INSTANCE_DATA, data)
+        except PaddockError as error:
+            self._tell(seen, "Warning", "FailedCreate", f"Error creating virtual machine instance: {error}")
+            raise
+        self._made[seen.key][made["metadata"]["uid"]] = made
+        self._tell(seen, "Normal", "SuccessfulCreate", f"Created virtual machine instance {made['metadata']['name']}")
+
+    async def _delete(self, seen: Seen, each: Seen) -> None:
+        try:
+            await self._client.delete(INSTANCE_DATA, each.key, Deletion(uid=each.meta.uid))
+        except (NotFound, Conflict):
+            return
+        self._deleted[seen.key].add(each.meta.uid)
+        self._tell(seen, "Normal", "SuccessfulDelete", f"Deleted virtual machine instance {each.meta.uid}")
+
+    def _tell(self, seen: Seen, kind: str, reason: str, note: str) -> None:
+        self._teller.tell(reference(SETS, seen.meta), kind, reason, note)
+
+    async def _report(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet, mine: list[Seen], error: PaddockError | None) -> None:
+        alive = [each for each in mine if not each.meta.going]
+        conditions = []
+        if error is not None and not isinstance(error, Conflict):
+            conditions.append(Condition(type="ReplicaFailure", status="True", reason="FailedCreate", message=str(error)))
+        if wanted.spec.paused:
+            conditions.append(Condition(type="ReplicaPaused", status="True", reason="Paused", message="Controller got paused"))
+        known = {each.type: each.lastTransitionTime for each in (wanted.status.conditions if wanted.status is not None else None) or ()}
+        now = ages.timestamp(self._clock.seconds())
+        status = ReplicaSetStatus(
+            replicas=len(alive),
+            readyReplicas=sum(map(_is_ready, alive)),
+            labelSelector=selectors.text(wanted.spec.selector),
+            conditions=[msgspec.structs.replace(each, lastTransitionTime=known.get(each.type) or now) for each in conditions] or None,
+        )
+        if wanted.status == status:
+            return
+        change = {**dict.fromkeys(msgspec.structs.asdict(status)), **to_data(status)}
+        patch = merge_patch({"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": change})
+        await self._client.patch(SET_DATA, seen.key, patch, _STATUS)
+
+
+def _is_ready(seen: Seen) -> bool:
+    status = seen.read(INSTANCES).status
+    return status is not None and holds(status.conditions, "Ready")
+
+
+def _has_passed(informer: Informer, written: Data) -> bool:
+    """Whether the cache has come to the revision of an object that was written."""
+    then, at = str(written["metadata"].get("resourceVersion", "")), informer.revision
+    return not then.isdecimal() or not at.isdecimal() or int(at) >= int(then)
+
+
+def wire(program: Program) -> Controller:
+    """The controller, wired to a program."""
+    sets, instances = program.informers.of(SETS), program.informers.of(INSTANCES)
+    made = ReplicaSets(program.client, sets, instances, program.machinery, program.recorder)
+    controller = Controller("replicaset", sets, made.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller.watch(instances, owners(SETS.group, SETS.kind))
+    program.add(controller)
+    return controller
