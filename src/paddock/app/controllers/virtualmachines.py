@@ -6,4 +6,4 @@ from paddock.runtime.program import Program
 
 def wire(program: Program) -> None:
     """Add the controllers to the program."""
-    program.add(virtualmachine.wire(program))
+    virtualmachine.wire(program)
