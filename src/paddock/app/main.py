@@ -10,7 +10,7 @@ COMMANDS = {
     "apiserver": ("paddock.app.commands.apiserver", "run the API server alone, without controllers"),
     "envtest-assets": ("paddock.app.commands.envtest_assets", "write the programs that envtest starts"),
     "backup": ("paddock.app.commands.backup", "copy the store to a file, also while the server runs"),
-    "image": ("paddock.app.commands.image", "fetch, list and build images"),
+    "image": ("paddock.app.commands.image", "list, pull, push, build and remove disk images"),
     "restore": ("paddock.app.commands.restore", "make the store of a stopped server from a backup"),
 }
 

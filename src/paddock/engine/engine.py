@@ -88,6 +88,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Let go of everything; the guests stay."""
+        await self.images.close()
         if hasattr(self, "machines"):
             self.machines.close()
         await self.networks.close()

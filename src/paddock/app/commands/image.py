@@ -6,9 +6,13 @@ from paddock.base.errors import Terminal
 from paddock.cli.arguments import Help
 from paddock.cli.console import Console
 
-TEXT = "fetch, list and build images"
+TEXT = "list, pull, push, build and remove disk images"
 # command -> its module and what it does
 COMMANDS = {
+    "ls": ("paddock.app.commands.image_list", "list the images of this host, or the names that are known"),
+    "pull": ("paddock.app.commands.image_pull", "fetch an image into the library"),
+    "push": ("paddock.app.commands.image_push", "upload an image into a registry, as a container disk"),
+    "rm": ("paddock.app.commands.image_remove", "remove images that nothing uses"),
     "build": ("paddock.app.commands.image_build", "make a bootable image from Debian packages"),
 }
 

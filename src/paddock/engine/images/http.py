@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
@@ -35,7 +36,8 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     private: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     trust: Trust = field(default_factory=Trust)
-    body: bytes | None = field(default=None, repr=False)
+    # a file is sent as it is
+    body: bytes | Path | None = field(default=None, repr=False)
 
 
 class Response:
@@ -100,7 +102,7 @@ class _Connection(http.client.HTTPConnection):
     """Dials through `Reach`, perhaps through a proxy, and speaks TLS when it has a context."""
 
     def __init__(self, host: str, port: int, reach: Reach, stop: Stop, context: ssl.SSLContext | None) -> None:
-        super().__init__(host, port)
+        super().__init__(host, port, blocksize=256 * 1024)
         self._reach = reach
         self._stop = stop
         self._context = context
@@ -190,8 +192,7 @@ class Web:
             headers.update(_proxy_headers(self._proxy_of(parts.scheme, host)))
         headers["Host"] = parts.netloc.rpartition("@")[2]
         try:
-            connection.request(request.method, target, body=request.body, headers=headers)
-            answer = connection.getresponse()
+            answer = _exchange(connection, request, target, headers)
         except ImageError:
             connection.close()
             raise
@@ -232,6 +233,17 @@ class Web:
                 self._contexts.clear()
             context = self._contexts[trust] = _make_context(trust)
         return context
+
+
+def _exchange(connection: _Connection, request: Request, target: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    if isinstance(request.body, Path):
+        with open(request.body, "rb", buffering=0) as file:
+            headers["Content-Length"] = str(file.seek(0, 2))
+            file.seek(0)
+            connection.request(request.method, target, body=file, headers=headers)
+            return connection.getresponse()
+    connection.request(request.method, target, body=request.body, headers=headers)
+    return connection.getresponse()
 
 
 def _make_context(trust: Trust) -> ssl.SSLContext:

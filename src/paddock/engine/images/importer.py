@@ -16,6 +16,7 @@ from paddock.engine.images.http import Request, Response, Web, basic
 from paddock.engine.images.job import Job, Task, too_large
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.pull import Puller, wish
+from paddock.engine.images.push import push
 from paddock.engine.images.reach import Reach
 from paddock.engine.images.settings import Settings
 from paddock.engine.images.sources import File, Http, Registry, Source, Upload, canonical_url, checksum_of, key_of
@@ -135,6 +136,15 @@ class Importer:
         """What a reference names now."""
         return self._puller.digest(source, stop)
 
+    def push(self, image: Image, target: Registry, job: Job, meter: Meter) -> str:
+        """Upload an image."""
+        try:
+            digest = push(image, target, self._store, self.web, (self._settings, meter, job.stop))
+        except OSError as error:
+            raise disk_trouble(error) from error
+        meter.finish()
+        return digest
+
     # --- files and uploads ------------------------------------------------------------------------------------------------
 
     def _file(self, source: File, task: Task) -> Image:
@@ -143,10 +153,11 @@ class Importer:
             handle = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise ImageRefused("NotFound", f"cannot read {source.path}", why=error.strerror or "") from error
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(handle)
+            raise ImageRefused("NotAnImage", f"{source.path} is not a regular file")
         with open(handle, "rb", buffering=0) as file, self._store.work() as work:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode):
-                raise ImageRefused("NotAnImage", f"{source.path} is not a regular file")
             text = ":".join(checksum) if checksum else ""
             version = f"{status.st_dev}.{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
             known = self._store.known("file", str(source.path))

@@ -12,7 +12,7 @@ from paddock.engine.images.store import Image
 Tell = Callable[[Progress], None]
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
     """One import and all who wait for it."""
 

@@ -34,6 +34,8 @@ class Images:
         self._store = Store(root)
         self._store.prepare()
         self._jobs: dict[Source, Job] = {}
+        # whatever has a thread, or waits for one
+        self._running: set[Job] = set()
         self._pool: ThreadPoolExecutor | None = None
         self._importer_made: Importer | None = None
 
@@ -100,14 +102,27 @@ class Images:
         job = Job(self.settings.max_bytes)
         return await self._in_thread(job, self._importer().digest, source, job.stop)
 
+    async def push(self, image: Image, target: Registry, tell: Tell = lambda _: None) -> str:
+        """Upload an image as a container disk; returns the digest of what the reference names then."""
+        job = Job(self.settings.max_bytes)
+        loop = asyncio.get_running_loop()
+
+        def say(progress: Progress) -> None:
+            loop.call_soon_threadsafe(tell, progress)
+
+        return await self._in_thread(job, self._importer().push, image, target, job, Meter(say))
+
     async def _in_thread(self, job: Job, work: Callable[..., T], *arguments: object) -> T:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.settings.workers, "image")
+        self._running.add(job)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         except asyncio.CancelledError:
             job.stop.set()
             raise
+        finally:
+            self._running.discard(job)
 
     def _start(self, source: Source) -> Job:
         job = Job(self.settings.max_bytes)
@@ -144,9 +159,9 @@ class Images:
     async def close(self) -> None:
         """End all imports; what was downloaded is kept."""
         jobs = list(self._jobs.values())
-        for job in jobs:
+        for job in (*jobs, *self._running):
             job.stop.set()
         await asyncio.gather(*(job.future for job in jobs if job.future), return_exceptions=True)
         if self._pool is not None:
-            self._pool.shutdown(wait=True)
-            self._pool = None
+            pool, self._pool = self._pool, None
+            await asyncio.to_thread(pool.shutdown)

@@ -122,7 +122,7 @@ class Remote:
         accept = ("Accept", ", ".join((*_MANIFESTS, *_INDEXES)))
         with self.ask("GET", f"manifests/{version}", (accept,)) as response:
             if response.status != 200:
-                raise _refusal(response)
+                raise refusal(response)
             raw = response.read(_LARGEST_MANIFEST + 1)
         if len(raw) > _LARGEST_MANIFEST:
             raise ImageRefused("Unsupported", "the manifest of the container image is too large")
@@ -140,10 +140,10 @@ class Remote:
         response = self.ask("GET", f"blobs/{digest}", tuple(headers.items()))
         if response.status in (401, 403, 404):
             with response:
-                raise _refusal(response)
+                raise refusal(response)
         return response
 
-    def ask(self, method: str, path: str, headers: tuple[tuple[str, str], ...] = (), body: bytes | None = None) -> Response:
+    def ask(self, method: str, path: str, headers: tuple[tuple[str, str], ...] = (), body: bytes | Path | None = None) -> Response:
         """One request below the repository, with a token when one is wanted. `path` may be a whole URL (uploads have them)."""
         url = path if "://" in path else f"{self._endpoint.base}/v2/{self._endpoint.repository}/{path}"
         used = self._authorization
@@ -155,14 +155,14 @@ class Remote:
             with self._lock:
                 # Another thread may have been given a token meanwhile.
                 if self._authorization == used and not self._authorize(challenge):
-                    raise _refusal(response)
+                    raise refusal(response)
         response = self._send(method, url, headers, body)
         if response.status == 401:
             with response:
-                raise _refusal(response)
+                raise refusal(response)
         return response
 
-    def _send(self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes | None) -> Response:
+    def _send(self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes | Path | None) -> Response:
         private = (("Authorization", self._authorization),) if self._authorization else ()
         if private and urlsplit(url)[:2] != urlsplit(self._endpoint.base)[:2]:
             private = ()
@@ -187,7 +187,7 @@ class Remote:
             Request(url, private=private, trust=Trust(ca=self._trust.ca, verify=self._trust.verify)), self._stop
         ) as response:
             if response.status != 200:
-                raise _refusal(response)
+                raise refusal(response)
             told = _json(response.read(1 << 20))
         token = told.get("token") or told.get("access_token")
         if not isinstance(token, str) or not token.isprintable():
@@ -196,7 +196,7 @@ class Remote:
         return True
 
 
-def _refusal(response: Response) -> ImageError:
+def refusal(response: Response) -> ImageError:
     """What the registry said, in its own words."""
     error = bad_status(response)
     try:

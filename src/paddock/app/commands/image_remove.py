@@ -1,0 +1,43 @@
+"""`paddock image rm`: images leave this host, unless something uses them."""
+
+from paddock.app import imagelibrary
+from paddock.app.places import Places, default_root
+from paddock.base.errors import Terminal
+from paddock.cli import arguments
+from paddock.cli.console import Console
+
+_GRACE_SECONDS = 600.0
+TEXT = "remove images that nothing uses"
+
+
+def run(given: list[str], console: Console) -> int:
+    """Remove the images that are named, or all that are unused."""
+    options = arguments.parser("image rm", TEXT)
+    imagelibrary.add_directory(options)
+    imagelibrary.add_pools(options)
+    options.add_argument("image", nargs="*", help="a digest, the beginning of one, or what it was pulled from")
+    options.add_argument(
+        "--unused",
+        action="store_true",
+        help="every image that no volume and no machine uses (and, beside a server, that was not asked for in ten minutes)",
+    )
+    parsed = options.parse_args(given)
+    if bool(parsed.image) == parsed.unused:
+        options.error("name images, or say --unused")
+    images = imagelibrary.library(parsed)
+    used = imagelibrary.used(parsed)
+    if parsed.unused:
+        # A server may have fetched one a moment ago, and not have made the disk yet that it is for.
+        keep = _GRACE_SECONDS if Places(parsed.dir or default_root()).pid.exists() else 0.0
+        removed = imagelibrary.work(images, lambda: images.collect(used, keep))
+    else:
+        removed = [imagelibrary.find(images, name).image.digest for name in parsed.image]
+        for digest in removed:
+            if digest in used:
+                raise Terminal(
+                    f"the image {digest[:12]} is used", why="a disk of a volume or machine is laid over it", fix="delete these first"
+                )
+        for digest in removed:
+            images.remove(digest)
+    console.out("".join(f"removed sha256:{digest}\n" for digest in removed))
+    return 0

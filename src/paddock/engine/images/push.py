@@ -1,0 +1,141 @@
+"""A disk into a registry, as a container disk: one layer that holds `/disk/NAME`, readable for QEMU's user in KubeVirt's pods."""
+
+import gzip
+import hashlib
+import json
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from urllib.parse import urljoin
+
+from paddock.engine.images.errors import ImageError, ImageRefused
+from paddock.engine.images.http import Web
+from paddock.engine.images.progress import Meter
+from paddock.engine.images.references import endpoints, parse
+from paddock.engine.images.registry import Remote, describe, host_architecture, refusal, remote
+from paddock.engine.images.settings import Settings
+from paddock.engine.images.sources import Registry
+from paddock.engine.images.stop import Stop
+from paddock.engine.images.store import Image, Store
+
+_QEMU_USER = 107
+_CHUNK = 1 << 20
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+
+
+@dataclass(frozen=True)
+class _Blob:
+    path: Path
+    digest: str
+    size: int
+    # of the tar file in it
+    content: str
+    kind: str
+
+
+class _Hashed:
+    """A file that is hashed while it is written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self._hash.update(data)
+        self.size += len(data)
+        return self._file.write(data)
+
+    @property
+    def digest(self) -> str:
+        return f"sha256:{self._hash.hexdigest()}"
+
+
+def push(image: Image, target: Registry, store: Store, web: Web, watched: tuple[Settings, Meter, Stop]) -> str:
+    """Upload a disk under a reference; returns the digest of its manifest."""
+    settings, meter, stop = watched
+    reference = parse(target.reference)
+    try:
+        if reference.digest:
+            raise ImageRefused("Refused", "an image is pushed under a tag, not under a digest")
+        # A mirror is for reading.
+        one = remote(web, endpoints(reference, {}, settings.insecure_registries)[-1], target, stop)
+        architecture = target.architecture or host_architecture()
+        with store.work() as work:
+            layer = _layer(image, work / "layer", meter, stop)
+            config = _config(architecture, layer, work / "config")
+            for blob in (layer, config):
+                _upload(one, blob)
+            return _manifest(one, reference.tag, layer, config)
+    except ImageError as error:
+        described = describe(reference, error)
+        described.what = described.what.replace("failed to pull", "failed to push", 1)
+        raise described from error
+
+
+def _layer(image: Image, path: Path, meter: Meter, stop: Stop) -> _Blob:
+    """The tar file; packed when the disk is raw, since a qcow2 image is compact already."""
+    info = tarfile.TarInfo(f"disk/disk.{'qcow2' if image.format == 'qcow2' else 'img'}")
+    info.mode, info.uid, info.gid, info.size = 0o440, _QEMU_USER, _QEMU_USER, image.path.stat().st_size
+    meter.begin("storing", info.size)
+    with open(path, "xb") as file:
+        outer = _Hashed(file)
+        if image.format == "qcow2":
+            _write_tar(outer, info, image.path, (meter, stop))
+            return _Blob(path, outer.digest, outer.size, outer.digest, "application/vnd.oci.image.layer.v1.tar")
+        # No time and no name, so that the same disk gives the same blob.
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=outer, mtime=0) as packed:  # type: ignore[call-overload]
+            inner = _Hashed(packed)
+            _write_tar(inner, info, image.path, (meter, stop))
+        return _Blob(path, outer.digest, outer.size, inner.digest, "application/vnd.oci.image.layer.v1.tar+gzip")
+
+
+def _write_tar(out: _Hashed, info: tarfile.TarInfo, disk: Path, watched: tuple[Meter, Stop]) -> None:
+    meter, stop = watched
+    folder = tarfile.TarInfo("disk")
+    folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+    out.write(folder.tobuf(tarfile.GNU_FORMAT) + info.tobuf(tarfile.GNU_FORMAT))
+    done = 0
+    with open(disk, "rb", buffering=0) as file:
+        while data := file.read(_CHUNK):
+            stop.check()
+            out.write(data)
+            done += len(data)
+            meter.at(done)
+    out.write(bytes(-info.size % 512) + bytes(1024))
+
+
+def _config(architecture: str, layer: _Blob, path: Path) -> _Blob:
+    told = {"architecture": architecture, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [layer.content]}}
+    raw = json.dumps(told).encode()
+    path.write_bytes(raw)
+    return _Blob(path, f"sha256:{hashlib.sha256(raw).hexdigest()}", len(raw), "", "application/vnd.oci.image.config.v1+json")
+
+
+def _upload(one: Remote, blob: _Blob) -> None:
+    with one.ask("HEAD", f"blobs/{blob.digest}") as response:
+        if response.status == 200:
+            return
+    with one.ask("POST", "blobs/uploads/", body=b"") as response:
+        if response.status != 202 or not response.headers.get("Location"):
+            raise refusal(response)
+        place = urljoin(response.url, response.headers["Location"])
+    place += ("&" if "?" in place else "?") + f"digest={blob.digest}"
+    with one.ask("PUT", place, (("Content-Type", "application/octet-stream"),), blob.path) as response:
+        if response.status != 201:
+            raise refusal(response)
+
+
+def _manifest(one: Remote, tag: str, layer: _Blob, config: _Blob) -> str:
+    told = {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST,
+        "config": {"mediaType": config.kind, "digest": config.digest, "size": config.size},
+        "layers": [{"mediaType": layer.kind, "digest": layer.digest, "size": layer.size}],
+    }
+    raw = json.dumps(told).encode()
+    with one.ask("PUT", f"manifests/{tag}", (("Content-Type", _MANIFEST),), raw) as response:
+        if response.status not in (200, 201):
+            raise refusal(response)
+    return f"sha256:{hashlib.sha256(raw).hexdigest()}"
