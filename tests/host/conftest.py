@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.guests import registry, tiny_disk_image, tiny_guest, tiny_kernel_image, tiny_signed, web
+from tests.host.guests import debian_guest, registry, tiny_disk_image, tiny_guest, tiny_kernel_image, tiny_signed, web
 from tests.host.machine import NEEDS, lacks
 
 # Fixtures that pytest finds here.
-__all__ = ["registry", "tiny_disk_image", "tiny_guest", "tiny_kernel_image", "tiny_signed", "web"]
+__all__ = ["debian_guest", "registry", "tiny_disk_image", "tiny_guest", "tiny_kernel_image", "tiny_signed", "web"]
 
 Spawn = Callable[[Sequence[str | Path]], "subprocess.Popen[bytes]"]
 

@@ -15,7 +15,7 @@ from tempfile import NamedTemporaryFile
 import pytest
 
 from paddock.base.errors import PaddockError
-from paddock.engine.images.build import places, tiny
+from paddock.engine.images.build import debian, places, tiny
 from tests.host.machine import lacks
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -36,6 +36,15 @@ def tiny_guest() -> tiny.TinyImage:
 def tiny_signed() -> tiny.TinyImage:
     """The tiny guest with Debian's signed kernel, which starts under Secure Boot; in 512 MiB."""
     return _built("debian")
+
+
+@pytest.fixture(scope="session")
+def debian_guest() -> Path:
+    """The disk of an ordinary Debian with cloud-init; read-only. For slow tests: it takes minutes to build, once, and a minute to boot."""
+    for need in ("qemu", "apt", "mtools", "root", "mmdebstrap"):
+        if reason := lacks(need):
+            pytest.skip(f"needs {need}: {reason}")
+    return debian.build(places.cache())
 
 
 def _built(kind: tiny.Kind) -> tiny.TinyImage:

@@ -1,4 +1,4 @@
-"""``python -m tools.bench [--only commands|server] [--quick] [--no-reference]``: measures, and prints figures beside their targets."""
+"""``python -m tools.bench [--only commands|server|guests] [--quick] [--no-reference]``: measures; figures beside targets."""
 
 import argparse
 import os
@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, offline
+from tools.bench import comparison, guests, offline
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server")
+PARTS = ("commands", "server", "guests")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,6 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print(offline.table(offline.measure(Path(folder))))
             if options.only in (None, "server"):
                 _compare(options, Path(folder))
+            if options.only in (None, "guests"):
+                _guests(options, Path(folder))
         except (offline.BenchError, LoadFailed) as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
@@ -32,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
-    parser.add_argument("--only", choices=PARTS, help="only the commands, or only the API server")
+    parser.add_argument("--only", choices=PARTS, help="only the commands, the API server, or the guests")
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
     parser.add_argument("--json", type=Path, help="also write everything that was measured to this file")
@@ -49,6 +51,16 @@ def _compare(options: argparse.Namespace, folder: Path) -> None:
     print(comparison.text(comparison.rows(ours, theirs)))
     if options.json is not None:
         comparison.save(options.json, ours, theirs)
+
+
+def _guests(options: argparse.Namespace, folder: Path) -> None:
+    if shutil.which("qemu-system-x86_64") is None:
+        _say("no QEMU: guests are left out")
+        return
+    samples = guests.measure(folder, quick=options.quick)
+    load, _, _ = os.getloadavg()
+    print(f"\nThe tiny guest, started by the engine and by hand in turns; load {load:.1f}")
+    print(guests.table(samples))
 
 
 def _binaries() -> build.Binaries | None:

@@ -9,10 +9,11 @@ What a clone keeps of the template: the firmware's UUID and serial numbers, whic
 """
 
 import asyncio
+import contextlib
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -194,48 +195,57 @@ async def awaken(machine: Machine, template: Template, clone: Clone) -> Awakened
     Raises `StartFailed` when it could not become one; it then has no network, and should be stopped.
     """
     began = time.monotonic()
-    awakened = Awakened()
-    await machine.start(state=template.state)
-    try:
-        async with asyncio.timeout(_IDENTITY_SECONDS):
-            await _until(machine, "running")
-            awakened.times["running"] = time.monotonic() - began
-            while not machine.agent.open:
-                _demand_alive(machine)
-                await asyncio.sleep(_PAUSE)
-            await machine.agent.ping()
-            awakened.times["agent"] = time.monotonic() - began
-            await _identify(machine, template, clone)
-            awakened.times["identity"] = time.monotonic() - began
-    except TimeoutError:
-        raise StartFailed(f"cannot wake machine {machine.id}", why=f"it did not answer within {_IDENTITY_SECONDS:g} s") from None
-    except StartFailed:
-        raise
-    except PaddockError as error:
-        raise StartFailed(f"cannot give machine {machine.id} its own identity", why=str(error), fix="stop it: it has no network") from error
+    awakened = await wake(machine, template)
+    await identify(machine, template, clone)
+    awakened.times["identity"] = time.monotonic() - began
     return awakened
 
 
-async def _until(machine: Machine, phase: str) -> None:
-    while machine.observed.phase != phase:
-        _demand_alive(machine)
-        await asyncio.sleep(_PAUSE)
+async def wake(machine: Machine, template: Template) -> Awakened:
+    """The first half: returns when the guest runs and its agent answers. It still takes itself for the template, without a network."""
+    began = time.monotonic()
+    awakened = Awakened()
+    await machine.start(state=template.state)
+    async with _patiently(machine, "wake", "it did not answer"):
+        await _until(machine, lambda: machine.observed.phase == "running")
+        awakened.times["running"] = time.monotonic() - began
+        await _until(machine, lambda: machine.agent.open)
+        await machine.agent.ping()
+        awakened.times["agent"] = time.monotonic() - began
+    return awakened
 
 
-def _demand_alive(machine: Machine) -> None:
-    if machine.observed.phase == "ended":
-        end = machine.observed.end
-        raise StartFailed(f"cannot wake machine {machine.id}", why=end.text or end.reason if end else "it ended", text="")
-
-
-async def _identify(machine: Machine, template: Template, clone: Clone) -> None:
+async def identify(machine: Machine, template: Template, clone: Clone) -> None:
+    """The second half: the guest gets a name, addresses, keys, a clock and entropy of its own, then its cards are plugged in."""
     macs = [(nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics]
     words = [clone.hostname, str(int(time.time())), secrets.token_hex(64), *(f"{old}={new}" for old, new in macs)]
-    await _run(machine, "identity.sh", words)
-    for nic in template.config.nics:
-        await machine.set_link(nic.name, True)
-    if macs:
-        await _run(machine, "lease.sh", [new for _, new in macs])
+    async with _patiently(machine, "give an identity to", "its agent did not carry that out"):
+        await _run(machine, "identity.sh", words)
+        for nic in template.config.nics:
+            await machine.set_link(nic.name, True)
+        if macs:
+            await _run(machine, "lease.sh", [new for _, new in macs])
+
+
+@contextlib.asynccontextmanager
+async def _patiently(machine: Machine, action: str, why: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_IDENTITY_SECONDS):
+            yield
+    except TimeoutError:
+        raise StartFailed(f"cannot {action} machine {machine.id}", why=f"{why} within {_IDENTITY_SECONDS:g} s") from None
+    except StartFailed:
+        raise
+    except PaddockError as error:
+        raise StartFailed(f"cannot {action} machine {machine.id}", why=str(error), fix="stop it: it has no network") from error
+
+
+async def _until(machine: Machine, holds: Callable[[], bool]) -> None:
+    while not holds():
+        if machine.observed.phase == "ended":
+            end = machine.observed.end
+            raise StartFailed(f"cannot wake machine {machine.id}", why=(end.text or end.reason) if end else "it ended")
+        await asyncio.sleep(_PAUSE)
 
 
 async def _run(machine: Machine, script: str, words: list[str]) -> None:
