@@ -21,6 +21,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.pipes import Pipe
 from paddock.meta import failure
+from paddock.plan.instance import identity
 
 # A client that takes nothing of the serial line for so long is let go: the guest would have to wait for it.
 CONSOLE_PATIENCE_SECONDS = 10.0
@@ -140,7 +141,7 @@ class Streams:
         if not cards:
             raise failure.internal(f"no network interfaces are present in {instance.metadata.name}")
         _check_socket(call)
-        owner, card = instance.metadata.uid or "", cards[0].name
+        owner, card = identity.owner_of(instance), cards[0].name
         try:
             if protocol == "udp":
                 end: Far = DatagramEnd(await self._networks.datagrams(owner, card, port))

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,22 @@ async def test_a_port_is_forwarded(kind: str, protocol: str) -> None:
             assert await socket.read(14) == b"SSH-2.0-test\r\n"
         uid = world.vmi()["metadata"]["uid"]
         assert world.networks.dialled == [(uid, "default", 22)]
+
+
+@scripted
+async def test_addresses_belong_to_the_machine_above_if_there_is_one() -> None:
+    async with World() as world, served(world) as port, listening(world, 22, echo):
+        owner = (await world.machine())["metadata"]["uid"]
+        await world.running()
+        reference = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "vm", "uid": owner, "controller": True}
+
+        def owned(old: dict[str, Any]) -> dict[str, Any]:
+            return {**old, "metadata": {**old["metadata"], "ownerReferences": [reference]}}
+
+        await world.stored.edit("virtualmachineinstances", ("default", "vm"), owned)
+        async with connected(port, forward(22)):
+            pass
+        assert world.networks.dialled == [(owner, "default", 22)]
 
 
 @scripted
