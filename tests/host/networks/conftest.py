@@ -1,7 +1,6 @@
 """A host made of network namespaces, and `Networks` on it."""
 
 import asyncio
-import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -54,10 +53,6 @@ def play(lab: Lab) -> Play:
             try:
                 async with asyncio.timeout(60):
                     await script(world)
-            except BaseException:
-                # The loop's end may have to wait for children that never end.
-                traceback.print_exc()
-                raise
             finally:
                 lab.finish()
                 await world.networks.destroy()

@@ -10,7 +10,8 @@ from paddock.engine.networks import dhcp
 from paddock.engine.networks.dhcp import Lease
 from paddock.engine.networks.errors import NetworkBusy
 
-_IP = 0x0800
+# With a protocol of its own it would hear nothing at a tap that is in a bridge.
+_EVERYTHING = 0x0003
 _ATTACH_FILTER = 26
 # Classic BPF: IPv4, UDP, not a later fragment, to port 67; else nothing. tcpdump -dd 'udp dst port 67' gives the same for IPv4.
 _PROGRAM = (
@@ -41,7 +42,7 @@ class _Port:
             program = struct.pack("HP", len(_PROGRAM), ctypes.addressof(kept))
             self.socket.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
             # Not before the filter is there: it would hear everything.
-            self.socket.bind((device, _IP))
+            self.socket.bind((device, _EVERYTHING))
         except BaseException:
             self.socket.close()
             raise

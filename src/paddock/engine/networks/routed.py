@@ -27,7 +27,7 @@ from paddock.engine.networks.rules import Bridged, Service, Table, Tapped
 _RULE_PRIORITY = 33000
 _TABLES = 0x504B0000
 _LOOPBACK = 1
-_MTU = 1500
+_MTU, _SMALLEST_MTU = 1500, 1280
 
 
 @dataclass(frozen=True)
@@ -214,10 +214,10 @@ class Routed:
         taps.set_routed(device)
         taps.set_ipv6(device, on=False)
         address = self._book.address(entry)
-        self._netlink.set_link(number, mtu=_MTU, mac=taps.GATEWAY_MAC)
+        mtu = self._open_uplink()
+        self._netlink.set_link(number, mtu=mtu, mac=taps.GATEWAY_MAC)
         self._netlink.set_route(f"{address}/32", number, source=self._book.host)
         self._netlink.set_neighbour(number, address, entry.mac)
-        self._open_uplink()
         if card.binding == "masquerade":
             inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
             if inner.num_addresses < 4:
@@ -236,14 +236,14 @@ class Routed:
             server=gateway,
             gateway=gateway,
             dns=(gateway,),
-            mtu=_MTU,
+            mtu=mtu,
             hostname=card.hostname,
             domain=own[0].partition(".")[2] if own else "",
             search=searched,
             options=card.dhcp,
         )
         self._dhcp.serve(device, lease, taps.GATEWAY_MAC)
-        plug = Plug(entry.mac, address, guest, Tap(device, card.queues), mtu=_MTU, gateway=gateway, dns=(gateway,), search=searched)
+        plug = Plug(entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=(gateway,), search=searched)
         return _Plugged(card, entry, plug, rule, number)
 
     def _tap(self, card: Card, device: str) -> int:
@@ -254,14 +254,16 @@ class Routed:
         taps.make(device, user=card.user, queues=card.queues)
         return index(device)
 
-    def _open_uplink(self) -> None:
-        """Let replies from outside through to machines. A host that is no router becomes none for others: see `rules`."""
+    def _open_uplink(self) -> int:
+        """Let replies from outside through to machines; returns the MTU there. This host is no router for others (`rules`)."""
         device = hostnetwork.default_device()
         if taps.read_setting("ipv4/ip_forward") == "1":
             self._change(replace(self._table, opened=()))
         elif device:
             taps.write_setting(f"ipv4/conf/{device}/forwarding", "1")
             self._change(replace(self._table, opened=(device,)))
+        uplink = self._netlink.link(device) if device else None
+        return min(_MTU, max(uplink.mtu, _SMALLEST_MTU)) if uplink is not None else _MTU
 
     # -- a card in a bridge
 

@@ -216,7 +216,11 @@ def _forward(table: Table) -> Iterator[str]:
         "oifname @taps ip daddr vmap @ingress_of",
         "oifname @taps jump limits",
         # What is left for a service's own address has no target.
+        "ip daddr @service_addresses meta l4proto tcp reject with tcp reset",
         "ip daddr @service_addresses reject",
+        # Behind masquerade a guest does not recognize what an ICMP error tells about its packets: a smaller MTU has to be met ahead.
+        "iifname @taps tcp flags syn / syn,rst tcp option maxseg size set rt mtu",
+        "oifname @taps tcp flags syn / syn,rst tcp option maxseg size set rt mtu",
         # From elsewhere only what a service leads here.
         "iifname != @taps oifname @taps ct status dnat accept",
         "iifname != @taps oifname @taps drop",
@@ -232,7 +236,12 @@ def _forward(table: Table) -> Iterator[str]:
     yield from _chain("limits", limits)
     yield from _chain(
         "outgoing",
-        ("ct state established,related accept", "oifname @taps jump limits", "ip daddr @service_addresses reject"),
+        (
+            "ct state established,related accept",
+            "oifname @taps jump limits",
+            "ip daddr @service_addresses meta l4proto tcp reject with tcp reset",
+            "ip daddr @service_addresses reject",
+        ),
         "filter hook output priority 0",
     )
 

@@ -1,0 +1,86 @@
+"""Cards in bridges of the host: secondary networks."""
+
+import pytest
+
+from paddock.engine.networks.cards import Bridge, Card, Range
+from paddock.engine.networks.errors import NetworkUnusable
+from tests.host.networks.conftest import Play, World
+from tests.host.networks.namespaces import run
+
+pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
+LAN = Bridge(
+    "br1", mtu=1400, ranges=(Range("172.20.0.0/24", "172.20.0.10", "172.20.0.20", "172.20.0.1"),), is_gateway=True, masquerade=True
+)
+
+
+def card(owner: str, bridge: Bridge) -> Card:
+    """A card in a bridge."""
+    return Card(owner, "lan", binding="host-bridge", bridge=bridge, hostname=owner)
+
+
+def test_machines_of_a_bridge_have_its_addresses_and_reach_each_other_and_outside(play: Play) -> None:
+    async def script(world: World) -> None:
+        one, two = await world.guest(card("one", LAN)), await world.guest(card("two", LAN))
+        assert one.plug.guest_address.startswith("172.20.0.") and one.plug.mtu == 1400 and one.plug.gateway == "172.20.0.1"
+        assert one.plug.address != two.plug.address
+        assert await one.can_ping(two.plug.address) and await one.can_ping("172.20.0.1") and await one.can_ping("198.51.100.1")
+        assert (await one.dhcp())["mtu"] == "1400"
+        assert (await world.networks.plug(card("one", LAN))).address == one.plug.address
+
+    play(script)
+
+
+def test_a_fixed_address(play: Play) -> None:
+    async def script(world: World) -> None:
+        fixed = Bridge("br2", static=(("172.21.0.7/24", "172.21.0.1"),), is_gateway=True, routes=(("172.22.0.0/16", "172.21.0.9"),))
+        one = await world.guest(card("one", fixed))
+        told = await one.dhcp()
+        assert (told["ip"], told["mask"], told["router"]) == ("172.21.0.7", "24", "172.21.0.1")
+        assert told["staticroutes"] == "172.22.0.0/16 172.21.0.9 0.0.0.0/0 172.21.0.1"
+        assert await one.can_ping("172.21.0.1")
+
+    play(script)
+
+
+def test_a_card_in_a_bridge_sends_in_its_own_name_alone(play: Play) -> None:
+    async def script(world: World) -> None:
+        one, two = await world.guest(card("one", LAN)), await world.guest(card("two", LAN))
+        free = Bridge("br1")
+        third = await world.guest(card("third", free), dhcp=False)
+        third.set_address("172.20.0.99/24")
+        assert await third.can_ping(one.plug.address), "whose address is nobody's business"
+        one.call("ip", "address", "add", "172.20.0.50/24", "dev", "eth0")
+        assert not await one.can_ping(two.plug.address, "-I", "172.20.0.50")
+        for mac in ("02:00:00:00:00:77", two.plug.mac):
+            third.call("ip", "link", "set", "eth0", "address", mac)
+            assert not await third.can_ping(one.plug.address)
+
+    play(script)
+
+
+def test_a_bridge_of_ours_goes_with_its_last_card_and_one_of_others_stays(play: Play) -> None:
+    async def script(world: World) -> None:
+        run("ip", "link", "add", "theirs", "type", "bridge")
+        await world.networks.plug(card("one", Bridge("theirs")))
+        await world.networks.plug(card("two", LAN))
+        assert "master br1" in run("ip", "-o", "link") and "master theirs" in run("ip", "-o", "link")
+        await world.networks.release("one")
+        await world.networks.release("two")
+        links = run("ip", "-o", "link")
+        assert " br1:" not in links and " theirs:" in links
+        assert "172.20.0.0/24" not in run("nft", "list", "ruleset")
+
+    play(script)
+
+
+def test_what_is_no_bridge_is_refused(play: Play) -> None:
+    async def script(world: World) -> None:
+        for bridge, why in (
+            (Bridge("eth0"), "is no bridge"),
+            (Bridge("absent", create=False), "has no bridge"),
+            (Bridge("a/b"), "no name of a device"),
+        ):
+            with pytest.raises(NetworkUnusable, match=why):
+                await world.networks.plug(card("one", bridge))
+
+    play(script)
