@@ -28,16 +28,13 @@ from paddock.apiserver.security.reviewing import Reviews
 from paddock.app.credentials import RENEW_SECONDS, Credentials
 from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
-from paddock.base.errors import PaddockError
 from paddock.schema.kind import Settings as AdmissionSettings
 from paddock.store.contract import Store
 from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
 
 if TYPE_CHECKING:
-    from paddock.app.controllers.control import Control
-    from paddock.app.subresources.subresources import Subresources
-    from paddock.app.uploads.endpoint import Uploads
+    from paddock.app.hosting import Hosting
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,9 +47,7 @@ class Running:
         self._places = Places(settings.root)
         self.port = 0
         self.has_kubeconfig = False
-        self._control: asyncio.Task[Control] | None = None
-        self._uploads: Uploads | None = None
-        self._subresources: Subresources | None = None
+        self._hosting: asyncio.Task[Hosting] | None = None
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
@@ -100,31 +95,22 @@ class Running:
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._house.every(RENEW_SECONDS, credentials.renew)
         self._starting = ""
-        self._begin_control(host.name, credentials.trusted)
+        self._host_machines(host.name, credentials.trusted)
         _spare_the_collector()
 
-    def _begin_control(self, node: str, authority: bytes) -> None:
+    def _host_machines(self, node: str, authority: bytes) -> None:
         if self._settings.controllers:
-            self._control = asyncio.create_task(self._start_control(node, authority), name="control")
-            self._control.add_done_callback(_said)
+            self._hosting = asyncio.create_task(self._begin_hosting(node, authority), name="hosting")
+            self._hosting.add_done_callback(_told)
 
-    async def _start_control(self, node: str, authority: bytes) -> "Control":
-        """Clients are served meanwhile: what they write is looked at as soon as controllers are there."""
-        from paddock.app.controllers.control import Control  # noqa: PLC0415 - a server without controllers does without the engine
-        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415
-        from paddock.app.subresources import wiring as subresources  # noqa: PLC0415
-        from paddock.app.uploads import wiring  # noqa: PLC0415
+    async def _begin_hosting(self, node: str, authority: bytes) -> "Hosting":
+        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415 - a server without machines does without the engine
+        from paddock.app.hosting import Hosting  # noqa: PLC0415
 
         around = Surroundings(self._places.engine, self._settings.machines, self._settings.network, node, authority, lambda: self.address)
-        control = Control(self.api, around)
-        self._subresources = subresources.install(self.api, self.parts, control.engine, control.program.recorder)
-        try:
-            await control.start()
-        except PaddockError as error:
-            _LOG.error("machines cannot be run here: %s", error)
-        if control.storage is not None:
-            self._uploads = wiring.install(self.api, self._edge, self.parts, control.storage.receiving)
-        return control
+        hosting = Hosting(self.api, self._edge, self.parts, around)
+        await hosting.start()
+        return hosting
 
     @property
     def address(self) -> str:
@@ -136,13 +122,8 @@ class Running:
     async def stop(self) -> None:
         """Finish what was begun and go down."""
         self._starting = "the server is stopping"
-        control = await self._control if self._control is not None else None
-        if self._subresources is not None:
-            await self._subresources.close()
-        if control is not None:
-            await control.stop()
-        if self._uploads is not None:
-            await self._uploads.close()
+        if self._hosting is not None:
+            await (await self._hosting).stop()
         self._ending.cancel()
         await asyncio.gather(self._ending, return_exceptions=True)
         await self._house.stop()
@@ -175,10 +156,10 @@ def _edge_limits(given: Limits) -> connection.Limits:
     )
 
 
-def _said(task: "asyncio.Task[Control]") -> None:
-    """A start of controllers that broke has to be seen by somebody."""
+def _told(task: "asyncio.Task[Hosting]") -> None:
+    """A start that broke has to be seen by somebody."""
     if not task.cancelled() and task.exception() is not None:
-        _LOG.error("the controllers did not start", exc_info=task.exception())
+        _LOG.error("machines are not looked after", exc_info=task.exception())
 
 
 def _spare_the_collector() -> None:

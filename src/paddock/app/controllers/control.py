@@ -14,6 +14,8 @@ from paddock.app.inside import door
 from paddock.app.settings import Machines
 from paddock.client.client import Client
 from paddock.client.inside import Inside
+from paddock.controllers.exports import controller as exports
+from paddock.controllers.exports.sources import Sources
 from paddock.controllers.storage.family import Storage
 from paddock.engine.engine import Engine
 from paddock.engine.engine import Settings as EngineSettings
@@ -36,6 +38,7 @@ class Control:
         self._around = around
         # there when the controllers have started
         self.storage: Storage | None = None
+        self.exports: Sources | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -43,6 +46,7 @@ class Control:
         await self.engine.start()
         self.storage = storage.wire(self.program, self.engine, self._around)
         virtualmachines.wire(self.program)
+        self.exports = exports.wire(self.program, self.engine.volumes, self._around.address, self._around.authority.decode())
         attachments = networks.wire(self.program, self.engine, self._around)
         beside = [
             *instances.wire(self.program, self.engine, self._around, attachments),

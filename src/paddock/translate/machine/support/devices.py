@@ -1,8 +1,7 @@
 """The table for disks, network cards and the other devices."""
 
-from paddock.translate.machine.support.row import Row, card, disk
-
 from paddock.translate.machine.limits import Code
+from paddock.translate.machine.support.row import Row, card, disk
 
 _DISK = "domain.devices.disks[]"
 _CARD = "domain.devices.interfaces[]"

@@ -1,8 +1,7 @@
 """The table for processors, memory, firmware, clock and features."""
 
-from paddock.translate.machine.support.row import Changes, Row, disk
-
 from paddock.translate.machine.limits import Code
+from paddock.translate.machine.support.row import Changes, Row, disk
 
 _EFI: Changes = {"domain.firmware.bootloader": {"efi": {}}, "domain.features": {"smm": {}}}
 

@@ -1,8 +1,7 @@
 """The table for volumes, networks, placement and life; and for annotations, which are no fields."""
 
-from paddock.translate.machine.support.row import Row, card, volume
-
 from paddock.translate.machine.limits import Code
+from paddock.translate.machine.support.row import Row, card, volume
 
 _LAYER = '"drive":"b-v.'
 

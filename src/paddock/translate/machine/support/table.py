@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from paddock.translate.machine.support.row import Row
-
 from paddock.dialects.kubevirt import virtualmachine
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachineSpec
@@ -11,6 +9,7 @@ from paddock.schema import shape
 from paddock.schema.field import Object
 from paddock.translate.machine.limits import Code
 from paddock.translate.machine.support import devices, domain, rest
+from paddock.translate.machine.support.row import Row
 
 ROWS: tuple[Row, ...] = (*domain.ROWS, *devices.ROWS, *rest.ROWS)
 ANNOTATIONS = rest.ANNOTATIONS

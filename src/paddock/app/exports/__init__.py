@@ -1,0 +1,1 @@
+"""The paths that exported disks are fetched from."""

@@ -1,0 +1,94 @@
+"""Fetching what is exported: a disk as it is or compressed, a snapshot, the manifests of the machine. Whoever has the token may."""
+
+import base64
+import hmac
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+
+import orjson
+
+from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.target import Key
+from paddock.controllers.exports.sources import Found, NotNow, Sources
+from paddock.controllers.exports.targets import EXPORTS, SECRETS
+from paddock.dialects.kubevirt.export import VirtualMachineExport
+from paddock.engine.storage.volumes import Volumes
+from paddock.plan import exports as plan
+
+PREFIX = plan.PREFIX.encode() + b"/"
+_BINARY, _JSON, _PLAIN = "application/octet-stream", "application/json", "text/plain; charset=utf-8"
+
+
+class Downloads:
+    """Answers requests of the export paths."""
+
+    def __init__(self, client: Client, sources: Sources, volumes: Volumes) -> None:
+        self._client = client
+        self._sources = sources
+        self._volumes = volumes
+
+    async def answer(self, request: Request) -> Answer:
+        """The handler of these paths."""
+        if request.method not in ("GET", "HEAD"):
+            return _refused(405, "fetch with GET")
+        words = request.path.removeprefix(f"{plan.PREFIX}/").split("/")
+        if len(words) < 3:
+            return _refused(404, "there is no such export")
+        key, rest = Key(words[0], words[1]), words[2:]
+        try:
+            export = await self._client.get(EXPORTS, key)
+            if not await self._may(request, export):
+                return _refused(401, f"the header {plan.TOKEN_HEADER} has no token that opens this export")
+            found = await self._sources.find(export)
+        except NotFound:
+            return _refused(404, f"there is no export {key}")
+        if isinstance(found, NotNow):
+            return _refused(503, found.message)
+        return self._found(request, export, found, rest)
+
+    async def _may(self, request: Request, export: VirtualMachineExport) -> bool:
+        given = request.headers.get(plan.TOKEN_HEADER, "")
+        secret = await self._client.get(SECRETS, Key(export.metadata.namespace or "", plan.secret_name(export)))
+        wanted = base64.b64decode((secret.data or {}).get("token", ""))
+        return bool(wanted) and hmac.compare_digest(given.encode(), wanted)
+
+    def _found(self, request: Request, export: VirtualMachineExport, found: Found, rest: list[str]) -> Answer:
+        if rest[0] == "manifests" and found.machine is not None and len(rest) == 2:
+            return _manifest(export, found, rest[1])
+        volume = next((each for each in found.volumes if len(rest) == 3 and rest[0] == "volumes" and each.name == rest[1]), None)
+        names = {file: name for name, file in (plan.ARCHIVE_FORMATS if volume is not None and volume.is_files else plan.FORMATS).items()}
+        if volume is None or rest[-1] not in names:
+            return _refused(404, f"the export {export.metadata.name} has nothing of this name")
+        if request.method == "HEAD":
+            return Response(200, b"", (("content-type", _BINARY),))
+        return Stream(200, self._sender(volume, names[rest[-1]]), (("content-type", _BINARY),))
+
+    def _sender(self, volume: plan.Volume, format: str) -> Callable[[Sink], Awaitable[None]]:
+        async def send(sink: Sink) -> None:
+            pieces: AsyncIterator[bytes]
+            pieces = self._volumes.export_snapshot(volume.id, format) if volume.is_snapshot else self._volumes.export(volume.id, format)
+            async with aclosing(pieces) as open_pieces:  # type: ignore[type-var]  # an asynchronous generator
+                async for piece in open_pieces:
+                    sink.write(piece)
+                    await sink.drained()
+                    if sink.closed:
+                        return
+
+        return send
+
+
+def _manifest(export: VirtualMachineExport, found: Found, name: str) -> Answer:
+    if name == "all":
+        body = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": [found.machine]})
+        return Response(200, body, (("content-type", _JSON),))
+    if name == "secret":
+        metadata = {"name": f"header-secret-{export.metadata.name}", "namespace": export.metadata.namespace}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": f"{plan.TOKEN_HEADER}:"}}
+        return Response(200, orjson.dumps(secret), (("content-type", _JSON),))
+    return _refused(404, "there is no such manifest")
+
+
+def _refused(status: int, text: str) -> Response:
+    return Response(status, text.encode(), (("content-type", _PLAIN),))

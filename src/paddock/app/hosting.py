@@ -1,0 +1,58 @@
+"""What a server has beside its API when it runs machines: controllers, subresources of machines, uploads, downloads."""
+
+import logging
+
+from paddock.apiserver.api import Api
+from paddock.apiserver.edge.http import Answer, Doors, Handler, Request
+from paddock.apiserver.edge.server import Server
+from paddock.apiserver.parts import Parts
+from paddock.app.controllers.control import Control
+from paddock.app.controllers.surroundings import Surroundings
+from paddock.app.exports import download
+from paddock.app.exports.download import Downloads
+from paddock.app.subresources import wiring as subresources
+from paddock.app.uploads import endpoint
+from paddock.app.uploads import wiring as uploads
+from paddock.app.uploads.endpoint import Uploads
+from paddock.base.errors import PaddockError
+
+_LOG = logging.getLogger(__name__)
+
+
+class Hosting:
+    """Started when the API answers; clients are served meanwhile, and what they write is looked at as soon as controllers are there."""
+
+    def __init__(self, api: Api, edge: Server, parts: Parts, around: Surroundings) -> None:
+        self._edge = edge
+        self._parts = parts
+        self._api = api
+        self._control = Control(api, around)
+        self._subresources = subresources.install(api, parts, self._control.engine, self._control.program.recorder)
+        self._uploads: Uploads | None = None
+
+    async def start(self) -> None:
+        """Look at the host, take over its machines, begin to look after everything."""
+        try:
+            await self._control.start()
+        except PaddockError as error:
+            _LOG.error("machines cannot be run here: %s", error)
+            return
+        if self._control.storage is not None and self._control.exports is not None:
+            self._uploads = uploads.install(self._api, self._parts, self._control.storage.receiving)
+            downloads = Downloads(self._control.program.client, self._control.exports, self._control.engine.volumes)
+            self._edge.doors = Doors((*endpoint.PREFIXES, download.PREFIX), _either(self._uploads, downloads))
+
+    async def stop(self) -> None:
+        """End what is under way; machines go on."""
+        await self._subresources.close()
+        await self._control.stop()
+        if self._uploads is not None:
+            await self._uploads.close()
+
+
+def _either(sending: Uploads, fetching: Downloads) -> Handler:
+    async def answer(request: Request) -> Answer:
+        prefix = download.PREFIX.decode()
+        return await (fetching.answer(request) if request.path.startswith(prefix) else sending.answer(request))
+
+    return answer

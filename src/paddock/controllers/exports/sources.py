@@ -1,0 +1,90 @@
+"""What an export is of: its volumes in the engine, or why they cannot be fetched now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.target import Data, Key
+from paddock.controllers.exports.targets import CLAIMS, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
+from paddock.dialects.kubevirt.export import VirtualMachineExport
+from paddock.engine.storage.volumes import Volumes
+from paddock.plan import exports as plan
+from paddock.plan.snapshots import volumes_of
+from paddock.runtime.informers import Informers
+
+
+@dataclass(frozen=True)
+class NotNow:
+    """Why not."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is to fetch."""
+
+    volumes: tuple[plan.Volume, ...]
+    machine: Data | None = None
+
+
+class Sources:
+    """Finds what exports are of."""
+
+    def __init__(self, client: Client, informers: Informers, volumes: Volumes) -> None:
+        self._client = client
+        self.claims = informers.of(CLAIMS)
+        self.machines = informers.of(MACHINES)
+        self.snapshots = informers.of(SNAPSHOTS)
+        self.volume_snapshots = informers.of(VOLUME_SNAPSHOTS)
+        self._volumes = volumes
+
+    async def find(self, export: VirtualMachineExport) -> Found | NotNow:
+        """The volumes of an export."""
+        source, namespace = export.spec.source, export.metadata.namespace or ""
+        key = Key(namespace, source.name)
+        match source.kind:
+            case "PersistentVolumeClaim":
+                return self._of_claims(namespace, {source.name: source.name}, None)
+            case "VirtualMachine":
+                found = self.machines.cache.get(key)
+                if found is None:
+                    return NotNow("VMNotFound", f"VirtualMachine {source.name} does not exist")
+                machine = found.read(MACHINES)
+                return self._of_claims(namespace, volumes_of(machine).claims, plan.manifest(orjson.loads(found.raw)))
+            case "VirtualMachineSnapshot":
+                return await self._of_snapshot(key)
+        return NotNow("Unsupported", f"a {source.kind} cannot be exported here")
+
+    def _of_claims(self, namespace: str, claims: Mapping[str, str], machine: Data | None) -> Found | NotNow:
+        found = []
+        for volume, name in claims.items():
+            claim = self.claims.cache.get(Key(namespace, name))
+            held = self._volumes.get(claim.meta.uid) if claim is not None else None
+            if claim is None or held is None:
+                return NotNow("PVCNotFound", f"pvc {namespace}/{name} does not exist, or has no data yet")
+            if held.busy:
+                return NotNow("InUse", f"pvc {namespace}/{name} is in use by a running machine")
+            found.append(plan.Volume(volume, claim.meta.uid, is_files=held.files is not None))
+        return Found(tuple(found), machine)
+
+    async def _of_snapshot(self, key: Key) -> Found | NotNow:
+        snapshot = self.snapshots.cache.get(key)
+        status = snapshot.read(SNAPSHOTS).status if snapshot is not None else None
+        if status is None or not status.readyToUse or not status.virtualMachineSnapshotContentName:
+            return NotNow("VMSnapshotNotReady", f"VirtualMachineSnapshot {key.name} is not ready")
+        try:
+            content = await self._client.get(CONTENTS, Key(key.namespace, status.virtualMachineSnapshotContentName))
+        except NotFound:
+            return NotNow("VMSnapshotNotReady", f"VirtualMachineSnapshot {key.name} has no content")
+        found = []
+        for backup in content.spec.volumeBackups or ():
+            made = self.volume_snapshots.cache.get(Key(key.namespace, backup.volumeSnapshotName or ""))
+            if made is None:
+                return NotNow("VMSnapshotNotReady", f"VolumeSnapshot {backup.volumeSnapshotName} does not exist")
+            found.append(plan.Volume(backup.volumeName, made.meta.uid, is_snapshot=True))
+        return Found(tuple(found), plan.manifest(dict(content.spec.source.virtualMachine or {})))

@@ -1,0 +1,112 @@
+"""Exports: which volumes there are to fetch, and under which addresses (docs/spec/kubevirt.md 7.4). Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from paddock.base import duration
+from paddock.dialects.kubevirt.export import (
+    ExportFormat,
+    ExportLink,
+    ExportLinks,
+    ExportManifest,
+    ExportStatus,
+    ExportVolume,
+    VirtualMachineExport,
+)
+from paddock.meta import ages
+from paddock.meta.conditions import Condition, settled
+
+PENDING, READY, SKIPPED = "Pending", "Ready", "Skipped"
+PREFIX = "/exports"
+TOKEN_HEADER = "x-kubevirt-export-token"
+# What an export may be fetched as, by the end of its address.
+FORMATS = {"raw": "disk.img", "gzip": "disk.img.gz"}
+ARCHIVE_FORMATS = {"dir": "dir", "tar.gz": "disk.tar.gz"}
+MANIFESTS = {"all": "manifests/all", "auth-header-secret": "manifests/secret"}
+_TTL_SECONDS = 7200.0
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume that is exported: the engine's volume, or its snapshot."""
+
+    name: str
+    id: str
+    is_snapshot: bool = False
+    is_files: bool = False
+
+
+def expires(export: VirtualMachineExport) -> str:
+    """When it is deleted."""
+    given = export.spec.ttlDuration
+    seconds = _TTL_SECONDS if given is None else duration.parse(given) / duration.SECOND
+    return ages.timestamp((ages.seconds_of(export.metadata.creationTimestamp or "") or 0.0) + seconds)
+
+
+def secret_name(export: VirtualMachineExport) -> str:
+    """The Secret with the token: the one named, or one of our own."""
+    return export.spec.tokenSecretRef or f"export-token-{export.metadata.name}"[:253]
+
+
+def path_of(export: VirtualMachineExport, rest: str) -> str:
+    """Where something of it is fetched."""
+    return f"{PREFIX}/{export.metadata.namespace}/{export.metadata.name}/{rest}"
+
+
+def links(export: VirtualMachineExport, volumes: Iterable[Volume], address: str, authority: str, *, manifests: bool) -> ExportLinks:
+    """Addresses of everything; inside and outside are the same here."""
+    found = [ExportVolume(name=each.name, formats=_formats(export, each, address)) for each in volumes]
+    said = [ExportManifest(type=name, url=address + path_of(export, rest)) for name, rest in MANIFESTS.items()] if manifests else None
+    link = ExportLink(cert=authority, volumes=found, manifests=said)
+    return ExportLinks(internal=link, external=link)
+
+
+def _formats(export: VirtualMachineExport, volume: Volume, address: str) -> list[ExportFormat]:
+    formats = ARCHIVE_FORMATS if volume.is_files else FORMATS
+    return [
+        ExportFormat(format=name, url=address + path_of(export, f"volumes/{volume.name}/{rest}"))
+        for name, rest in formats.items()
+        # A directory is fetched as an archive.
+        if name != "dir"
+    ]
+
+
+def ready(before: ExportStatus, export: VirtualMachineExport, found: ExportLinks | None, now: str, machine: str = "") -> ExportStatus:
+    """It can be fetched; without links there is nothing to fetch."""
+    conditions = (_said("Ready", True, "PodReady"), _said("PVCReady", True, "PVCBound"))
+    return msgspec.structs.replace(
+        before,
+        phase=READY if found is not None else SKIPPED,
+        links=found,
+        tokenSecretRef=secret_name(export),
+        ttlExpirationTime=expires(export),
+        virtualMachineName=machine or None,
+        conditions=settled(before.conditions, conditions, now),
+    )
+
+
+def waiting(before: ExportStatus, export: VirtualMachineExport, reason: str, message: str, now: str) -> ExportStatus:
+    """It cannot be fetched yet."""
+    conditions = (_said("Ready", False, reason, message), _said("PVCReady", False, reason, message))
+    return msgspec.structs.replace(
+        before,
+        phase=PENDING,
+        links=None,
+        tokenSecretRef=secret_name(export),
+        ttlExpirationTime=expires(export),
+        conditions=settled(before.conditions, conditions, now),
+    )
+
+
+def _said(type: str, holds: bool, reason: str, message: str = "") -> Condition:
+    return Condition(type=type, status="True" if holds else "False", reason=reason, message=message or None)
+
+
+def manifest(machine: dict[str, Any]) -> dict[str, Any]:
+    """A machine as it can be made anew elsewhere."""
+    metadata = machine.get("metadata") or {}
+    kept = {name: metadata[name] for name in ("name", "namespace", "labels", "annotations") if metadata.get(name)}
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": kept, "spec": machine.get("spec") or {}}
