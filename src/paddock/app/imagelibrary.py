@@ -2,9 +2,7 @@
 
 import argparse
 import asyncio
-import contextlib
 import os
-import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -14,12 +12,12 @@ from paddock.base.errors import Terminal
 from paddock.cli.arguments import Parser
 from paddock.engine.images.library import Image, Images, Record, Settings
 from paddock.engine.images.sources import Trust
+from paddock.engine.images.upkeep import named
 
 T = TypeVar("T")
 
 # Who calls a command speaks for himself, and may name servers of this host.
 _ALLOWED = ("127.0.0.0/8", "::1")
-_DIGEST = re.compile(rb"\b[0-9a-f]{64}\b")
 
 
 def add_directory(options: Parser) -> None:
@@ -99,15 +97,8 @@ def add_pools(options: Parser) -> None:
 
 
 def used(parsed: argparse.Namespace) -> set[str]:
-    """Digests that volumes and machines name in their records. What cannot be read names nothing that could be used."""
-    root = engine_root(parsed)
-    records = [path for pattern in ("machines/*/*.json", "snapshots/*.json", "states/*/*.json") for path in root.glob(pattern)]
-    records += [path for pool in (root / "volumes", *parsed.pool) for path in pool.glob("*/volume.json")]
-    found: set[str] = set()
-    for path in records:
-        with contextlib.suppress(OSError):
-            found.update(each.decode() for each in _DIGEST.findall(path.read_bytes()))
-    return found
+    """Digests of images that volumes and machines use."""
+    return named(engine_root(parsed), parsed.pool)
 
 
 def work(images: Images, ask: Callable[[], Awaitable[T]]) -> T:

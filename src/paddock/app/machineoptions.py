@@ -20,6 +20,7 @@ def add(options: Parser) -> None:
     option("--registry-mirror", action="append", default=[], metavar="NAME=PLACE", help="what is asked in place of a registry")
     option("--insecure-registry", action="append", default=[], metavar="HOST", help="a registry that is asked without TLS")
     option("--image-archives", action="append", type=Path, default=[], metavar="DIR", help="where oci-archive: files may be")
+    option("--image-retention", type=_days, default=7.0, metavar="DAYS", help="how long an unused image is kept (default: 7)")
     option("--pool", action="append", default=[], metavar="NAME=DIR", help="a further place for volumes, for StorageClasses that name it")
     option("--host-disks", action="append", type=Path, default=[], metavar="DIR", help="where the files of hostDisk volumes may be")
     option("--memory-overcommit", type=_ratio, default=1.0, metavar="RATIO", help="guests may be promised so many times the host's memory")
@@ -37,6 +38,7 @@ def read(parsed: argparse.Namespace) -> Machines:
         mirrors=mirrors,
         insecure_registries=tuple(parsed.insecure_registry),
         archives=tuple(each.absolute() for each in parsed.image_archives),
+        image_retention=parsed.image_retention,
         pools={name: Path(place).absolute() for name, place in _pairs(parsed.pool, "--pool=NAME=DIR")},
         host_paths=tuple(each.resolve() for each in parsed.host_disks),
         memory_overcommit=parsed.memory_overcommit,
@@ -48,6 +50,16 @@ def _pairs(given: Sequence[str], form: str) -> list[tuple[str, str]]:
     if any(not name or not value for name, _, value in found):
         raise Terminal("an option needs a name and a value", fix=f"write {form}")
     return [(name, value) for name, _, value in found]
+
+
+def _days(word: str) -> float:
+    try:
+        found = float(word)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 36500:
+        raise argparse.ArgumentTypeError(f'"{word}" is no number of days such as 7')
+    return found
 
 
 def _ratio(word: str) -> float:

@@ -87,6 +87,8 @@ class Machines(msgspec.Struct, frozen=True, kw_only=True):
     image_hosts: tuple[str, ...] = ()
     mirrors: dict[str, tuple[str, ...]] = {}
     insecure_registries: tuple[str, ...] = ()
+    # days that an unused image is kept
+    image_retention: float = 7.0
     # where files of oci-archive: may be
     archives: tuple[Path, ...] = ()
     # further places for volumes

@@ -10,6 +10,7 @@ from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import Facts
 from paddock.engine.images.library import Images
 from paddock.engine.images.settings import Settings as ImageSettings
+from paddock.engine.images.upkeep import Upkeep
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import Forwarded, MachineConfig
 from paddock.engine.machine.host import Surroundings
@@ -52,6 +53,7 @@ class Engine:
         self.settings = settings
         self._clock = clock or SystemClock()
         self.images = Images(root / "images", settings.images)
+        self._upkeep = Upkeep(self.images, root, settings.pools.values(), settings.images.keep_seconds)
         self.volumes = Volumes(root, settings.pools)
         self.networks = Networks(root / "networks", settings.networks)
         self.states = States(root / "states")
@@ -73,6 +75,7 @@ class Engine:
         self.networks.forward_by(self._forward)
         await self.networks.open()
         await self.machines.adopt()
+        self._upkeep.start()
 
     def _look(self, config: MachineConfig) -> HostView:
         return replace(self.facts.view(config), root=self.root)
@@ -88,6 +91,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Let go of everything; the guests stay."""
+        await self._upkeep.stop()
         await self.images.close()
         if hasattr(self, "machines"):
             self.machines.close()

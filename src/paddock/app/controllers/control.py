@@ -74,6 +74,7 @@ def engine_settings(given: Machines, services: str) -> EngineSettings:
         mirrors=given.mirrors,
         insecure_registries=frozenset(given.insecure_registries),
         archives=given.archives,
+        keep_seconds=given.image_retention * 86400.0,
     )
     networking = NetworkSettings(mode=given.network, pod_network=given.pod_network, service_network=services)  # type: ignore[arg-type]  # a choice
     return EngineSettings(

@@ -23,6 +23,8 @@ class Settings:
     proxies: Mapping[str, str] | None = None
     # the largest file and the largest disk
     max_bytes: int = 4 << 40
+    # an image that nothing uses stays so long after it was last asked for
+    keep_seconds: float = 7 * 86400.0
     # what stays free on the host's disk
     reserve_bytes: int = 256 << 20
     # imports at a time; others wait

@@ -14,6 +14,7 @@ from paddock.engine.images.library import Image, ImageError, Images, Progress, S
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, Registry, Upload, header_line
 from paddock.engine.images.sparse import SparseWriter
+from paddock.engine.images.upkeep import Upkeep
 from tests import imageserver
 from tests.imageserver import Server, running
 from tests.unit.engine.images.conftest import Fetch, disk
@@ -177,7 +178,7 @@ def test_a_disk_goes_into_a_registry_and_comes_back(fetch: Fetch, server: Server
             # What is there is not uploaded again.
             assert sum(seen.path.endswith("/uploads/") for seen in registry.seen[count:]) == 0
             assert images.remove(image.digest)
-            assert await images.fetch(target) == image
+            assert (await images.fetch(target)).path.read_bytes() == body
             return first
 
         digest = asyncio.run(run())
@@ -225,3 +226,27 @@ def test_header_lines(line: str) -> None:
 def test_no_header_lines(line: str) -> None:
     with pytest.raises(ImageError):
         header_line(line)
+
+
+def test_upkeep_removes_what_no_record_names(fetch: Fetch, server: Server, root: Path, tmp_path: Path) -> None:
+    found = [fetch(Http(server.put(f"/{seed}", disk(seed=seed)))) for seed in range(6)]
+    for image in found[:5]:
+        os.utime(image.path.parent / "image.json", (0, 0))
+    pool = tmp_path / "pool"
+    for path, image in (
+        (tmp_path / "volumes" / "a" / "volume.json", found[0]),
+        (tmp_path / "machines" / "b" / "machine.json", found[1]),
+        (tmp_path / "snapshots" / "c.json", found[2]),
+        (pool / "d" / "volume.json", found[3]),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"base": f"sha256/{image.digest}/disk.img"}))
+
+    async def run() -> list[str]:
+        upkeep = Upkeep(Images(root), tmp_path, (pool,), 3600.0)
+        upkeep.start()
+        removed = await upkeep.round()
+        await upkeep.stop()
+        return removed
+
+    assert asyncio.run(run()) == [found[4].digest]
