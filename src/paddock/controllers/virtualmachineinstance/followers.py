@@ -26,7 +26,7 @@ class Followers:
         """The follower of a machine that runs, with the credentials as they are now."""
         found = self._followers.get(machine.id)
         if found is None or found.run != machine.observed.run:
-            found = Follower(instance.spec, machine, self._reach(instance), partial(self._tell, machine.id))
+            found = Follower(instance, machine, self._reach(instance), partial(self._tell, machine.id))
             self._followers[machine.id] = found
             found.start()
         found.keep(self._keyring.of(Key(instance.metadata.namespace or "", instance.metadata.name), instance.spec))

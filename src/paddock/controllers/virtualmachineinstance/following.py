@@ -12,10 +12,11 @@ from typing import Any
 
 from paddock.base.errors import PaddockError
 from paddock.controllers.virtualmachineinstance.probing import Prober, Reach, ended
-from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.machine import Machine
-from paddock.meta.conditions import Condition
+from paddock.meta.conditions import Condition, holds
 from paddock.plan.instance import cloudinit, guestreport
+from paddock.plan.instance.phases import RUNNING
 from paddock.plan.instance.sight import Guest
 
 _LOG = logging.getLogger(__name__)
@@ -48,9 +49,13 @@ NOTHING = Credentials({}, {})
 class Follower:
     """What is known of one run of a machine beyond what the engine knows."""
 
-    def __init__(self, spec: VirtualMachineInstanceSpec, machine: Machine, reach: Reach, tell: Callable[[], None]) -> None:
+    def __init__(self, instance: VirtualMachineInstance, machine: Machine, reach: Reach, tell: Callable[[], None]) -> None:
+        spec, status = instance.spec, instance.status
         self.run = machine.observed.run
-        self.guest = Guest()
+        # None: it was not asked yet
+        self.guest: Guest | None = None
+        # Whoever froze its file systems before may have ended with an earlier process.
+        self._may_be_left_frozen = status is not None and status.phase == RUNNING
         self.cloud_init: Condition | None = None
         # None: nothing to keep in the guest; "": it is there; else why not
         self.credentials: str | None = None
@@ -59,7 +64,8 @@ class Follower:
         self._wanted = NOTHING
         self._changed = asyncio.Event()
         self._seeded = any(each.cloudInitNoCloud or each.cloudInitConfigDrive for each in spec.volumes or ())
-        self._readiness = self._prober(spec.readinessProbe, reach, good=False)
+        # A probe goes on where the one of an earlier process left off.
+        self._readiness = self._prober(spec.readinessProbe, reach, good=status is not None and holds(status.conditions, "Ready"))
         self._liveness = self._prober(spec.livenessProbe, reach, good=True)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -119,23 +125,35 @@ class Follower:
 
     def _complete(self) -> bool:
         """Whether everything people wait for has been said."""
+        if self.guest is None:
+            return False
         addressed = any(each.ipAddress for each in self.guest.interfaces)
         through = self.cloud_init is not None and self.cloud_init.status != "Unknown"
         return self.guest.os is not None and addressed and (through or not self._seeded)
 
     async def _ask_once(self) -> None:
         agent = self._machine.agent
-        found = self.guest
+        found = self.guest or Guest()
         try:
             if found.os is None:
                 found = replace(found, os=guestreport.system(await agent.os()))
-            found = replace(found, interfaces=guestreport.interfaces(await agent.interfaces()), frozen=await agent.frozen())
+            found = replace(found, interfaces=guestreport.interfaces(await agent.interfaces()), frozen=await self._frozen())
         except PaddockError as error:
             _LOG.debug("the agent did not answer", extra={"machine": self._machine.id, "error": str(error)})
         cloud_init = self.cloud_init
         if self._seeded and (cloud_init is None or cloud_init.status == "Unknown"):
             cloud_init = await self._cloud_init() or cloud_init
         self._put(guest=found, cloud_init=cloud_init)
+
+    async def _frozen(self) -> bool:
+        agent = self._machine.agent
+        frozen = await agent.frozen()
+        if frozen and self._may_be_left_frozen:
+            _LOG.warning("file systems that were left frozen are thawed", extra={"machine": self._machine.id})
+            await agent.thaw()
+            frozen = await agent.frozen()
+        self._may_be_left_frozen = False
+        return frozen
 
     async def _cloud_init(self) -> Condition | None:
         try:

@@ -91,6 +91,9 @@ class Instances:
         """Do what the state asks for; the machine that is there afterwards."""
         if _is_final(instance) or (machine is not None and machine.observed.phase == "ended"):
             return machine
+        if machine is not None and machine.observed.live:
+            # After a start of Paddock the networks hear of the cards that are in use already.
+            await self._parts.preparer.reconnect(instance)
         if instance.metadata.deletionTimestamp:
             await self._end(instance, machine)
             return machine

@@ -63,6 +63,11 @@ class Preparer:
         found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if volume.name in chosen}
         return self._translated(instance, found, await self._cards.plug(instance), None).config
 
+    async def reconnect(self, instance: VirtualMachineInstance) -> None:
+        """The cards of a machine that lives are known to the networks. Raises `NotYet`."""
+        if instance.spec.domain.devices.interfaces and not self._cards.known(instance):
+            await self._cards.plug(instance)
+
     # --- finding ----------------------------------------------------------------------------------------------------------
 
     async def _volume(self, instance: VirtualMachineInstance, volume: Volume) -> VolumeFound:

@@ -17,7 +17,7 @@ from paddock.engine.machine.observation import End, Observation
 from paddock.meta import ages
 from paddock.plan.instance import volumes
 from paddock.plan.instance.phases import RUNNING
-from paddock.plan.instance.sight import Guest, Hold, Sight
+from paddock.plan.instance.sight import Hold, Sight
 
 _LOST = "the directory of the machine is gone: somebody removed it while Paddock was away"
 
@@ -56,7 +56,7 @@ class Seeing:
             cards=cards,
             limits=tuple(dict.fromkeys(limit for plug in plugs.values() for limit in plug.limits)),
             volumes=list(volumes.statuses(instance.spec, self._claims(instance), _sizes(observed), self._waiting(instance, observed))),
-            guest=follower.guest if follower is not None else Guest(),
+            guest=follower.guest if follower is not None else None,
             credentials=follower.credentials if follower is not None else None,
             cloud_init=follower.cloud_init if follower is not None else None,
             machine_type=config.machine_type if config is not None else "",

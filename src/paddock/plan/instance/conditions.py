@@ -7,12 +7,11 @@ from paddock.meta.conditions import Condition
 from paddock.plan.instance.phases import FINAL, RUNNING
 from paddock.plan.instance.sight import Sight
 
-# Those that are made anew with every look: one that no longer holds is taken away. Others are somebody else's.
+# Those that are made anew with every look: one that no longer holds is taken away. Others are somebody else's, or hold for the whole
+# run of a machine once they were said.
 OWN = frozenset(
     (
-        "AccessCredentialsSynchronized",
         "AgentConnected",
-        "CloudInitFinished",
         "DataVolumesReady",
         "LiveMigratable",
         "NetworkLimited",

@@ -34,10 +34,10 @@ def status_of(instance: VirtualMachineInstance, sight: Sight) -> VirtualMachineI
         reason=_reason(phase, sight),
         conditions=settled(kept, wanted, sight.now),
         nodeName=sight.node if sight.prepared or sight.observed is not None else before.nodeName,
-        interfaces=_interfaces(sight) or before.interfaces,
+        interfaces=_interfaces(before, sight) or before.interfaces,
         volumeStatus=list(sight.volumes) or before.volumeStatus,
-        guestOSInfo=(sight.guest.os or before.guestOSInfo or GuestOSInfo()) if running else before.guestOSInfo,
-        fsFreezeStatus="frozen" if sight.guest.frozen else None,
+        guestOSInfo=_system(before, sight) if running else before.guestOSInfo,
+        fsFreezeStatus=before.fsFreezeStatus if sight.guest is None else "frozen" if sight.guest.frozen else None,
         machine=Machine(type=sight.machine_type) if sight.machine_type else before.machine,
         currentCPUTopology=sight.topology or before.currentCPUTopology,
         memory=_memory(sight) or before.memory,
@@ -55,9 +55,19 @@ def _reason(phase: str, sight: Sight) -> str | None:
     return sight.observed.end.reason
 
 
-def _interfaces(sight: Sight) -> list[InterfaceStatus] | None:
+def _system(before: VirtualMachineInstanceStatus, sight: Sight) -> GuestOSInfo:
+    found = sight.guest.os if sight.guest is not None else None
+    return found or before.guestOSInfo or GuestOSInfo()
+
+
+def _interfaces(before: VirtualMachineInstanceStatus, sight: Sight) -> list[InterfaceStatus] | None:
     """The cards as the host knows them, with what the guest says of them; then those only the guest knows."""
-    said = {each.mac: each for each in sight.guest.interfaces if each.mac}
+    if sight.guest is None:
+        heard = [each for each in before.interfaces or () if "guest-agent" in (each.infoSource or "")]
+        told = tuple(msgspec.structs.replace(each, ipAddresses=each.ipAddresses if not each.name else None) for each in heard)
+    else:
+        told = sight.guest.interfaces
+    said = {each.mac: each for each in told if each.mac}
     found = []
     for card in sight.cards:
         guest = said.pop(card.mac or "", None)

@@ -42,7 +42,8 @@ class Sight:
     cards: Sequence[InterfaceStatus] = ()
     limits: Sequence[str] = ()
     volumes: Sequence[VolumeStatus] = ()
-    guest: Guest = Guest()
+    # None: nobody has asked since Paddock was started, and what was said before holds
+    guest: Guest | None = None
     # None: no credentials are kept in the guest; "" they are; else why not
     credentials: str | None = None
     cloud_init: Condition | None = None

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from paddock.engine.machine.guest import GuestInterface
 from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
 
 
@@ -161,8 +162,13 @@ def test_a_full_disk_pauses_and_says_so(play: Play) -> None:
 
 def test_guests_outlive_paddock_and_nothing_is_written(play: Play) -> None:
     async def script(host: Host) -> None:
-        machine = await host.running()
+        card = {"interfaces": [{"name": "default", "masquerade": {}}]}
+        machine = await host.running(devices=card, networks=[{"name": "default", "pod": {}}])
+        machine.agent.told_interfaces = (GuestInterface("eth0", machine.config.nics[0].mac, (("10.0.2.2", 24),)),)
+        machine.agent.connect()
+        await asyncio.sleep(60)
         before = await host.get()
+        assert before["status"]["interfaces"][0]["ipAddress"].startswith("10.112.")
         await host.again()
         await asyncio.sleep(5)
         assert await host.get() == before
@@ -221,5 +227,25 @@ def test_a_stop_that_was_under_way_goes_on(play: Play) -> None:
         assert machine.observed.phase == "stopping"
         await asyncio.sleep(60)
         assert await host.get() == {}
+
+    play(script)
+
+
+def test_a_guest_that_was_left_frozen_is_thawed(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        machine.agent.connect()
+        await asyncio.sleep(5)
+        await host.end()
+        machine.agent.is_frozen = True
+        await host.begin()
+        await asyncio.sleep(5)
+        assert not machine.agent.is_frozen
+        assert "fsFreezeStatus" not in await host.status()
+        # Later ones are somebody's wish.
+        await machine.agent.freeze()
+        await asyncio.sleep(60)
+        assert machine.agent.is_frozen
+        assert (await host.status())["fsFreezeStatus"] == "frozen"
 
     play(script)
