@@ -146,8 +146,9 @@ class Listeners:
         for _, forward in self._open.values():
             forward.end()
         self._open.clear()
-        # Sockets are closed in the loop's next turn.
-        await asyncio.sleep(0)
+        # Sockets are closed in the loop's next turns: the clients', then the guests'.
+        for _ in range(3):
+            await asyncio.sleep(0)
 
 
 def _why(error: OSError) -> str:

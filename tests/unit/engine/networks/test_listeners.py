@@ -1,0 +1,221 @@
+"""Ports of the host: what should be listened at against what is; who gets which target; bytes both ways."""
+
+import asyncio
+import hashlib
+import socket
+
+import pytest
+
+from paddock.engine.networks import listeners
+from paddock.engine.networks.cards import Protocol, Published, PublishedPort, Target
+from paddock.engine.networks.datagrams import open_datagrams
+from paddock.engine.networks.errors import Unreachable
+from paddock.engine.networks.listeners import Lead, Listeners, Place
+
+ONE, TWO = Target("one", "default", 80), Target("two", "default", 80)
+
+
+def test_a_place_belongs_to_the_first_who_has_it() -> None:
+    ports = (PublishedPort("tcp", 80, (ONE,), 30080), PublishedPort("udp", 80, (ONE,)))
+    services = [Published("ns/b", ports, outside=("192.0.2.1",)), Published("ns/a", ports[:1], outside=("192.0.2.1",))]
+    wanted, problems = listeners.plan(services, "0.0.0.0")
+    assert {str(place): lead.service for place, lead in wanted.items()} == {
+        "tcp 0.0.0.0:30080": "ns/a",
+        "tcp 192.0.2.1:80": "ns/a",
+        "udp 192.0.2.1:80": "ns/b",
+    }
+    assert problems == {"ns/b": ("tcp 0.0.0.0:30080 belongs to ns/a", "tcp 192.0.2.1:80 belongs to ns/a")}
+
+
+class World:
+    """Guests as servers on loopback."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, tuple[str, int]] = {}
+        self.listeners = Listeners(self.reach)
+        self._servers: list[asyncio.Server] = []
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def end(self) -> None:
+        """Everything is closed when this returns."""
+        await self.listeners.close()
+        for server in self._servers:
+            server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    async def reach(self, target: Target, protocol: Protocol) -> tuple[str, int]:
+        if target.owner not in self.places:
+            raise Unreachable("cannot reach it")
+        return self.places[target.owner]
+
+    async def guest(self, name: str) -> None:
+        """Says its name, then repeats what it hears until the half-close."""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._writers.append(writer)
+            writer.write(name.encode() + b"\n")
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        self._servers.append(server)
+        self.places[name] = server.sockets[0].getsockname()[:2]
+
+    def keep(self, server: asyncio.Server, writer: asyncio.StreamWriter) -> None:
+        """Close these, too."""
+        self._servers.append(server)
+        self._writers.append(writer)
+
+
+async def ask(port: int) -> str:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        line = await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+    except ConnectionError:
+        return "reset"
+    return line.decode().strip() or "closed"
+
+
+def free(kind: int = socket.SOCK_STREAM) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_targets_take_turns_change_and_may_be_gone() -> None:
+    async def script() -> None:
+        world = World()
+        for name in ("one", "two"):
+            await world.guest(name)
+        place = Place("tcp", "127.0.0.1", free())
+        assert await world.listeners.bring({place: Lead("s", (ONE, TWO))}) == {}
+        assert sorted([await ask(place.port) for _ in range(4)]) == ["one", "one", "two", "two"]
+        await world.listeners.bring({place: Lead("s", (ONE, Target("gone", "default", 1)))})
+        assert {await ask(place.port) for _ in range(3)} == {"one"}, "one that cannot be reached is passed over"
+        await world.listeners.bring({place: Lead("s", ())})
+        assert await ask(place.port) in ("reset", "closed")
+        await world.listeners.bring({place: Lead("s", (ONE,), sources=("192.0.2.0/24",))})
+        assert await ask(place.port) in ("reset", "closed")
+        await world.listeners.bring({place: Lead("s", (ONE, TWO), affinity_seconds=60)})
+        assert len({await ask(place.port) for _ in range(4)}) == 1
+        await world.listeners.bring({})
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", place.port)
+        await world.end()
+
+    asyncio.run(script())
+
+
+def test_a_place_that_is_taken_is_said_and_had_later() -> None:
+    async def script() -> None:
+        world = World()
+        await world.guest("one")
+        other = socket.create_server(("127.0.0.1", 0))
+        place = Place("tcp", "127.0.0.1", other.getsockname()[1])
+        nowhere = Place("udp", "192.0.2.77", 9)
+        said = await world.listeners.bring({place: Lead("s", (ONE,)), nowhere: Lead("s", (ONE,))})
+        assert said == {place: "another program has it", nowhere: "the host does not have this address"}
+        other.close()
+        assert await world.listeners.bring({place: Lead("s", (ONE,))}) == {}
+        assert await ask(place.port) == "one"
+        await world.end()
+
+    asyncio.run(script())
+
+
+def test_many_bytes_go_both_ways_past_a_half_close() -> None:
+    async def script() -> None:
+        world = World()
+        await world.guest("one")
+        place = Place("tcp", "127.0.0.1", free())
+        await world.listeners.bring({place: Lead("s", (ONE,))})
+        reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
+        block = hashlib.sha256(b"x").digest() * 4096
+
+        async def send() -> None:
+            for _ in range(64):
+                writer.write(block)
+                await writer.drain()
+            writer.write_eof()
+
+        sending = asyncio.create_task(send())
+        assert await reader.readline() == b"one\n"
+        got = hashlib.sha256()
+        while data := await reader.read(1 << 16):
+            got.update(data)
+        await sending
+        writer.close()
+        await writer.wait_closed()
+        assert got.hexdigest() == hashlib.sha256(block * 64).hexdigest()
+        await world.end()
+
+    asyncio.run(script())
+
+
+def test_a_reader_that_does_not_read_stops_the_sender() -> None:
+    async def script() -> None:
+        world = World()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            stuck.append(writer)
+            await asyncio.sleep(3600)
+
+        stuck: list[asyncio.StreamWriter] = []
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024)
+        world.places["one"] = server.sockets[0].getsockname()[:2]
+        place = Place("tcp", "127.0.0.1", free())
+        await world.listeners.bring({place: Lead("s", (ONE,))})
+        _, writer = await asyncio.open_connection("127.0.0.1", place.port)
+        block, sent = bytes(1 << 20), 0
+        # Each drain that returns within the time passed a mebibyte on.
+        while sent < 512:
+            writer.write(block)
+            try:
+                await asyncio.wait_for(writer.drain(), 0.3)
+            except TimeoutError:
+                break
+            sent += 1
+        assert sent < 64, "buffers are bounded"
+        writer.transport.abort()
+        for each in stuck:
+            world.keep(server, each)
+        await world.end()
+
+    asyncio.run(script())
+
+
+def test_udp_clients_are_flows_of_their_own() -> None:
+    class Guest(asyncio.DatagramProtocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.transport = transport
+
+        def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+            self.transport.sendto(data + b"@" + str(addr[1]).encode(), addr)  # type: ignore[attr-defined]
+
+    async def script() -> None:
+        world = World()
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Guest, local_addr=("127.0.0.1", 0))
+        world.places["one"] = transport.get_extra_info("sockname")
+        place = Place("udp", "127.0.0.1", free(socket.SOCK_DGRAM))
+        await world.listeners.bring({place: Lead("s", (ONE,))})
+        flows = [await open_datagrams(("127.0.0.1", place.port)) for _ in range(3)]
+        said = []
+        for flow in flows:
+            flow.send(b"a")
+            flow.send(b"b")
+            said.append([await flow.receive(), await flow.receive()])
+        ports = {each.partition(b"@")[2] for pair in said for each in pair if each}
+        assert len(ports) == 3 and all(pair[0] and pair[0][:1] == b"a" for pair in said)
+        for flow in flows:
+            flow.close()
+        transport.close()
+        await world.end()
+
+    asyncio.run(script())

@@ -1,0 +1,74 @@
+"""Definitions of networks: what becomes a bridge, and what is said of the rest."""
+
+import json
+from typing import Any
+
+import pytest
+
+from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
+from paddock.engine.networks.cards import Bridge, Range
+from paddock.plan.attachments import bridge_of
+
+
+def definition(config: Any) -> NetworkAttachmentDefinition:
+    text = config if isinstance(config, str) else json.dumps(config)
+    return NetworkAttachmentDefinition(spec=NetworkAttachmentDefinitionSpec(config=text))
+
+
+def bridge(**more: Any) -> dict[str, Any]:
+    return {"cniVersion": "0.3.1", "name": "lan", "type": "bridge", "bridge": "br1", **more}
+
+
+STATIC = {
+    "type": "static",
+    "addresses": [{"address": "10.1.1.7/24", "gateway": "10.1.1.1"}],
+    "routes": [{"dst": "10.2.0.0/16", "gw": "10.1.1.9"}],
+}
+LOCAL = {
+    "type": "host-local",
+    "ranges": [[{"subnet": "10.1.1.0/24", "rangeStart": "10.1.1.10", "rangeEnd": "10.1.1.20", "gateway": "10.1.1.1"}]],
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        (bridge(), Bridge("br1")),
+        (bridge(bridge=None, type="cnv-bridge"), Bridge("cni0")),
+        ({"cniVersion": "0.4.0", "plugins": [bridge(mtu=9000), {"type": "tuning"}]}, Bridge("br1", mtu=9000)),
+        (bridge(isGateway=True, ipMasq=True), Bridge("br1", is_gateway=True, masquerade=True)),
+        (bridge(ipam=STATIC), Bridge("br1", static=(("10.1.1.7/24", "10.1.1.1"),), routes=(("10.2.0.0/16", "10.1.1.9"),))),
+        (bridge(ipam=LOCAL), Bridge("br1", ranges=(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", "10.1.1.1"),))),
+        (bridge(ipam={"type": "host-local", "subnet": "10.1.1.0/24"}), Bridge("br1", ranges=(Range("10.1.1.0/24"),))),
+        (bridge(ipam={"type": "whereabouts", "range": "10.1.1.64/26"}), Bridge("br1", ranges=(Range("10.1.1.64/26"),))),
+        (bridge(ipam={"type": "dhcp"}), Bridge("br1")),
+        (bridge(dns={"nameservers": ["10.1.1.53"], "search": ["example"]}), Bridge("br1", dns=("10.1.1.53",), search=("example",))),
+    ],
+)
+def test_what_becomes_a_bridge(config: Any, wanted: Bridge) -> None:
+    assert bridge_of("ns/lan", definition(config)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "not an object"),
+        ({"plugins": []}, "list of plugins is empty"),
+        ({"type": "sriov"}, "networks of type 'sriov' are not known here"),
+        (bridge(vlan=7), "VLANs inside a bridge are not supported"),
+        (bridge(ipam={"type": "calico-ipam"}), "addresses of type 'calico-ipam' are not known here"),
+        (bridge(ipam={"type": "static", "addresses": [{"address": "nonsense"}]}), "malformed"),
+        (bridge(ipam={"type": "host-local"}), "malformed"),
+        (bridge(ipam={"type": "host-local", "subnet": "10.1.1.0/24", "rangeStart": "10.2.0.1"}), "10.2.0.1 is not in 10.1.1.0/24"),
+        (bridge(ipam=7), "malformed"),
+        ("", "has no configuration"),
+    ],
+)
+def test_what_is_said_of_the_rest(config: Any, why: str) -> None:
+    said = bridge_of("ns/lan", definition(config))
+    assert isinstance(said, str) and why in said and "ns/lan" in said
+
+
+def test_a_definition_that_is_not_there() -> None:
+    assert bridge_of("ns/lan", None) == "the NetworkAttachmentDefinition ns/lan does not exist"
