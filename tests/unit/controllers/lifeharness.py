@@ -34,6 +34,8 @@ class Player:
         self.ends = "Succeeded"
         self.seconds = 0.0
         self.holds_deletion = False
+        # when each instance was first seen, by its UID
+        self.met: dict[str, float] = {}
 
     async def reconcile(self, key: Key) -> Outcome:
         try:
@@ -41,6 +43,7 @@ class Player:
         except NotFound:
             return DONE
         phase = seen["status"]["phase"]
+        self.met.setdefault(seen["metadata"]["uid"], self._clock.seconds())
         if seen["metadata"].get("deletionTimestamp"):
             if not self.holds_deletion and FOREGROUND in seen["metadata"].get("finalizers", ()):
                 await self.end(key, phase if phase in ("Succeeded", "Failed") else self.ends)

@@ -34,7 +34,8 @@ _TOPOLOGY_VERSION = "kubevirt.io/pci-topology-version"
 # What is made of an object's own UID: as much chance as is in that, and the same at every look.
 _UUID, _SERIAL = UUID("4f7ab6a5-19c3-4a0c-9b6b-1b5a5d5b8d51"), UUID("b0c8e1c4-3d5e-4a86-9f5f-0c3f0f5f6f52")
 _DEFAULT_GRACE_SECONDS = 30
-_RESERVED_LABELS = "kubevirt/V83"
+# Labels that are reserved, and requests for volumes that have to be possible.
+_RESERVED_RULES = ("kubevirt/V83", "kubevirt/V105")
 # Kinds of which some parts are written by KubeVirt's controllers alone.
 RESERVED = (("kubevirt.io", "VirtualMachine"), ("kubevirt.io", "VirtualMachineInstance"))
 
@@ -61,7 +62,7 @@ class _ReservedStrategy(CustomStrategy):
         metadata = {key: each for key, each in new["metadata"].items() if key != "uid" or old is not None}
         value = from_data({**new, "metadata": metadata}, self._kind.cls)
         for rule in self._kind.rules:
-            if rule.id == _RESERVED_LABELS:
+            if rule.id in _RESERVED_RULES:
                 yield from rule.check(value, self._settings)
 
 
