@@ -1,7 +1,7 @@
 """What of a changed template reaches a running instance, and what waits for a restart (docs/spec/kubevirt.md 2.9). Pure.
 
-The spec the instance was started from is compared with the spec of now. What can be changed while the guest runs is taken out of both;
-if anything else still differs, a restart is required, and the reason is told.
+The spec the instance was last brought up to is compared with the spec of now. What can be changed while the guest runs is taken out of
+both and compared with the instance itself; if anything else still differs, a restart is required, and the reason is told.
 """
 
 from collections.abc import Callable
@@ -54,10 +54,8 @@ def update(before: Data, now: Data, instance: Data, *, live: bool = True) -> Upd
     """Compare the machine's spec of the start with that of now. Without `live` (rollout strategy Stage) everything waits."""
     if any(before.get(each) != now.get(each) for each in ("instancetype", "preference")):
         return Update(restart=OTHER)
-    if before["template"] == now["template"]:
-        return Update()
     if not live:
-        return Update(restart=OTHER)
+        return Update(restart="" if before["template"] == now["template"] else OTHER)
     work = _Work(before["template"], now["template"], instance)
     for step in (_labels, _placement, _sockets, _memory, _disks, _cards):
         step(work)
@@ -96,7 +94,8 @@ def _pool_label(work: _Work, template: Data) -> None:
 def _placement(work: _Work) -> None:
     old, new = work.hardware()
     for name in _PLACEMENT:
-        if old.pop(name, None) != (wanted := new.pop(name, None)):
+        was, wanted = old.pop(name, None), new.pop(name, None)
+        if was != wanted:
             work.wants("spec", name, value=wanted or None)
 
 
@@ -109,14 +108,15 @@ def _part(hardware: Data, *path: str) -> Data:
 
 def _sockets(work: _Work) -> None:
     old, new = (_part(each, "domain", "cpu") for each in work.hardware())
-    if not old or not new or old.get("sockets", 1) == new.get("sockets", 1):
+    if "sockets" not in old and "sockets" not in new:
         return
-    was, wanted = old.pop("sockets", 1), new.pop("sockets", 1)
+    old.pop("sockets", None)
+    wanted = new.pop("sockets", 1)
     cpu = _part(work.instance["spec"], "domain", "cpu")
-    most = cpu.get("maxSockets") or 0
-    if wanted < was:
+    has, most = cpu.get("sockets", 1), cpu.get("maxSockets") or 0
+    if wanted < has:
         work.restart.append("Reduction of CPU socket count requires a restart")
-    elif wanted > most:
+    elif wanted > max(most, has):
         work.restart.append("CPU sockets updated in template spec to a value higher than what's available")
     else:
         work.wants("spec", "domain", "cpu", "sockets", value=wanted)
@@ -124,15 +124,16 @@ def _sockets(work: _Work) -> None:
 
 def _memory(work: _Work) -> None:
     old, new = (_part(each, "domain", "memory") for each in work.hardware())
-    if "guest" not in old or "guest" not in new or quantity.parse(old["guest"]) == quantity.parse(new["guest"]):
-        # 1Gi is 1024Mi.
-        if "guest" in old and "guest" in new:
-            new["guest"] = old["guest"]
+    if "guest" not in old or "guest" not in new:
         return
     old.pop("guest")
     wanted = new.pop("guest")
-    boot = _part(work.instance, "status", "memory").get("guestAtBoot") or _part(work.instance["spec"], "domain", "memory").get("guest")
-    most = _part(work.instance["spec"], "domain", "memory").get("maxGuest")
+    memory = _part(work.instance["spec"], "domain", "memory")
+    has, most = memory.get("guest"), memory.get("maxGuest")
+    if has is not None and quantity.parse(wanted) == quantity.parse(has):
+        # 1Gi is 1024Mi.
+        return
+    boot = _part(work.instance, "status", "memory").get("guestAtBoot") or has
     if boot is not None and quantity.parse(wanted) < quantity.parse(boot):
         work.restart.append("memory updated in template spec to a value lower than what the VM started with")
     elif most is None or quantity.parse(wanted) > quantity.parse(most):
@@ -151,12 +152,13 @@ def _is_plugged(volume: Data) -> bool:
 
 def _disks(work: _Work) -> None:
     """Volumes that say that they are hot-pluggable come and go with their disks."""
-    old, new = (_named(each.get("volumes")) for each in work.hardware())
-    names = {name for name in old.keys() ^ new.keys() if _is_plugged(old.get(name) or new[name])}
-    names |= {name for name in old.keys() & new.keys() if old[name] != new[name] and _is_plugged(old[name]) and _is_plugged(new[name])}
+    sides = [_named(each.get("volumes")) for each in (*work.hardware(), work.instance["spec"])]
+    names = {name for side in sides for name, volume in side.items() if _is_plugged(volume)}
+    # One that was there before it said so is no volume that can be pulled out.
+    names -= {name for side in sides for name, volume in side.items() if name in names and not _is_plugged(volume)}
     if not names:
         return
-    _exchange(work, (), "volumes", names, new)
+    _exchange(work, (), "volumes", names, sides[1])
     disks = _named(_part(work.now["spec"], "domain", "devices").get("disks"))
     _exchange(work, ("domain", "devices"), "disks", names, disks)
 

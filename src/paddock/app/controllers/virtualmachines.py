@@ -1,9 +1,17 @@
-"""The controllers above running machines."""
+"""The controllers of the life of machines: machines, pools, replica sets, migrations, and the installation itself."""
 
+from paddock.controllers.installation import controller as installation
+from paddock.controllers.migration import controller as migration
+from paddock.controllers.pool import controller as pool
+from paddock.controllers.replicaset import controller as replicaset
 from paddock.controllers.virtualmachine import controller as virtualmachine
 from paddock.runtime.program import Program
 
 
-def wire(program: Program) -> None:
-    """Add the controllers to the program."""
+def wire(program: Program, architecture: str = "amd64") -> None:
+    """Add them to the program."""
     virtualmachine.wire(program)
+    pool.wire(program)
+    replicaset.wire(program)
+    migration.wire(program)
+    installation.wire(program, architecture)

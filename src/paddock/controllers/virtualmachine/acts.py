@@ -49,7 +49,7 @@ class Acts:
     async def start(self, sight: Sight, sizes: dict[str, Found], *, paused: bool) -> Data:
         """Make the instance; raises `Refused`."""
         made: Data
-        await self._keep(instances.start_revision(sight.data))
+        await self.keep_start(sight)
         await self._forget_start(sight)
         wanted = instances.instance_of(sight.data, list(sizes.values()), paused=paused)
         try:
@@ -171,6 +171,17 @@ class Acts:
         spec: Data | None = (kept.get("data") or {}).get("spec")
         return spec
 
+    async def keep_start(self, sight: Sight) -> None:
+        """Keep what the machine is now: its instance is made from it, or brought up to it."""
+        await self._keep(instances.start_revision(sight.data))
+
+    async def forget_revision(self, sight: Sight, name: str) -> None:
+        """A copy is of no use any more."""
+        try:
+            await self._client.delete(kinds.REVISIONS, Key(sight.key.namespace, name))
+        except NotFound:
+            return
+
     async def _keep(self, revision: Data) -> None:
         try:
             await self._client.create(kinds.REVISIONS, revision)
@@ -184,11 +195,8 @@ class Acts:
         before = status.observedGeneration if status is not None else None
         if before is None or before == sight.meta.generation:
             return
-        name = instances.start_revision_name({**sight.data, "metadata": {**sight.data["metadata"], "generation": before}})
-        try:
-            await self._client.delete(kinds.REVISIONS, Key(sight.key.namespace, name))
-        except NotFound:
-            return
+        old = {**sight.data, "metadata": {**sight.data["metadata"], "generation": before}}
+        await self.forget_revision(sight, instances.start_revision_name(old))
 
     # --- disks ------------------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
 from paddock.meta import ages
 from paddock.meta.wire import from_data, to_data
 from paddock.plan import lifecycle, liveupdate, machinestatus, printable, volumerequests
-from paddock.plan.instances import FOREGROUND, GENERATION, VM_FINALIZER
+from paddock.plan.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
 from paddock.plan.instancetype import KINDS, Found
 from paddock.plan.lifecycle import Decision
 from paddock.plan.machinestatus import Facts, Trouble
@@ -237,7 +237,8 @@ class Machines:
         generation = str(sight.meta.generation or 1)
         if made_from == generation:
             return
-        before = await self._acts.started_from(sight, (data.get("status") or {}).get("virtualMachineRevisionName", ""))
+        revision = (data.get("status") or {}).get("virtualMachineRevisionName", "")
+        before = await self._acts.started_from(sight, revision)
         if before is None:
             look.restart = liveupdate.OTHER
             return
@@ -245,12 +246,12 @@ class Machines:
         look.restart = update.restart
         operations = list(update.patch)
         if not update.restart:
-            path = "/metadata/annotations"
-            annotations = next((each["value"] for each in operations if each["path"] == path), data["metadata"].get("annotations") or {})
-            operations = [each for each in operations if each["path"] != path]
-            operations.append({"op": "add", "path": path, "value": {**annotations, GENERATION: generation}})
+            operations = _up_to_date(sight, operations)
+            await self._acts.keep_start(sight)
         if operations:
             await self._try(look, self._acts.update_instance(sight, [at_revision(data["metadata"]["resourceVersion"]), *operations]))
+        if not update.restart and look.error is None and revision != start_revision_name(sight.data):
+            await self._acts.forget_revision(sight, revision)
 
     def _is_live(self) -> bool:
         seen = self._caches.installations.cache.get(_INSTALLATION)
@@ -328,6 +329,19 @@ class Machines:
 
     def _now(self) -> str:
         return ages.timestamp(self._clock.seconds())
+
+
+def _up_to_date(sight: Sight, operations: list[Data]) -> list[Data]:
+    """The operations by which an instance says that it is as the machine of now is."""
+    assert sight.instance_data is not None
+    path, name = "/metadata/annotations", start_revision_name(sight.data)
+    annotations = next((each["value"] for each in operations if each["path"] == path), sight.instance_data["metadata"].get("annotations"))
+    wanted = {**(annotations or {}), GENERATION: str(sight.meta.generation or 1)}
+    return [
+        *(each for each in operations if each["path"] != path),
+        {"op": "add", "path": path, "value": wanted},
+        {"op": "add", "path": "/status/virtualMachineRevisionName", "value": name},
+    ]
 
 
 def wire(program: Program) -> Controller:

@@ -1,0 +1,130 @@
+"""The object `kubevirt/kubevirt` is Deployed, and the common instancetypes and preferences are made once.
+
+What users delete of them stays deleted: an annotation of the KubeVirt object says which edition was made. If the object itself is
+deleted it is made again, with defaults: there is nothing that could be uninstalled.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.options import Write, merge_patch
+from paddock.client.target import Data, Key, Target, declared, plain
+from paddock.dialects.kubevirt import instancetype, kubevirt_cr, preference
+from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
+from paddock.meta import ages
+from paddock.runtime.controller import DONE, Controller, Outcome
+from paddock.runtime.informer import Informer
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+
+INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
+INSTALLATION_DATA: Target[Data] = declared(kubevirt_cr.KINDS[0], dict)
+NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+KEY = Key("kubevirt", "kubevirt")
+# The part of KubeVirt's API that is served; clients compare it.
+KUBEVIRT_VERSION = "v1.9.0"
+EDITION = "paddock.dev/common-instancetypes"
+_AT_A_TIME = 16
+
+
+class Installation:
+    """The controller of the KubeVirt object."""
+
+    def __init__(self, client: Client, informer: Informer, machinery: Machinery, architecture: str) -> None:
+        self._client = client
+        self._informer = informer
+        self._clock = machinery.clock
+        self._architecture = architecture
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """There is one installation, and it is deployed."""
+        if key != KEY:
+            return DONE
+        seen = self._informer.cache.get(KEY)
+        if seen is None:
+            await self._make()
+            return DONE
+        found = seen.read(INSTALLATIONS)
+        # Lazily: hundreds of lines of data that are needed once in the life of a directory.
+        from paddock.plan import commonpreferences, commonsizes  # noqa: PLC0415
+
+        if (found.metadata.annotations or {}).get(EDITION) != commonsizes.VERSION:
+            await self._make_all(commonsizes.instancetypes(), declared(instancetype.KINDS[1], dict))
+            await self._make_all(commonpreferences.preferences(), declared(preference.KINDS[1], dict))
+            mark = {"metadata": {"annotations": {EDITION: commonsizes.VERSION}}}
+            await self._client.patch(INSTALLATION_DATA, KEY, merge_patch(mark))
+        status = self._status(found)
+        if status:
+            patch = merge_patch({"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": status})
+            try:
+                await self._client.patch(INSTALLATION_DATA, KEY, patch, Write(subresource="status"))
+            except NotFound:
+                return DONE
+        return DONE
+
+    def _status(self, found: KubeVirt) -> Data:
+        """What the status lacks; empty when it is whole."""
+        generation = found.metadata.generation or 1
+        has = found.status
+        if has is not None and has.phase == "Deployed" and has.observedGeneration == generation:
+            return {}
+        now = ages.timestamp(self._clock.seconds())
+        known = {each.type: each.lastTransitionTime for each in (has.conditions if has is not None else None) or ()}
+        said = (
+            ("Available", "True", "AllComponentsReady", "All components are ready."),
+            ("Progressing", "False", "AllComponentsReady", "All components are ready."),
+            ("Degraded", "False", "AllComponentsReady", "All components are ready."),
+            ("Created", "True", "AllResourcesCreated", "All resources were created."),
+        )
+        conditions = [
+            {"type": aspect, "status": status, "reason": reason, "message": text, "lastTransitionTime": known.get(aspect) or now}
+            for aspect, status, reason, text in said
+        ]
+        return {
+            "phase": "Deployed",
+            "conditions": conditions,
+            "observedGeneration": generation,
+            "operatorVersion": KUBEVIRT_VERSION,
+            "observedKubeVirtVersion": KUBEVIRT_VERSION,
+            "targetKubeVirtVersion": KUBEVIRT_VERSION,
+            "defaultArchitecture": self._architecture,
+        }
+
+    async def _make(self) -> None:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}}
+        body = {
+            "apiVersion": INSTALLATION_DATA.api_version,
+            "kind": INSTALLATION_DATA.kind,
+            "metadata": {"name": KEY.name, "namespace": KEY.namespace},
+            "spec": {},
+        }
+        for target, wanted in ((NAMESPACES, namespace), (INSTALLATION_DATA, body)):
+            try:
+                await self._client.create(target, wanted)
+            except AlreadyExists:
+                continue
+
+    async def _make_all(self, objects: Iterable[Data], target: Target[Data]) -> None:
+        """Several at a time: the store commits together what comes together."""
+        turn = asyncio.Semaphore(_AT_A_TIME)
+
+        async def make(wanted: Data) -> None:
+            async with turn:
+                try:
+                    await self._client.create(target, wanted)
+                except AlreadyExists:
+                    return
+
+        await asyncio.gather(*(make(each) for each in objects))
+
+
+def wire(program: Program, architecture: str = "amd64") -> Controller:
+    """The controller, wired to a program; it begins by itself."""
+    informer = program.informers.of(INSTALLATIONS)
+    made = Installation(program.client, informer, program.machinery, architecture)
+    controller = Controller("installation", informer, made.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller.offer(KEY)
+    program.add(controller)
+    return controller

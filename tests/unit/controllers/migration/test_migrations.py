@@ -1,0 +1,44 @@
+"""A migration is accepted and fails: there is one host (docs/spec/kubevirt.md 2.10)."""
+
+from paddock.client.target import Data
+from paddock.controllers.migration.controller import wire
+from tests.scripted import timeless
+from tests.unit.controllers.lifeharness import living
+
+PLURAL = "virtualmachineinstancemigrations"
+
+
+def migration(of: str) -> Data:
+    return {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachineInstanceMigration",
+        "metadata": {"name": "move"},
+        "spec": {"vmiName": of},
+    }
+
+
+@timeless
+async def test_there_is_no_other_host() -> None:
+    hardware = {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}
+    async with living(wire) as life:
+        body = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "web"}, "spec": hardware}
+        await life.make(body, "virtualmachineinstances")
+        await life.rest(5)
+        await life.make(migration("web"), PLURAL)
+        await life.rest(5)
+        moved = await life.get("move", PLURAL)
+        assert moved is not None and moved["status"]["phase"] == "Failed"
+        assert moved["status"]["migrationState"]["failureReason"].startswith("single host")
+        (event,) = await life.events("web")
+        assert event[:2] == ("Warning", "FailedMigration") and "single host" in event[2]
+        vmi = await life.vmi()
+        assert vmi is not None and vmi["status"]["phase"] == "Running"
+
+
+@timeless
+async def test_an_instance_that_is_not_there() -> None:
+    async with living(wire) as life:
+        await life.make(migration("gone"), PLURAL)
+        await life.rest(5)
+        moved = await life.get("move", PLURAL)
+        assert moved is not None and "gone does not exist" in moved["status"]["migrationState"]["failureReason"]
