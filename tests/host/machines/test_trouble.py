@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.machine import directory
+from paddock.engine.machine import directory, limits
 from paddock.engine.machine.config import Disk, Layer, Tpm
 from paddock.engine.machine.machine import Machine
 from tests.host.machines import bootsector
@@ -221,5 +221,26 @@ def test_a_tpm_is_started_and_ends_with_its_machine(place: Place) -> None:
         await machine.stop(0)
         await until_phase(machine, "ended")
         await until(machine, lambda one: not Path(f"/proc/{pid}").exists(), "the TPM went")
+
+    run(script)
+
+
+@pytest.mark.needs("root")
+def test_limits_of_the_host_hold_for_the_process_and_go_with_it(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("limited", replace(bare(), limits={"cpu.max": "50000 100000", "made.up": "1"}))
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        found = limits.on_this_host().of("cpu")
+        if found is None or not os.access(found[0], os.W_OK):
+            pytest.skip("no control groups for cpu that may be written")
+        group = found[0] / "paddock" / "limited"
+        assert str(machine.observed.pid) in (group / "cgroup.procs").read_text().split()
+        assert "made.up=1 is not kept" in machine.observed.detail and "cpu" not in machine.observed.detail
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+        assert not group.exists()
 
     run(script)

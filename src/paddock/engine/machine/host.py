@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from paddock.base.clock import Clock, SystemClock
+from paddock.engine.machine import limits
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.startqueue import StartQueue
@@ -39,6 +40,7 @@ class Surroundings:
     users: Users = field(default_factory=Users)
     clock: Clock = field(default_factory=SystemClock)
     times: Times = Times()
+    groups: limits.Hierarchies = field(default_factory=limits.on_this_host)
 
 
 @dataclass(frozen=True)

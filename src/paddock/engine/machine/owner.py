@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import ends, survey
+from paddock.engine.machine import ends, limits, survey
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
@@ -208,6 +208,9 @@ class Owner:
         for request in command.before_start:
             await self.execute(request.execute, request.arguments)
         await survey.pin(self, command.pins)
+        if self.started.limits:
+            failed = limits.apply(self.surroundings.groups, self.id, self.observed.pid, self.started.limits)
+            self.observe(detail="; ".join(failed))
         await survey.devices(self)
         paused = self.record.start_paused
         times = {**self.observed.times, "running": self.surroundings.clock.seconds()}
@@ -446,6 +449,8 @@ class Owner:
         if self._qmp is not None:
             self._qmp.close()
             self._qmp = None
+        if self.config.limits or self.started.limits:
+            limits.remove(self.surroundings.groups, self.id)
         if same_boot:
             end_helpers(self.record.helpers.values())
         record = self.record

