@@ -4,13 +4,13 @@ import hashlib
 import json
 import shutil
 import tarfile
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import pytest
 
@@ -27,15 +27,17 @@ _OWNER = 107
 
 
 @pytest.fixture(scope="session")
-def tiny_guest() -> tiny.TinyImage:
+def tiny_guest() -> Iterator[tiny.TinyImage]:
     """The tiny guest's disk, kernels and initrd: read-only, lay something over the disk. Built once for each recipe, then cached."""
-    return _built("fastest")
+    with _readable(_built("fastest")) as image:
+        yield image
 
 
 @pytest.fixture(scope="session")
-def tiny_signed() -> tiny.TinyImage:
+def tiny_signed() -> Iterator[tiny.TinyImage]:
     """The tiny guest with Debian's signed kernel, which starts under Secure Boot; in 512 MiB."""
-    return _built("debian")
+    with _readable(_built("debian")) as image:
+        yield image
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +47,17 @@ def debian_guest() -> Path:
         if reason := lacks(need):
             pytest.skip(f"needs {need}: {reason}")
     return debian.build(places.cache())
+
+
+@contextmanager
+def _readable(image: tiny.TinyImage) -> Iterator[tiny.TinyImage]:
+    """Copies where any user may read them: machines run as users of their own, and the cache is in somebody's home."""
+    folder = Path(tempfile.mkdtemp(prefix="pdkg-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        yield tiny.export(image, folder)
+    finally:
+        shutil.rmtree(folder)
 
 
 def _built(kind: tiny.Kind) -> tiny.TinyImage:
@@ -144,7 +157,7 @@ class Registry:
         return digest, len(data)
 
     def _layer(self, files: Mapping[str, Path]) -> tuple[str, int]:
-        with NamedTemporaryFile(dir=self._folder, delete=False) as made, tarfile.open(fileobj=made, mode="w") as archive:
+        with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as made, tarfile.open(fileobj=made, mode="w") as archive:
             for place, file in files.items():
                 entry = archive.gettarinfo(file, place.lstrip("/"))
                 entry.uid = entry.gid = _OWNER

@@ -1,0 +1,98 @@
+"""Warm clones of an ordinary Debian: systemd's network, OpenSSH's keys, and a machine-id of their own."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.machine import clones
+from paddock.engine.machine.clones import Clone, CloneNic
+from paddock.engine.machine.config import Cpu, Devices, Disk, Firmware, Layer, MachineConfig, Memory, Nic
+from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machines import Machines
+from paddock.engine.seeds import nocloud
+from paddock.engine.seeds.seed import Guest, Texts
+from tests.host.clones.test_clones import network, overlay, shell
+from tests.host.machines.conftest import Place, run, surroundings, until, until_phase
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "root", "mmdebstrap", "ssh")]
+
+_MINUTES = 15 * 60
+_GUEST = Guest("6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11", "source.shop", "source")
+
+
+def nic(port: int) -> Nic:
+    """A card whose SSH is a port of the host."""
+    return Nic("default", "02:00:00:00:00:01", replace(network(), forwards=(("tcp", "127.0.0.1", port, 22),)))
+
+
+async def greeted(port: int) -> float:
+    """When SSH says hello."""
+    while True:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                async with asyncio.timeout(5):
+                    if (await reader.readline()).startswith(b"SSH-"):
+                        return time.monotonic()
+            finally:
+                writer.close()
+        except (OSError, TimeoutError):
+            pass
+        await asyncio.sleep(0.1)
+
+
+async def identity(machine: Machine) -> tuple[str, ...]:
+    """What must be different."""
+    commands = ("hostname", "cat /etc/machine-id", "cat /etc/ssh/ssh_host_ed25519_key.pub", "cat /sys/class/net/en*/address")
+    return tuple([await shell(machine, command) for command in commands])
+
+
+def test_a_clone_of_debian_is_a_machine_of_its_own(debian_guest: Path, place: Place, free_port: Callable[[], int]) -> None:
+    ports = [free_port(), free_port()]
+    disk = place.root / "debian.qcow2"
+    disk.write_bytes(debian_guest.read_bytes())
+    (place.root / "seed.iso").write_bytes(nocloud.seed(_GUEST, Texts(b"#cloud-config\n")).image())
+    root = Disk("root", overlay(place.root / "source.qcow2", Layer(disk, "qcow2")), boot_order=1)
+    seed = Disk("seed", Layer(place.root / "seed.iso", "raw"), readonly=True)
+    config = MachineConfig(
+        "ns_debian",
+        Cpu(model="max"),
+        Memory(512 << 20, 512 << 20),
+        disks=(root, seed),
+        nics=(nic(ports[0]),),
+        devices=Devices(graphics=False, rng=True),
+        firmware=Firmware(uuid=_GUEST.uuid),
+    )
+    folder = place.root / "template"
+    folder.mkdir(mode=0o711)
+
+    async def script() -> None:
+        machines = Machines(place.machines, surroundings(4))
+        await machines.adopt()
+        source = await machines.define("source", clones.freezable(config, folder))
+        began = time.monotonic()
+        await source.start()
+        cold = await greeted(ports[0]) - began
+        await until(source, lambda one: one.observed.agent, "the agent", _MINUTES)
+        assert (await source.agent.execute(["cloud-init", "status", "--wait"], _MINUTES)).code == 0
+        before = await identity(source)
+        template = await clones.freeze(source, folder)
+        own = {"root": overlay(place.root / "clone.qcow2", root.layer)} if root.layer else {}
+        clone = Clone("ns_clone", own, {"default": CloneNic("02:00:00:00:01:01", nic(ports[1]).backend)}, str(uuid.uuid4()), "clone-1")
+        machine = await machines.define("clone", clones.config_of(template, clone))
+        began = time.monotonic()
+        awakened = await clones.awaken(machine, template, clone)
+        warm = await greeted(ports[1]) - began
+        print(f"ssh: cold {cold:.1f} s, warm {warm:.2f} s, 1/{cold / warm:.0f}; {awakened.times}")
+        after = await identity(machine)
+        assert after[0] == "clone-1" and after[3] == "02:00:00:00:01:01"
+        assert all(one != other for one, other in zip(before, after, strict=True))
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script, 3 * _MINUTES)
