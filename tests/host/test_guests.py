@@ -69,7 +69,7 @@ def test_it_starts_from_its_disk_by_bios(bus: str, tiny_guest: tiny.TinyImage, s
 
 @pytest.mark.needs("ovmf")
 def test_it_starts_from_its_disk_by_uefi(tiny_guest: tiny.TinyImage, spawn: Spawn, work: Path) -> None:
-    guest = boot(spawn, work, [*_PC, "-m", "256", *uefi(work), *disk(tiny_guest.disk, order=1), *card()])
+    guest = boot(spawn, work, [*_PC, "-m", "512", *uefi(work), *disk(tiny_guest.disk, order=1), *card()])
     assert "SecureBoot" in guest.shell("ls /sys/firmware/efi/efivars")
 
 

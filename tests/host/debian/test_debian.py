@@ -28,7 +28,8 @@ runcmd:
 NETWORK = b"""version: 2
 ethernets:
   id0:
-    match: {name: "en*"}
+    match: {macaddress: "52:54:00:12:34:56"}
+    set-name: eth0
     addresses: [10.0.2.77/24]
     routes: [{to: 0.0.0.0/0, via: 10.0.2.2}]
     nameservers: {addresses: [10.0.2.3]}

@@ -86,10 +86,20 @@ def own_folder(cache: Path, packages: Sequence[Package]) -> Path:
     return cache / f"kernel-{key}"
 
 
+def any_own(cache: Path) -> bool:
+    """An own kernel was built here, of whatever source and configuration."""
+    return any(cache.glob("kernel-*/bzImage"))
+
+
+def has_own(cache: Path, packages: Sequence[Package]) -> bool:
+    """The own kernel of this source and configuration was built here."""
+    return (own_folder(cache, packages) / "bzImage").exists()
+
+
 def own(cache: Path, packages: Sequence[Package], jobs: int) -> Kernel:
     """The own kernel, built when it is not there yet: ten minutes of a processor."""
     folder = own_folder(cache, packages)
-    if not (folder / "bzImage").exists():
+    if not has_own(cache, packages):
         _build(cache, packages, folder, jobs)
     return Kernel((folder / "bzImage").read_bytes(), (folder / "vmlinux").read_bytes(), {}, "own")
 

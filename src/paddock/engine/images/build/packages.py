@@ -89,13 +89,6 @@ def _verify(path: Path, package: Package) -> None:
         raise BuildError(f"cannot use {package.file}", why="it is not what apt's lists say", fix="build again; it was removed")
 
 
-def depends(name: str) -> tuple[str, ...]:
-    """What a metapackage stands for: the first alternative of each dependency."""
-    shown = run(["apt-cache", "show", "--no-all-versions", name]).decode()
-    line = next((line for line in shown.splitlines() if line.startswith("Depends:")), "Depends:")
-    return tuple(re.split(r"[\s(|:]", word.strip())[0] for word in line.removeprefix("Depends:").split(",") if word.strip())
-
-
 def members(package: Path) -> Iterator[tuple[str, Member]]:
     """Every file and link of a package; names begin without a slash."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as unpacking:

@@ -65,8 +65,9 @@ def build(cache: Path, kind: Kind = "fastest", jobs: int = 0) -> TinyImage:
 
 
 def _build(cache: Path, kind: Kind, jobs: int) -> TinyImage:
-    sources = kernel.source_packages() if kind != "debian" else ()
-    own = kind == "own" or (kind == "fastest" and (kernel.own_folder(cache, sources) / "bzImage").exists())
+    # Other releases of Debian have no such source; who never built it is not asked for it.
+    sources = kernel.source_packages() if kind == "own" or (kind == "fastest" and kernel.any_own(cache)) else ()
+    own = kind == "own" or (bool(sources) and kernel.has_own(cache, sources))
     kernel_packages = sources if own else kernel.debian_packages()
     packages = resolve([*_PROGRAMS, *_LIBRARIES, *grub.EFI_PACKAGES, *(name for name in grub.BIOS_PACKAGES if name not in _LIBRARIES)])
     flavour = "own" if own else "debian"
