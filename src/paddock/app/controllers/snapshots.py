@@ -1,8 +1,9 @@
-"""The controllers of snapshots and restores."""
+"""The controllers of snapshots, restores and clones."""
 
 from collections.abc import Coroutine
 from typing import Any
 
+from paddock.controllers.clones import controller as clones
 from paddock.controllers.snapshots.assembly import assemble
 from paddock.engine.engine import Engine
 from paddock.runtime.program import Program
@@ -11,4 +12,5 @@ from paddock.runtime.program import Program
 def wire(program: Program, engine: Engine) -> list[tuple[str, Coroutine[Any, Any, None]]]:
     """Add the controllers to the program."""
     assemble(program, engine.snapshots, engine.volumes)
+    clones.wire(program)
     return []

@@ -1,0 +1,1 @@
+"""VirtualMachineClones: a snapshot of a machine, and a restore of it under another name."""

@@ -1,0 +1,133 @@
+"""The controller of clones.
+
+source -> snapshot (or the one that was named) -> restore to the target -> both are cleared away
+"""
+
+import msgspec
+
+from paddock.base.clock import Clock
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.options import DELETE, Write, merge_patch
+from paddock.client.target import Data, Key, Target
+from paddock.dialects.kubevirt.clone import CloneStatus, VirtualMachineClone
+from paddock.dialects.kubevirt.restore import VirtualMachineRestore
+from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.meta import ages
+from paddock.meta.conditions import holds
+from paddock.plan import clones as plan
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import DONE, Controller, Outcome, Teller, owners
+from paddock.runtime.informers import Informers
+from paddock.runtime.program import Program
+from paddock.runtime.reference import reference
+
+_GROUP, _VERSION = "snapshot.kubevirt.io", "v1beta1"
+CLONES = Target("clone.kubevirt.io", "v1beta1", "virtualmachineclones", "VirtualMachineClone", VirtualMachineClone)
+MACHINES = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
+SNAPSHOTS = Target(_GROUP, _VERSION, "virtualmachinesnapshots", "VirtualMachineSnapshot", VirtualMachineSnapshot)
+CONTENTS = Target(_GROUP, _VERSION, "virtualmachinesnapshotcontents", "VirtualMachineSnapshotContent", VirtualMachineSnapshotContent)
+RESTORES = Target(_GROUP, _VERSION, "virtualmachinerestores", "VirtualMachineRestore", VirtualMachineRestore)
+_STATUS = Write(subresource="status")
+
+
+class Clones:
+    """Reconciles VirtualMachineClones."""
+
+    def __init__(self, client: Client, informers: Informers, clock: Clock, teller: Teller) -> None:
+        self._client = client
+        self.clones = informers.of(CLONES)
+        self.machines = informers.of(MACHINES)
+        self.snapshots = informers.of(SNAPSHOTS)
+        self.restores = informers.of(RESTORES)
+        self._clock = clock
+        self._teller = teller
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one clone forward."""
+        seen = self.clones.cache.get(key)
+        if seen is None or seen.meta.going:
+            return DONE
+        clone = seen.read(CLONES)
+        if clone.status is not None and clone.status.phase in plan.FINAL:
+            await self._clear(clone)
+            return DONE
+        phase, why = await self._forward(clone)
+        status = plan.status(clone, phase, ages.timestamp(self._clock.seconds()), why)
+        if status != (clone.status or CloneStatus()):
+            document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
+            await self._client.patch(CLONES, key, merge_patch(document), _STATUS)
+            self._tell(seen, phase, why)
+        return DONE
+
+    async def _forward(self, clone: VirtualMachineClone) -> tuple[str, str]:
+        """Go as far as possible; the phase it is in, and why when that needs words."""
+        namespace = clone.metadata.namespace or ""
+        restore = self.restores.cache.get(Key(namespace, plan.restore_name(clone)))
+        if restore is None:
+            if self.machines.cache.get(Key(namespace, plan.target_name(clone))) is not None:
+                return plan.FAILED, f"a VirtualMachine {plan.target_name(clone)} is there already"
+            return await self._begin(clone, namespace)
+        status = restore.read(RESTORES).status
+        if status is not None and status.complete:
+            return plan.SUCCEEDED, ""
+        if status is not None and holds(status.conditions, "Failure"):
+            return plan.FAILED, next((each.reason or "" for each in status.conditions or () if each.type == "Failure"), "")
+        return plan.RESTORE, ""
+
+    async def _begin(self, clone: VirtualMachineClone, namespace: str) -> tuple[str, str]:
+        snapshot = self.snapshots.cache.get(Key(namespace, plan.snapshot_name(clone)))
+        if snapshot is None:
+            if clone.spec.source.kind != "VirtualMachine":
+                return plan.SNAPSHOT, f"waiting for VirtualMachineSnapshot {clone.spec.source.name}"
+            if self.machines.cache.get(Key(namespace, clone.spec.source.name)) is None:
+                return plan.SNAPSHOT, f"waiting for VirtualMachine {clone.spec.source.name}"
+            await self._create(SNAPSHOTS.path(namespace), plan.snapshot(clone))
+            return plan.SNAPSHOT, ""
+        status = snapshot.read(SNAPSHOTS).status
+        if status is not None and status.phase == "Failed":
+            return plan.FAILED, status.error.message or "" if status.error is not None else "the snapshot failed"
+        if status is None or not status.readyToUse or not status.virtualMachineSnapshotContentName:
+            return plan.SNAPSHOT, ""
+        content = await self._client.get(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
+        await self._create(RESTORES.path(namespace), plan.restore(clone, content.spec.source.virtualMachine or {}))
+        return plan.CREATING, ""
+
+    async def _create(self, path: str, data: Data) -> None:
+        try:
+            await self._client.request("POST", path, body=msgspec.json.encode(data))
+        except AlreadyExists:
+            return
+
+    async def _clear(self, clone: VirtualMachineClone) -> None:
+        """What was in between goes; a snapshot that was given stays."""
+        namespace = clone.metadata.namespace or ""
+        if self.restores.cache.get(Key(namespace, plan.restore_name(clone))) is not None:
+            await self._delete(RESTORES.path(namespace, plan.restore_name(clone)))
+        own = clone.spec.source.kind == "VirtualMachine"
+        if own and self.snapshots.cache.get(Key(namespace, plan.snapshot_name(clone))) is not None:
+            await self._delete(SNAPSHOTS.path(namespace, plan.snapshot_name(clone)))
+
+    async def _delete(self, path: str) -> None:
+        try:
+            await self._client.request("DELETE", path, body=msgspec.json.encode(DELETE.body()))
+        except NotFound:
+            return
+
+    def _tell(self, seen: Seen, phase: str, why: str) -> None:
+        if phase == plan.SUCCEEDED:
+            self._teller.tell(reference(CLONES, seen.meta), "Normal", "CloneSucceeded", "The machine has been cloned")
+        elif phase == plan.FAILED:
+            self._teller.tell(reference(CLONES, seen.meta), "Warning", "CloneFailed", why)
+
+
+def wire(program: Program) -> None:
+    """Add the controller to a program."""
+    clones = Clones(program.client, program.informers, program.machinery.clock, program.recorder)
+    controller = Controller("virtualmachineclones", clones.clones, clones.reconcile, machinery=program.machinery, teller=program.recorder)
+    for informer in (clones.snapshots, clones.restores):
+        controller.watch(informer, owners(CLONES.group, CLONES.kind))
+    for informer in (clones.machines, clones.snapshots):
+        controller.watch(informer, lambda change: [each.key for each in clones.clones.cache.by("namespace", change.seen.key.namespace)])
+    program.add(controller)

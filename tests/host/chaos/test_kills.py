@@ -1,0 +1,252 @@
+"""Paddock is killed at random moments while machines are made, started, stopped, snapshotted and deleted: no guest dies of it, none runs
+twice, none is forgotten, no disk is damaged, and the state converges. `CHAOS=200` kills more often than the sample of every run."""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from paddock.base.clock import SystemClock
+from paddock.base.errors import PaddockError
+from paddock.client import kubeconfig
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, Conflict, Invalid, NotFound
+from paddock.client.http.https import Https
+from tests.host import guests
+from tests.host.machines import bootsector
+
+KILLS = int(os.environ.get("CHAOS", "6"))
+SEED = int(os.environ.get("CHAOS_SEED", "1"))
+NAMES = [f"m{number}" for number in range(4)]
+VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
+VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
+SNAPSHOTS = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default/virtualmachinesnapshots"
+VERBS = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines"
+Data = dict[str, Any]
+
+
+class Host:
+    """A Paddock in a process of its own, and the QEMUs below its directory."""
+
+    def __init__(self, root: Path, registry: str) -> None:
+        self.root = root
+        self._registry = registry
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        command = [sys.executable, "-m", "paddock.app", "up", f"--dir={self.root}", "--listen=127.0.0.1:0", "--network=user"]
+        command += ["--image-from=127.0.0.0/8", f"--insecure-registry={self._registry}"]
+        (self.root / "server.json").unlink(missing_ok=True)
+        with (self.root / "said").open("ab") as said:
+            self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+        deadline = time.monotonic() + 60
+        while not (self.root / "server.json").exists():
+            assert self._process.poll() is None and time.monotonic() < deadline, (self.root / "said").read_text()[-2000:]
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """The sudden end."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def end(self) -> None:
+        """The end of the test: Paddock, then what it left running."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        for pids in self.qemus().values():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def qemus(self) -> dict[str, list[int]]:
+        """The QEMUs by the machine in whose directory they run."""
+        found: dict[str, list[int]] = {}
+        machines = self.root / "engine" / "machines"
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdecimal():
+                continue
+            with contextlib.suppress(OSError):
+                place = Path(os.readlink(entry / "cwd"))
+                if place.is_relative_to(machines) and "qemu" in (entry / "comm").read_text():
+                    found.setdefault(place.relative_to(machines).parts[0], []).append(int(entry.name))
+        return found
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """A client of it."""
+        access = kubeconfig.find({}, SystemClock(), explicit=self.root / "kubeconfig")
+        async with Client(Https(access)) as client:
+            yield client
+
+
+class Players:
+    """Does one thing after another to machines, as users do."""
+
+    def __init__(self, client: Client, url: str, image: str, chance: random.Random) -> None:
+        self._client = client
+        self._url = url
+        self._image = image
+        self._chance = chance
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            act = self._chance.choice((self.make, self.make, self.start, self.stop, self.restart, self.snapshot, self.forget, self.delete))
+            with contextlib.suppress(PaddockError, OSError):
+                await act(self._chance.choice(NAMES))
+            await asyncio.sleep(self._chance.uniform(0, 0.4))
+
+    async def make(self, name: str) -> None:
+        await self._send("POST", VMS, machine(name, self._url, self._image))
+
+    async def start(self, name: str) -> None:
+        await self._send("PUT", f"{VERBS}/{name}/start")
+
+    async def stop(self, name: str) -> None:
+        await self._send("PUT", f"{VERBS}/{name}/stop")
+
+    async def restart(self, name: str) -> None:
+        await self._send("PUT", f"{VERBS}/{name}/restart")
+
+    async def snapshot(self, name: str) -> None:
+        source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": name}
+        body = {"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot", "metadata": {"name": f"s-{name}"}}
+        await self._send("POST", SNAPSHOTS, {**body, "spec": {"source": source}})
+
+    async def forget(self, name: str) -> None:
+        await self._send("DELETE", f"{SNAPSHOTS}/s-{name}")
+
+    async def delete(self, name: str) -> None:
+        await self._send("DELETE", f"{VMS}/{name}")
+
+    async def _send(self, method: str, path: str, body: Data | None = None) -> None:
+        with contextlib.suppress(NotFound, AlreadyExists, Conflict, Invalid):
+            await self._client.request(method, path, body=msgspec.json.encode(body) if body is not None else b"")
+
+
+def machine(name: str, url: str, image: str) -> Data:
+    """A machine with a disk that lasts and one that does not."""
+    disks = [{"name": "root", "disk": {"bus": "virtio"}}, {"name": "other", "disk": {"bus": "virtio"}}]
+    domain = {"memory": {"guest": "32Mi"}, "devices": {"disks": disks, "autoattachGraphicsDevice": False}}
+    volumes = [{"name": "root", "dataVolume": {"name": f"{name}-root"}}, {"name": "other", "containerDisk": {"image": image}}]
+    storage = {"storage": {"resources": {"requests": {"storage": "8Mi"}}}, "source": {"http": {"url": url}}}
+    template = {"spec": {"domain": domain, "volumes": volumes, "terminationGracePeriodSeconds": 5}}
+    return {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachine",
+        "metadata": {"name": name},
+        "spec": {
+            "runStrategy": "Always",
+            "template": template,
+            "dataVolumeTemplates": [{"metadata": {"name": f"{name}-root"}, "spec": storage}],
+        },
+    }
+
+
+async def items(client: Client, path: str) -> list[Data]:
+    """The objects of a list."""
+    return list(json.loads(await client.request("GET", path))["items"])
+
+
+async def converged(host: Host, client: Client) -> str:
+    """What is not as it should be yet; empty when all is."""
+    machines, instances = await items(client, VMS), await items(client, VMIS)
+    live = {each["metadata"]["uid"] for each in instances if each.get("status", {}).get("phase") == "Running"}
+    for each in machines:
+        wanted = each["spec"].get("runStrategy") == "Always"
+        status = each.get("status", {}).get("printableStatus")
+        if status != ("Running" if wanted else "Stopped") or each["metadata"].get("deletionTimestamp"):
+            return f"{each['metadata']['name']} is {status}"
+    for each in await items(client, SNAPSHOTS):
+        if each.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+            return f"snapshot {each['metadata']['name']} is {each.get('status', {}).get('phase')}"
+    if set(host.qemus()) != live:
+        return f"QEMUs {sorted(host.qemus())}, instances {sorted(live)}"
+    directories = {each.name for each in (host.root / "engine" / "machines").iterdir()}
+    scratch = {each.name for each in (host.root / "engine" / "scratch").iterdir() if not each.name.startswith(".")}
+    return "" if directories == live and scratch <= live else f"directories {directories}, scratch {scratch}, instances {live}"
+
+
+def check_disks(root: Path) -> list[str]:
+    """What `qemu-img check` says of qcow2 layers of volumes that nobody writes now."""
+    found = []
+    for layer in (root / "engine" / "volumes").glob("*/*"):
+        with layer.open("rb") as file:
+            if file.read(4) != b"QFI\xfb":
+                continue
+        done = subprocess.run(["qemu-img", "check", "-U", "-f", "qcow2", str(layer)], capture_output=True, text=True, check=False)
+        # 2: corrupt; 3: clusters that nobody uses, which a sudden end of QEMU leaves, and which do no harm.
+        if done.returncode not in (0, 3):
+            found.append(f"{layer}: {done.stdout}{done.stderr}")
+    return found
+
+
+@pytest.mark.needs("qemu")
+def test_kills(work: Path, registry: guests.Registry, web: guests.Shelf) -> None:
+    disk = bootsector.write(work / "disk.img")
+    image, url = registry.push("disks/boot:1", {"disk/disk.img": disk}), web.put(disk)
+    (work / "d").mkdir()
+    host, chance = Host(work / "d", registry.address), random.Random(SEED)
+    asyncio.run(_play(host, chance, url, image))
+
+
+async def _play(host: Host, chance: random.Random, url: str, image: str) -> None:
+    host.start()
+    outlived = 0
+    try:
+        for _ in range(KILLS):
+            async with host.client() as client:
+                players = [asyncio.create_task(Players(client, url, image, chance).run()) for _ in range(3)]
+                await asyncio.sleep(chance.uniform(0.1, 3.0))
+                before = host.qemus()
+                host.kill()
+                for player in players:
+                    player.cancel()
+                await asyncio.gather(*players, return_exceptions=True)
+            await asyncio.sleep(0.2)
+            survivors = host.qemus()
+            assert all(len(pids) == 1 for pids in survivors.values()), survivors
+            outlived += len(before.keys() & survivors.keys())
+            host.start()
+            assert all(len(pids) == 1 for pids in host.qemus().values())
+        async with host.client() as client:
+            await _wait(lambda: converged(host, client))
+            assert check_disks(host.root) == []
+            # Else this test shows nothing.
+            assert outlived >= KILLS
+            for name in NAMES:
+                with contextlib.suppress(NotFound):
+                    await client.request("DELETE", f"{VMS}/{name}")
+                with contextlib.suppress(NotFound):
+                    await client.request("DELETE", f"{SNAPSHOTS}/s-{name}")
+            await _wait(lambda: _empty(host, client))
+    finally:
+        host.end()
+
+
+async def _empty(host: Host, client: Client) -> str:
+    """What is left when everything was deleted."""
+    if left := await items(client, VMS) + await items(client, VMIS):
+        return f"objects {[each['metadata']['name'] for each in left]}"
+    places = [each for name in ("machines", "scratch", "volumes", "snapshots") for each in (host.root / "engine" / name).iterdir()]
+    return f"files {places}" if places else ""
+
+
+async def _wait(look: Callable[[], Any], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while said := await look():
+        assert time.monotonic() < deadline, said
+        await asyncio.sleep(0.25)
