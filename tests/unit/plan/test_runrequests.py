@@ -87,11 +87,13 @@ TABLE: dict[str, dict[str, tuple[str, str, str, str]]] = {
 ROWS = [(verb, strategy, index) for verb in TABLE for strategy in STRATEGIES for index in range(len(PHASES))]
 
 
+@pytest.mark.spec("kubevirt", 14)
 @pytest.mark.parametrize(("verb", "strategy", "index"), ROWS)
 def test_the_table(verb: str, strategy: str, index: int) -> None:
     assert outcome(verb, strategy, PHASES[index]) == TABLE[verb][strategy][index]
 
 
+@pytest.mark.spec("kubevirt", 14)
 def test_running_is_the_strategy_in_another_form() -> None:
     assert outcome("start", False, "none") == "strategy True"
     assert outcome("stop", True, "Running") == "strategy False"

@@ -243,3 +243,23 @@ async def test_a_deletion_leaves_the_guest_time(asked: int | None, again: int | 
         await api.delete(f"{VMIS}/web", None if asked is None else {"gracePeriodSeconds": asked})
         await api.delete(f"{VMIS}/web", None if again is None else {"gracePeriodSeconds": again})
         assert (await api.get(f"{VMIS}/web")).data["metadata"]["deletionGracePeriodSeconds"] == grace
+
+
+@pytest.mark.spec("kubevirt", 60)
+@scripted
+async def test_the_old_version_is_served_and_the_spec_of_an_instance_stays() -> None:
+    old = "/apis/kubevirt.io/v1alpha3/namespaces/default"
+    async with Harness() as api:
+        made = await api.post(f"{old}/virtualmachines", {**machine(), "apiVersion": "kubevirt.io/v1alpha3"})
+        assert made.status == 201 and made.data["apiVersion"] == "kubevirt.io/v1alpha3"
+        new = (await api.get(f"{VMS}/web")).data
+        assert new["apiVersion"] == "kubevirt.io/v1" and new["spec"] == made.data["spec"]
+        assert [each["metadata"]["uid"] for each in (await api.get(f"{old}/virtualmachines")).data["items"]] == [new["metadata"]["uid"]]
+        changed = await api.merge(f"{old}/virtualmachines/web", {"spec": {"runStrategy": "Manual"}})
+        assert changed.status == 200 and (await api.get(f"{VMS}/web")).data["spec"]["runStrategy"] == "Manual"
+        assert (await api.post(f"{old}/virtualmachineinstances", {**instance(), "apiVersion": "kubevirt.io/v1alpha3"})).status == 201
+        for path in (VMIS, f"{old}/virtualmachineinstances"):
+            said = await api.merge(f"{path}/web", {"spec": {"domain": {"memory": {"guest": "2Gi"}}}})
+            assert said.status == 422 and "update of VMI object is restricted" in said.data["message"]
+            assert said.causes["spec"]
+        assert (await api.delete(f"{old}/virtualmachines/web")).status == 200

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.apiharness import Harness
 from tests.scripted import scripted
 from tests.unit.dialects.kubermatic.objects import FLAT
@@ -20,6 +22,7 @@ def machine_of(pool: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.spec("kubevirt", 5)
 @scripted
 async def test_a_flat_pool_is_seen_nested_in_its_own_group() -> None:
     async with Harness() as api:
@@ -35,6 +38,7 @@ async def test_a_flat_pool_is_seen_nested_in_its_own_group() -> None:
         assert len((await api.get(FLAT_PATH)).data["items"]) == 1
 
 
+@pytest.mark.spec("kubevirt", 5)
 @scripted
 async def test_the_same_flat_manifest_again_changes_nothing() -> None:
     async with Harness() as api:
@@ -45,6 +49,7 @@ async def test_the_same_flat_manifest_again_changes_nothing() -> None:
         assert moved["metadata"]["generation"] == first["metadata"]["generation"] == 1
 
 
+@pytest.mark.spec("kubevirt", 5)
 @scripted
 async def test_the_flat_manifest_in_the_other_group() -> None:
     body = {**flat(), "apiVersion": "pool.kubevirt.io/v1beta1"}

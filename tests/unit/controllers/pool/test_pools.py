@@ -73,6 +73,7 @@ def numbered(*numbers: int) -> list[str]:
     return sorted(f"web-{number}" for number in numbers)
 
 
+@pytest.mark.spec("kubevirt", 101)
 @timeless
 async def test_three_machines_run() -> None:
     async with living(wire, wire_machines) as life:
@@ -92,6 +93,7 @@ async def test_three_machines_run() -> None:
         assert ("Normal", "SuccessfulCreate", "Created VM default/web-0") in await life.events("web")
 
 
+@pytest.mark.spec("kubevirt", 98)
 @timeless
 async def test_scaling_up_and_down_and_gaps() -> None:
     async with living(wire, wire_machines) as life:
@@ -112,6 +114,7 @@ async def test_scaling_up_and_down_and_gaps() -> None:
         assert await names(life) == [] == await names(life, "virtualmachineinstances")
 
 
+@pytest.mark.spec("kubevirt", 98)
 @pytest.mark.parametrize(
     ("policy", "left"),
     [
@@ -148,6 +151,7 @@ async def test_a_pool_that_deletes_nothing_by_itself(way: str) -> None:
         assert await names(life) == numbered(1, 2)
 
 
+@pytest.mark.spec("kubevirt", 101)
 @timeless
 async def test_a_pool_that_is_paused_does_nothing() -> None:
     async with living(wire, wire_machines) as life:
@@ -161,6 +165,7 @@ async def test_a_pool_that_is_paused_does_nothing() -> None:
         assert len(await names(life)) == 2 and "conditions" not in (await the_pool(life))["status"]
 
 
+@pytest.mark.spec("kubevirt", 99)
 @timeless
 async def test_another_template_restarts_the_machines_and_keeps_their_identity() -> None:
     async with living(wire, wire_machines) as life:
@@ -182,6 +187,7 @@ async def test_another_template_restarts_the_machines_and_keeps_their_identity()
         assert [each["metadata"]["name"] for each in kept if each["metadata"]["name"].startswith("web-")] == ["web-2"]
 
 
+@pytest.mark.spec("kubevirt", 99)
 @timeless
 async def test_no_more_machines_than_allowed_are_down_at_a_time() -> None:
     async with living(wire, wire_machines) as life:
@@ -198,6 +204,7 @@ async def test_no_more_machines_than_allowed_are_down_at_a_time() -> None:
         assert fewest == 3 and not set(after.values()) & set(before.values())
 
 
+@pytest.mark.spec("kubevirt", 99)
 @pytest.mark.parametrize(("way", "cores"), [("opportunistic", 2), ("unmanaged", 1)])
 @timeless
 async def test_updates_that_leave_instances_alone(way: str, cores: int) -> None:
@@ -215,6 +222,7 @@ async def test_updates_that_leave_instances_alone(way: str, cores: int) -> None:
         assert vmi is not None and vmi["spec"]["domain"]["cpu"]["cores"] == cores
 
 
+@pytest.mark.spec("kubevirt", 99)
 @timeless
 async def test_other_disks_make_other_machines() -> None:
     disk = {"metadata": {"name": "root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
@@ -232,6 +240,7 @@ async def test_other_disks_make_other_machines() -> None:
         assert vm["spec"]["template"]["spec"]["volumes"] == [{"name": "root", "dataVolume": {"name": "root-1"}}]
 
 
+@pytest.mark.spec("kubevirt", 100)
 @timeless
 async def test_disks_are_kept_where_the_pool_says_so() -> None:
     disk = {"metadata": {"name": "root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
@@ -254,6 +263,7 @@ async def test_disks_are_kept_where_the_pool_says_so() -> None:
         assert (await life.api.get(path)).data["metadata"]["uid"] == before["uid"]
 
 
+@pytest.mark.spec("kubevirt", 101)
 @pytest.mark.parametrize(
     "patch", [{"metadata": {"labels": {"app": "mine"}}}, {"metadata": {"ownerReferences": None}}], ids=["label", "owner"]
 )
@@ -274,6 +284,7 @@ async def test_a_machine_that_leaves_the_pool_is_replaced(patch: Data) -> None:
         assert await names(life) == numbered(1, 2)
 
 
+@pytest.mark.spec("kubevirt", 101)
 @pytest.mark.parametrize("reason", ["count", "time"])
 @timeless
 async def test_a_machine_that_does_not_start_is_made_anew(reason: str) -> None:
@@ -308,6 +319,7 @@ async def test_a_refusal_is_told_in_the_status() -> None:
             assert "exceeded quota" in condition["message"]
 
 
+@pytest.mark.spec("kubevirt", 100)
 @timeless
 async def test_references_follow_the_number_only_when_asked() -> None:
     volumes = {
@@ -334,3 +346,27 @@ async def test_the_machine_of_a_number_may_belong_to_somebody_else() -> None:
         await life.rest(10)
         assert await names(life) == numbered(0, 1, 2)
         assert "ownerReferences" not in (await life.vm("web-0"))["metadata"]
+
+
+@pytest.mark.spec("kubevirt", 6)
+@timeless
+async def test_a_change_in_the_flat_form_restarts_the_machines() -> None:
+    base, nested = "/apis/kubevirt.io/v1alpha1/namespaces/default", pool(2)
+    machine = nested["spec"]["virtualMachineTemplate"]["spec"]
+    hardware = machine.pop("template")["spec"]
+    flat = {**nested, "apiVersion": "kubevirt.io/v1alpha1"}
+    machine.update(hardware)
+    async with living(wire, wire_machines) as life:
+        await life.make(flat, "virtualmachinepools", base)
+        await life.rest(10)
+        before = await uids(life)
+        assert set(before) == set(numbered(0, 1))
+        change = {"spec": {"virtualMachineTemplate": {"spec": {"domain": {"cpu": {"cores": 2}}}}}}
+        await life.merge(change, plural="virtualmachinepools", base=base)
+        await life.rest(60)
+        after = await uids(life)
+        assert set(after) == set(before) and not set(after.values()) & set(before.values())
+        for name in after:
+            assert (await life.vm(name))["spec"]["template"]["spec"]["domain"]["cpu"]["cores"] == 2
+            vmi = await life.vmi(name)
+            assert vmi is not None and vmi["spec"]["domain"]["cpu"]["cores"] == 2

@@ -61,6 +61,7 @@ LIVE: dict[str, tuple[Data, tuple[str, ...], Any]] = {
 }
 
 
+@pytest.mark.spec("kubevirt", 35)
 @pytest.mark.parametrize("name", LIVE)
 @timeless
 async def test_what_reaches_a_running_instance(name: str) -> None:

@@ -100,6 +100,7 @@ async def test_what_an_instance_is_made_of() -> None:
         assert (status["desiredGeneration"], status["observedGeneration"], status["runStrategy"]) == (1, 1, "Always")
 
 
+@pytest.mark.spec("kubevirt", 14)
 @pytest.mark.parametrize(
     ("strategy", "word"),
     [
@@ -125,6 +126,8 @@ AFTER = {
 }
 
 
+@pytest.mark.spec("kubevirt", 16, 17, 18, 19)
+@pytest.mark.spec("kubevirt", 14)
 @pytest.mark.parametrize("strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
 @pytest.mark.parametrize("event", AFTER)
 @timeless
@@ -142,6 +145,7 @@ async def test_the_end_of_a_run(strategy: str, event: str) -> None:
         assert await life.word() == ("Running" if AFTER[event][strategy] == "new" else "Stopped")
 
 
+@pytest.mark.spec("kubevirt", 14)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @timeless
 async def test_halting_ends_the_instance(strategy: str) -> None:
@@ -153,6 +157,7 @@ async def test_halting_ends_the_instance(strategy: str) -> None:
         assert not await life.vmi()
 
 
+@pytest.mark.spec("kubevirt", 14)
 @pytest.mark.parametrize("becomes", ["Always", "RerunOnFailure", "Manual", "Once"])
 @pytest.mark.parametrize("strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
 @timeless
@@ -165,6 +170,7 @@ async def test_another_strategy_keeps_the_instance(strategy: str, becomes: str) 
         assert (await life.vm())["status"]["runStrategy"] == becomes
 
 
+@pytest.mark.spec("kubevirt", 14)
 @pytest.mark.parametrize(("halted", "started"), [("Halted", "Always"), (False, True)])
 @timeless
 async def test_starting_and_stopping_a_halted_machine(halted: str | bool, started: str | bool) -> None:
@@ -191,6 +197,7 @@ async def test_a_halted_machine_started_paused() -> None:
         assert "startStrategy" not in vm["spec"]["template"]["spec"]
 
 
+@pytest.mark.spec("kubevirt", 14)
 @pytest.mark.parametrize("strategy", ["RerunOnFailure", "Manual"])
 @timeless
 async def test_requests_of_a_machine_that_keeps_its_strategy(strategy: str) -> None:
@@ -219,6 +226,7 @@ async def test_a_restart_of_a_machine_that_always_runs() -> None:
         assert await life.word() == "Running" and await uid(life) != first
 
 
+@pytest.mark.spec("kubevirt", 18)
 @timeless
 async def test_a_start_after_a_guest_shut_down() -> None:
     async with living(wire) as life:
@@ -244,6 +252,7 @@ async def test_a_machine_whose_guest_is_slow_to_stop_shows_it() -> None:
         await life.shows("Stopped")
 
 
+@pytest.mark.spec("kubevirt", 14)
 @timeless
 async def test_a_machine_goes_after_its_instance() -> None:
     async with living(wire) as life:
