@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TextIO
 
 from paddock.app import options, running
 from paddock.app.places import Places
@@ -34,12 +35,20 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
         )
     if parsed.detach:
         return _detach(command, [*given, *_fixed(settings)], places, console)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    _log_to(sys.stderr)
     # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
     sys.setswitchinterval(0.001)
     with asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(_serve(settings, console))
     return 0
+
+
+def _log_to(stream: TextIO) -> None:
+    from paddock.runtime.logs import TextLines  # noqa: PLC0415 - `--detach` and `--help` do without
+
+    lines = logging.StreamHandler(stream)
+    lines.setFormatter(TextLines())
+    logging.basicConfig(level=logging.INFO, handlers=[lines])
 
 
 def _fixed(settings: Settings) -> list[str]:

@@ -7,7 +7,7 @@ earlier attempt did: a new layer that nobody uses yet says the same as the one b
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paddock.base.errors import PaddockError
@@ -66,17 +66,17 @@ class Snapshots:
     async def _online(self, machine: Machine, disks: Mapping[str, str], wanted: Mapping[str, str]) -> Taken:
         layers = {name: await self._volumes.next_layer(volume, wanted[volume]) for name, volume in disks.items()}
         used = {disk.name: disk.layer for disk in machine.config.disks}
-        missing = {name: layer for name, layer in layers.items() if not _is_on(used.get(name), layer)}
+        rounds = _rounds({name: _steps(used.get(name), layer) for name, layer in layers.items()})
         paused = bool(machine.observed.paused)
         agent = machine.observed.agent and not paused
         quiesced, problem = False, ""
-        if missing:
-            quiesced, problem = await self._quietly(machine, missing, agent=agent)
+        if rounds:
+            quiesced, problem = await self._quietly(machine, rounds, agent=agent)
         for volume in disks.values():
             await self._volumes.frozen(volume, wanted[volume])
         return Taken(online=True, paused=paused, agent=agent, quiesced=quiesced, problem=problem)
 
-    async def _quietly(self, machine: Machine, layers: Mapping[str, Layer], *, agent: bool) -> tuple[bool, str]:
+    async def _quietly(self, machine: Machine, rounds: Sequence[Mapping[str, Layer]], *, agent: bool) -> tuple[bool, str]:
         """Go on in new layers while the guest's file systems are quiet; whatever happens, they are thawed."""
         quiet, problem = False, ""
         if agent:
@@ -87,7 +87,8 @@ class Snapshots:
             except (PaddockError, TimeoutError) as error:
                 problem = str(error) or "the guest did not become quiet in time"
         try:
-            await machine.overlay_disks(layers)
+            for layers in rounds:
+                await machine.overlay_disks(layers)
         finally:
             if agent:
                 # Also after a freeze that failed: it may have gone half the way.
@@ -96,10 +97,27 @@ class Snapshots:
         return quiet, problem
 
 
-def _is_on(used: Layer | None, wanted: Layer) -> bool:
-    """Whether a disk is in this layer, or has gone on from it already."""
-    while used is not None:
-        if used.path == wanted.path:
-            return True
-        used = used.backing
-    return False
+def _steps(used: Layer | None, wanted: Layer) -> list[Layer]:
+    """The layers between the one a disk is in and the one it is to go on in, that one included; none when it is there already.
+
+    More than one where an earlier attempt wrote layers down and ended before they were used.
+    """
+    found: list[Layer] = []
+    layer: Layer | None = wanted
+    while layer is not None:
+        if used is not None and layer.path == used.path:
+            return found[::-1]
+        found.append(layer)
+        layer = layer.backing
+    # The disk is not below: it has gone on from there.
+    return []
+
+
+def _rounds(steps: Mapping[str, Sequence[Layer]]) -> list[dict[str, Layer]]:
+    """Steps that are taken together. All disks take their last one together, so that they show the same moment."""
+    most = max((len(each) for each in steps.values()), default=0)
+    rounds: list[dict[str, Layer]] = []
+    for number in range(most):
+        late = {name: number - (most - len(each)) for name, each in steps.items()}
+        rounds.append({name: steps[name][index] for name, index in late.items() if index >= 0})
+    return rounds

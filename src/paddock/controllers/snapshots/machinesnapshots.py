@@ -86,6 +86,7 @@ class MachineSnapshots:
         there = {name: self._claim(key.namespace, name) for name in volumes.claims.values()}
         if missing := sorted(name for name, claim in there.items() if claim is None or self._volumes.get(claim.meta.uid) is None):
             return f"volumes are not ready: {', '.join(missing)}"
+        # Raises `Conflict` when the machine has moved since it was seen: another snapshot may have been quicker.
         await self._lock(machine, seen.key.name)
         await self._content(snapshot, machine, volumes)
         names = {volume: plan.volume_snapshot_name(snapshot, volume) for volume in volumes.claims}
@@ -182,7 +183,8 @@ class MachineSnapshots:
     async def _lock(self, machine: VirtualMachine, name: str) -> None:
         if machine.status is None or machine.status.snapshotInProgress != name:
             key = Key(machine.metadata.namespace or "", machine.metadata.name)
-            await self._client.patch(MACHINES, key, merge_patch({"status": {"snapshotInProgress": name}}), _STATUS)
+            metadata = {"resourceVersion": machine.metadata.resourceVersion}
+            await self._client.patch(MACHINES, key, merge_patch({"metadata": metadata, "status": {"snapshotInProgress": name}}), _STATUS)
 
     async def _unlock(self, snapshot: VirtualMachineSnapshot) -> None:
         key = Key(snapshot.metadata.namespace or "", snapshot.spec.source.name)

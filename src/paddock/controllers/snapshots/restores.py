@@ -114,7 +114,8 @@ class Restores:
         if status is not None and status.snapshotInProgress:
             return f"waiting for snapshot {status.snapshotInProgress} of the machine"
         if other is None:
-            await self._client.patch(MACHINES, key, merge_patch({"status": {"restoreInProgress": restore.metadata.name}}), _STATUS)
+            document = {"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": {"restoreInProgress": restore.metadata.name}}
+            await self._client.patch(MACHINES, key, merge_patch(document), _STATUS)
         running = self._caches.instances.cache.get(key) is not None
         age = self._clock.seconds() - (ages.seconds_of(restore.metadata.creationTimestamp or "") or 0.0)
         match plan.waits(restore.spec.targetReadinessPolicy, running, age):

@@ -1,0 +1,135 @@
+"""Snapshots of volumes: which layers a machine goes on in, and that a guest is always thawed."""
+
+import asyncio
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory
+from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.machines import Machines
+from paddock.engine.snapshots import Snapshots, Taken, _rounds, _steps
+from paddock.engine.storage.volumes import Volumes
+from tests.enginefakes import FakeMachine, FakeMachines
+from tests.enginefakes_storage import FakeVolumes
+
+GIB = 1 << 30
+
+
+def chain(*names: str) -> Layer:
+    layer: Layer | None = None
+    for name in names:
+        layer = Layer(Path(name), "qcow2", layer)
+    assert layer is not None
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("used", "wanted", "steps"),
+    [
+        (("a",), ("a", "b"), ["b"]),
+        (("a",), ("a", "b", "c"), ["b", "c"]),
+        (("a", "b"), ("a", "b"), []),
+        (("a", "b", "c"), ("a", "b"), []),
+    ],
+)
+def test_steps(used: tuple[str, ...], wanted: tuple[str, ...], steps: list[str]) -> None:
+    assert [str(each.path) for each in _steps(chain(*used), chain(*wanted))] == steps
+
+
+def test_all_disks_take_their_last_step_together() -> None:
+    one, two = [chain("b"), chain("c")], [chain("y")]
+    assert _rounds({"one": one, "two": two}) == [{"one": one[0]}, {"one": one[1], "two": two[0]}]
+    assert _rounds({"one": []}) == []
+
+
+async def running(machines: FakeMachines, volumes: FakeVolumes, *, agent: bool = True) -> FakeMachine:
+    disks = []
+    for name in ("root", "data"):
+        volume = await volumes.create(f"vol-{name}", GIB)
+        disks.append(Disk(name, volume.layer))
+    machine = await machines.define("m", MachineConfig("m", Cpu(), Memory(GIB, GIB), disks=tuple(disks)))
+    await machine.start()
+    await asyncio.sleep(0.01)
+    volumes.open |= {"vol-root", "vol-data"}
+    if agent:
+        machine.agent.connect()
+    return machine
+
+
+def play(script: object) -> None:
+    asyncio.run(script)  # type: ignore[arg-type]  # a coroutine
+
+
+WANTED = {"vol-root": "s1", "vol-data": "s2"}
+
+
+def parts() -> tuple[FakeMachines, FakeVolumes, Snapshots]:
+    machines, volumes = FakeMachines(), FakeVolumes()
+    return machines, volumes, Snapshots(cast(Machines, machines), cast(Volumes, volumes))
+
+
+def test_the_disks_of_a_machine_go_on_together_while_it_is_quiet() -> None:
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        machine = await running(machines, volumes)
+        taken = await snapshots.take(WANTED)
+        assert taken == Taken(online=True, agent=True, quiesced=True)
+        assert [set(each) for each in machine.overlays] == [{"root", "data"}]
+        names = [name for name, *_ in machine.agent.calls]
+        assert (names, machine.agent.is_frozen) == (["freeze", "thaw"], False)
+        assert all(volumes.get_snapshot(each) is not None for each in ("s1", "s2"))
+        # Repeated, nothing is done.
+        await snapshots.take(WANTED)
+        assert len(machine.overlays) == 1
+
+    play(script())
+
+
+def test_without_an_agent_it_is_taken_all_the_same() -> None:
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        await running(machines, volumes, agent=False)
+        assert await snapshots.take(WANTED) == Taken(online=True)
+
+    play(script())
+
+
+def test_a_guest_that_cannot_be_quiet_is_thawed_and_said() -> None:
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        machine = await running(machines, volumes)
+        machine.agent.refuse["freeze"] = "a disk is busy"
+        taken = await snapshots.take(WANTED)
+        assert taken.agent and not taken.quiesced and "a disk is busy" in taken.problem
+        assert [name for name, *_ in machine.agent.calls] == ["freeze", "thaw"]
+
+    play(script())
+
+
+def test_a_guest_is_thawed_when_its_disks_cannot_go_on() -> None:
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        machine = await running(machines, volumes)
+
+        async def refuse(layers: object) -> None:
+            raise Refused("cannot lay it", reason="NotAnOverlay")
+
+        machine.overlay_disks = refuse  # type: ignore[method-assign]
+        with pytest.raises(Refused):
+            await snapshots.take(WANTED)
+        assert not machine.agent.is_frozen
+        assert volumes.get_snapshot("s1") is None
+
+    play(script())
+
+
+def test_volumes_at_rest_need_no_machine() -> None:
+    async def script() -> None:
+        _, volumes, snapshots = parts()
+        await volumes.create("vol-root", GIB)
+        assert await snapshots.take({"vol-root": "s1"}) == Taken()
+        assert volumes.get_snapshot("s1") is not None
+
+    play(script())
