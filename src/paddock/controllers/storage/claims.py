@@ -56,6 +56,9 @@ class Claims:
         if seen.meta.going:
             self._transfers.forget(seen.meta.uid)
             return DONE
+        if not is_bound(claim) and await self._give_default(claim, key):
+            # The watch brings us here again.
+            return DONE
         found = self._class(claim, seen.meta)
         if found is None or self._waits(claim, found, key):
             return DONE
@@ -64,6 +67,16 @@ class Claims:
         return await self._fill(claim, found, seen.meta)
 
     # --- the class --------------------------------------------------------------------------------------------------------
+
+    async def _give_default(self, claim: PersistentVolumeClaim, key: Key) -> bool:
+        """A claim that was made before there was a default class gets it now, as in Kubernetes."""
+        if claim.spec is None or claim.spec.storageClassName is not None:
+            return False
+        found = self._world.storage_class(None)
+        if found is None:
+            return False
+        await self._client.patch(CLAIMS, key, merge_patch({"spec": {"storageClassName": found.metadata.name}}))
+        return True
 
     def _class(self, claim: PersistentVolumeClaim, meta: Meta) -> StorageClass | None:
         """The class, when volumes of it are made here."""

@@ -10,8 +10,8 @@ _SECONDS = 7 * 86400
 _SAFE = "-_.~"
 
 
-def url(address: str, key: str, secret: str, now: float) -> str:
-    """The address, signed for a week from now."""
+def url(address: str, key: str, secret: str, now: float, seconds: int = _SECONDS) -> str:
+    """The address, signed for some time from now."""
     parts = urlsplit(address)
     host, path = parts.netloc.rpartition("@")[2], quote(parts.path or "/", safe=_SAFE + "/%")
     at = time.gmtime(now)
@@ -22,7 +22,7 @@ def url(address: str, key: str, secret: str, now: float) -> str:
         ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
         ("X-Amz-Credential", f"{key}/{scope}"),
         ("X-Amz-Date", moment),
-        ("X-Amz-Expires", str(_SECONDS)),
+        ("X-Amz-Expires", str(seconds)),
         ("X-Amz-SignedHeaders", "host"),
     ]
     query = "&".join(f"{quote(name, safe=_SAFE)}={quote(value, safe=_SAFE)}" for name, value in sorted(fields))

@@ -48,5 +48,5 @@ def too_large(size: int, limit: int) -> ImageRefused:
     return ImageRefused(
         "TooLarge",
         f"the virtual size of the image, {size} bytes, is larger than the {limit} bytes there are for it",
-        fix="a larger PVC is required",
+        fix="A larger PVC is required",
     )

@@ -118,7 +118,7 @@ def _take(tar: Tar, entry: Entry, wanted: Wanted, here: set[Parts]) -> None:
             wanted.check()
             if file.offset + len(data) > wanted.limit():
                 raise ImageRefused(
-                    "TooLarge", f"the disk in the container image is larger than {wanted.limit()} bytes", fix="a larger PVC is required"
+                    "TooLarge", f"the disk in the container image is larger than {wanted.limit()} bytes", fix="A larger PVC is required"
                 )
             file.write(data)
             hashed.update(data)

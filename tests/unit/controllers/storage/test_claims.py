@@ -44,6 +44,20 @@ def test_an_unknown_class_is_said(play: Play) -> None:
     play(script)
 
 
+def test_a_claim_that_was_there_before_the_class_gets_it(play: Play) -> None:
+    async def script(host: Host) -> None:
+        await host.end()
+        await host.api.delete(f"{CLASSES}/paddock")
+        made = await claim(host)
+        assert "storageClassName" not in made["spec"]
+        await claim(host, "none", storageClassName="")
+        await host.begin()
+        assert (await host.claim("a"))["status"]["phase"] == "Bound"
+        assert (await host.claim("none"))["status"]["phase"] == "Pending" and await host.reasons("none") == ["FailedBinding"]
+
+    play(script)
+
+
 def test_a_claim_may_wait_for_its_first_machine(play: Play) -> None:
     async def script(host: Host) -> None:
         late = {"metadata": {"name": "late"}, "provisioner": "paddock.dev/directory", "volumeBindingMode": "WaitForFirstConsumer"}
