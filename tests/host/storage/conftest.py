@@ -37,6 +37,11 @@ class Site:
         self.root = root
 
     @property
+    def authority(self) -> str:
+        """What clients of the kubeconfig trust."""
+        return (self.root / "pki" / "ca.crt").read_text()
+
+    @property
     def volumes(self) -> Volumes:
         """The engine's volumes, for looking."""
         return Volumes(self.root / "engine")
