@@ -1,4 +1,4 @@
-"""``python -m tools.bench [--only commands|server|guests] [--quick] [--no-reference]``: measures; figures beside targets."""
+"""``python -m tools.bench [--only commands|server|guests|imports] [--quick] [--no-reference]``: measures; figures beside targets."""
 
 import argparse
 import os
@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, guests, offline
+from tools.bench import comparison, guests, imports, offline
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "guests")
+PARTS = ("commands", "server", "guests", "imports")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,6 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _compare(options, Path(folder))
             if options.only in (None, "guests"):
                 _guests(options, Path(folder))
+            if options.only in (None, "imports"):
+                print(offline.table(imports.measure(Path(folder))))
         except (offline.BenchError, LoadFailed) as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
@@ -34,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
-    parser.add_argument("--only", choices=PARTS, help="only the commands, the API server, or the guests")
+    parser.add_argument("--only", choices=PARTS, help="only the commands, the API server, the guests, or imports of images")
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
     parser.add_argument("--json", type=Path, help="also write everything that was measured to this file")

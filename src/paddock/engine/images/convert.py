@@ -4,6 +4,7 @@ It is confined (`confine`): it sees the one file and what it writes, both by des
 format is always said. It has limits of memory, CPU time, wall time and file size.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.facts import Facts
 from paddock.engine.images.formats import Disk
 from paddock.engine.images.progress import Meter
-from paddock.engine.images.sparse import disk_trouble, free_bytes
+from paddock.engine.images.sparse import Flusher, disk_trouble, free_bytes
 from paddock.engine.images.stop import Stop
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/nix/store", "/dev/urandom", "/dev/null")
@@ -108,7 +109,7 @@ class Tool:
                 pass_fds=[handle for handle, _ in handed.handles],
                 cwd="/",
             )
-            with process:
+            with process, _flushing(handed):
                 watch = _Watch(process, limits, watched, (files[1], self.reserve_bytes))
                 try:
                     output, errors = watch.until_end()
@@ -147,7 +148,7 @@ def _options(format: Disk, number: int) -> str:
 
 
 def _convert(format: Disk) -> list[str]:
-    return ["convert", "-p", "-n", "-W", "--target-is-zero", "--image-opts", "--target-image-opts", _options(format, 3), _options("raw", 4)]
+    return ["convert", "-p", "-n", "--target-is-zero", "--image-opts", "--target-image-opts", _options(format, 3), _options("raw", 4)]
 
 
 class _Handed:
@@ -182,6 +183,12 @@ class _Handed:
             if writable and self._user is not None:
                 os.fchown(handle, os.geteuid(), -1)
             os.close(handle)
+
+
+def _flushing(handed: _Handed) -> contextlib.AbstractContextManager[object]:
+    """What is written goes to the disk while it is written."""
+    written = [handle for handle, writable in handed.handles if writable]
+    return Flusher(written[0]) if written else contextlib.nullcontext()
 
 
 class _Watch:

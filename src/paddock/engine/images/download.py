@@ -17,6 +17,7 @@ from pathlib import Path
 
 from paddock.base.backoff import Backoff
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
+from paddock.engine.images.formats import HEAD_BYTES, head_of, stays
 from paddock.engine.images.http import Response, bad_status, retry_after
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import safe_url
@@ -200,6 +201,8 @@ class Download:
     def _receive(self, response: Response) -> None:
         self._meter.begin("downloading", self._length, self._done)
         with SparseWriter(self._body, self._done) as file:
+            if self._done and stays(head_of(self._body)):
+                file.flush_along()
             buffer = memoryview(bytearray(BUFFER))
             pace = _Pace(self._rules.stall_seconds, response.url)
             filled = 0
@@ -221,6 +224,8 @@ class Download:
     def _take(self, file: SparseWriter, part: memoryview, response: Response) -> None:
         if not self._done:
             _no_page(response, bytes(part[:512]))
+            if stays(bytes(part[:HEAD_BYTES])):
+                file.flush_along()
         file.write(part)
         self._sha256.update(part)
         if self._other is not None:

@@ -59,6 +59,11 @@ def _tar_sum(head: bytes) -> bool:
         return False
 
 
+def stays(head: bytes) -> bool:
+    """Whether a file that begins so is, as far as one can see, a disk that is kept as it is."""
+    return wrapper_of(head) is None and not any(head[at : at + len(magic)] == magic for at, magic, name in _DISKS if name != "qcow2")
+
+
 def disk_of(path: Path) -> Disk:
     """The format of an unwrapped file; what cannot be a disk for us is refused by name."""
     with open(path, "rb") as file:
@@ -83,3 +88,9 @@ def disk_of(path: Path) -> Disk:
     if tail.startswith(b"conectix"):
         return "vpc"
     return "raw"
+
+
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file."""
+    with open(path, "rb") as file:
+        return file.read(HEAD_BYTES)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.formats import wrapper_of
+from paddock.engine.images.formats import head_of, stays, wrapper_of
 from paddock.engine.images.sparse import SparseWriter
 from paddock.engine.images.tar import Entry, Tar
-from paddock.engine.images.unpack import Budget, Packed, head_of
+from paddock.engine.images.unpack import Budget, Packed
 
 _DISK = ("disk",)
 _WHITEOUT = ".wh."
@@ -120,6 +120,8 @@ def _take(tar: Tar, entry: Entry, wanted: Wanted, here: set[Parts]) -> None:
                 raise ImageRefused(
                     "TooLarge", f"the disk in the container image is larger than {wanted.limit()} bytes", fix="A larger PVC is required"
                 )
+            if not file.offset and stays(data):
+                file.flush_along()
             file.write(data)
             hashed.update(data)
     wanted.found[parts] = (target, hashed.hexdigest())

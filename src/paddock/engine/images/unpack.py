@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import IO, Protocol
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.formats import HEAD_BYTES, Wrapper, wrapper_of
+from paddock.engine.images.formats import HEAD_BYTES, Wrapper, head_of, stays, wrapper_of
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import SparseWriter
 from paddock.engine.images.stop import Stop
@@ -204,12 +204,6 @@ class Budget:
             raise ImageRefused("TooLarge", f"the image unpacks to more than {most} bytes", fix="a larger volume (PVC) is required")
 
 
-def head_of(path: Path) -> bytes:
-    """The first bytes of a file."""
-    with open(path, "rb") as file:
-        return file.read(HEAD_BYTES)
-
-
 def unpack(path: Path, limit: Callable[[], int], meter: Meter, stop: Stop) -> Path:
     """Take wrappers off; the files between are removed, `path` itself is kept. Returns `path` when there is none."""
     inner = path
@@ -235,6 +229,8 @@ def _unpack_one(source: Path, wrapper: Wrapper, target: Path, budget: Budget, wa
         while data := reader.read(_OUT):
             stop.check()
             budget.check(file.offset + len(data))
+            if not file.offset and stays(data[:HEAD_BYTES]):
+                file.flush_along()
             file.write(data)
             meter.at(packed.position)
         if wrapper == "tar":
