@@ -4,10 +4,10 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from paddock.engine.machine import clones
 from paddock.engine.machine.clones import Clone, CloneNic
@@ -27,7 +27,7 @@ _GUEST = Guest("6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11", "source.shop", "source")
 
 def nic(port: int) -> Nic:
     """A card whose SSH is a port of the host."""
-    return Nic("default", "02:00:00:00:00:01", replace(network(), forwards=(("tcp", "127.0.0.1", port, 22),)))
+    return Nic("default", "02:00:00:00:00:01", structs.replace(network(), forwards=(("tcp", "127.0.0.1", port, 22),)))
 
 
 async def greeted(port: int) -> float:

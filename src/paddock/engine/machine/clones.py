@@ -218,9 +218,9 @@ async def wake(machine: Machine, template: Template) -> Awakened:
 async def identify(machine: Machine, template: Template, clone: Clone) -> None:
     """The second half: the guest gets a name, addresses, keys, a clock and entropy of its own, then its cards are plugged in."""
     macs = [(nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics]
-    words = [clone.hostname, str(int(time.time())), secrets.token_hex(64), *(f"{old}={new}" for old, new in macs)]
+    words = [clone.hostname, str(int(time.time())), *(f"{old}={new}" for old, new in macs)]
     async with _patiently(machine, "give an identity to", "its agent did not carry that out"):
-        await _run(machine, "identity.sh", words)
+        await _run(machine, "identity.sh", words, f"seed={secrets.token_hex(64)}\n".encode())
         for nic in template.config.nics:
             await machine.set_link(nic.name, True)
         if macs:
@@ -248,8 +248,8 @@ async def _until(machine: Machine, holds: Callable[[], bool]) -> None:
         await asyncio.sleep(_PAUSE)
 
 
-async def _run(machine: Machine, script: str, words: list[str]) -> None:
-    text = files(__package__).joinpath(script).read_bytes()
+async def _run(machine: Machine, script: str, words: list[str], before: bytes = b"") -> None:
+    text = before + files(__package__).joinpath(script).read_bytes()
     done = await machine.agent.execute(["/bin/sh", "-s", "--", *words], _IDENTITY_SECONDS, text)
     if done.code:
         raise StartFailed(f"cannot give machine {machine.id} its own identity", why=f"{script} ended with {done.code} in the guest")

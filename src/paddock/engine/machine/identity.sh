@@ -1,6 +1,7 @@
-# Makes a clone of a guest another machine: sh -s -- HOSTNAME SECONDS SEED [OLDMAC=NEWMAC ...], as root. What a guest has not got is passed over.
-name=$1 now=$2 seed=$3
-shift 3
+# Makes a clone of a guest another machine: sh -s -- HOSTNAME SECONDS [OLDMAC=NEWMAC ...], as root. A line before this one sets `seed`,
+# which no list of processes shows so. What a guest has not got is passed over.
+name=$1 now=$2
+shift 2
 
 # The clock stood still with the guest.
 date -u -s "@$now" >/dev/null 2>&1
