@@ -74,9 +74,12 @@ def superfluous(places: Places, id: str, record: Record) -> int | None:
 
 
 def open_to_readers(layer: Layer, pools: Sequence[Path]) -> None:
-    """Frozen layers of volumes are for the machines of all volumes above them: to be read, and written by none."""
+    """Frozen layers of volumes are for the machines of all volumes above them to read.
+
+    Their owner keeps the right to write: a QEMU that runs on them opens its files anew when it goes on in another layer.
+    """
     each: Layer | None = layer
     while each is not None:
         if any(each.path.is_relative_to(pool) for pool in pools):
-            each.path.chmod(0o444)
+            each.path.chmod(0o644)
         each = each.backing
