@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import socket
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -39,8 +40,11 @@ def open_tap(device: str, queues: int) -> list[int]:
     name = device.encode()
     if not 0 < len(name) <= _NAME_LIMIT:
         raise StartFailed(f"cannot open tap device {device!r}", why="a device has a name of 1 to 15 bytes")
-    if not os.path.exists(f"/sys/class/net/{device}"):
-        raise StartFailed(f"cannot open tap device {device}", why="there is none of that name", fix="the network is set up anew")
+    try:
+        # Not by /sys, which may be that of another network namespace.
+        socket.if_nametoindex(device)
+    except OSError as error:
+        raise StartFailed(f"cannot open tap device {device}", why="there is none of that name", fix="the network is set up anew") from error
     flags = _TAP | _NO_PI | _VNET_HDR | (_MULTI_QUEUE if queues > 1 else 0)
     opened: list[int] = []
     try:

@@ -23,7 +23,8 @@ class Ledger:
     @classmethod
     def open(cls, path: Path, fresh: Callable[[], Book]) -> "Ledger":
         """The book as it was left; `fresh` makes the first one."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Others may pass through to sockets whose names they were told.
+        path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
         try:
             raw = path.read_bytes()
         except FileNotFoundError:

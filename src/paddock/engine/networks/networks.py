@@ -61,7 +61,7 @@ class Networks:
         self._names: Mapping[str, Collection[str]] = {}
         self._zone: Zone | None = None
         reasons = (f"no pod network: {self._why_user}",) if self._why_user else ()
-        self._user = UserMode(passt_program=shutil.which("passt"), reasons=reasons)
+        self._user = UserMode(directory, passt_program=shutil.which("passt"), reasons=reasons)
         surroundings = Surroundings(directory, settings.service_network, settings.zone)
         self._routed = None if self._why_user else Routed(surroundings, self._ledger.book)
         self._dns = DnsServer(self.zone, hostnetwork.nameservers, seconds=time.monotonic)

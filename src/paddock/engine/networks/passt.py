@@ -12,8 +12,12 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.engine.networks.errors import NetworkBusy
+from paddock.engine.networks.cards import Card
+from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
 
+# Whom it becomes when it is started as root for a machine without a user of its own.
+NOBODY = 65534
+_LONGEST_PATH = 100
 _START_SECONDS = 5.0
 _LOOK_SECONDS = 0.01
 
@@ -31,18 +35,47 @@ class Wanted:
     forwards: tuple[tuple[str, str, int, int], ...] = ()
 
 
-def socket_name(card: str) -> str:
-    """Short whatever the card is called: a path of a socket has 107 bytes."""
-    return f"passt-{hashlib.sha256(card.encode()).hexdigest()[:8]}.sock"
+class Places:
+    """Where the processes listen: a directory for each card, owned by the user that its process runs as."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "passt"
+        self._secret = directory / "passt.key"
+
+    def socket(self, card: Card, mac: str) -> Path:
+        """The socket of a card; its directory is there when this returns."""
+        place = Path(card.directory) if card.directory else self._directory / self._name(card, mac)
+        if not card.directory:
+            self._directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+            place.mkdir(mode=0o711, exist_ok=True)
+            if os.geteuid() == 0:
+                os.chown(place, card.user or NOBODY, -1)
+        path = place / f"{hashlib.sha256(card.name.encode()).hexdigest()[:8]}.sock"
+        if len(os.fsencode(path)) > _LONGEST_PATH:
+            raise NetworkUnusable(
+                f"cannot connect {card.name} by passt", why=f"{path} is too long for a socket", fix="use a shorter directory"
+            )
+        return path
+
+    def _name(self, card: Card, mac: str) -> str:
+        try:
+            key = self._secret.read_bytes()
+        except FileNotFoundError:
+            key = os.urandom(32)
+            descriptor = os.open(self._secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(key)
+        return hashlib.sha256(key + f"{card.owner}\0{card.name}\0{mac}".encode()).hexdigest()[:24]
 
 
 def argv(program: str, wanted: Wanted) -> list[str]:
-    """The command line. Nothing in it was written by a user but the search list, which follows its option."""
+    """The command line. Nothing in it was written by a user but the search list."""
     inner = ipaddress.IPv4Network(wanted.inner)
     command = [program, "--foreground", "--quiet", "--one-off", "--no-map-gw", "--ipv4-only", "--socket", str(wanted.socket)]
     command += ["--address", str(inner[2]), "--netmask", str(inner.prefixlen), "--gateway", str(inner[1])]
     command += ["--mac-addr", wanted.mac, "--mtu", "1500", "--dns", str(inner[3]), "--dns-forward", str(inner[3])]
-    command += ["--search", " ".join(wanted.search)]
+    # As one word each, so that none can be taken for an option.
+    command += [f"--search={domain}" for domain in wanted.search] or ["--no-dhcp-search"]
     for protocol, option in (("tcp", "--tcp-ports"), ("udp", "--udp-ports")):
         ports = [f"{address}/{host}:{guest}" for known, address, host, guest in wanted.forwards if known == protocol]
         for each in ports or ["none"]:

@@ -7,6 +7,7 @@ next Paddock begins with that, and nothing is open in between.
 import asyncio
 import hashlib
 import ipaddress
+import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -359,7 +360,9 @@ class Routed:
             await nft.run(rules.text(table))
             self._written = now
             fresh = self._path.with_suffix(".new")
-            fresh.write_bytes(msgspec.json.encode(table))
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(table))
             fresh.replace(self._path)
 
 

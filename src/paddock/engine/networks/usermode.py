@@ -54,7 +54,9 @@ class _Plugged:
 class UserMode:
     """The cards of machines without a network of the host's."""
 
-    def __init__(self, *, passt_program: str | None, reasons: tuple[str, ...] = ()) -> None:
+    def __init__(self, directory: Path, *, passt_program: str | None, reasons: tuple[str, ...] = ()) -> None:
+        # QEMU connects as another user: nobody can list the places, and nobody guesses their names
+        self._places = passt.Places(directory)
         self._passt = passt_program
         self._reasons = reasons
         self._cards: dict[Key, _Plugged] = {}
@@ -136,16 +138,14 @@ class UserMode:
     async def _with_passt(self, card: Card, entry: Entry) -> _Plugged:
         if self._passt is None:
             raise NetworkUnusable(f"cannot connect {card.name} by passt", why="there is no passt on this host", fix="install passt")
-        if not card.directory:
-            raise NetworkUnusable(f"cannot connect {card.name} by passt", why="the machine has no directory for its socket")
         inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
         _check_inner(inner)
         opened = _ahead(card)
         wanted = passt.Wanted(
-            socket=Path(card.directory) / passt.socket_name(card.name),
+            socket=self._places.socket(card, entry.mac),
             inner=str(inner),
             mac="02:00:00:00:00:00",
-            user=card.user,
+            user=card.user or passt.NOBODY,
             search=card.search,
             forwards=tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(opened)),
         )
