@@ -156,6 +156,9 @@ async def start(program: str, wanted: Wanted) -> Helper:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise
+    if os.geteuid() == 0:
+        # QEMU is another user than passt. Who may come here is decided by the directory's name.
+        wanted.socket.chmod(0o666)
     _pid_file(wanted.socket).write_text(f"{process.pid}\n")
     return Helper(process.pid, wanted.socket)
 

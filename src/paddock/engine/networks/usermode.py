@@ -33,6 +33,7 @@ HOST_IS_OPEN = "the machine reaches what listens at this host's loopback address
 ONE_QUEUE = "the card has one queue"
 PASST_PORTS = "only the ports that the card lists can be reached, as passt opens them when it starts"
 NO_NAMES = "machines of the namespace are not found by name"
+NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells it"
 NO_PING = "only TCP and UDP leave the machine"
 
 
@@ -150,7 +151,7 @@ class UserMode:
             forwards=tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(opened)),
         )
         helper = await passt.start(self._passt, wanted)
-        limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, *self._reasons]
+        limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._reasons]
         return _Plugged(card, entry, self._plug(card, entry, Stream(wanted.socket), inner, limits), helper)
 
     def _plug(self, card: Card, entry: Entry, backend: User | Stream, inner: ipaddress.IPv4Network, limits: list[str]) -> Plug:
