@@ -17,12 +17,13 @@ from paddock.dialects.kubevirt import virtualmachine
 from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.dialects.kubevirt.preference import PreferenceSpec
+from paddock.dialects.kubevirt.preset import VirtualMachineInstancePreset
 from paddock.dialects.kubevirt.rules import sizing
 from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import failure, fieldpath
 from paddock.meta.wire import from_data, to_data
-from paddock.plan import instancetype
+from paddock.plan import instancetype, presets
 from paddock.plan.instance import defaults
 from paddock.schema.finding import Cause, Finding, Path
 from paddock.schema.kind import Kind, Settings
@@ -165,6 +166,7 @@ class InstanceStrategy(_ReservedStrategy):
         metadata = new["metadata"]
         metadata["finalizers"] = _with(metadata.get("finalizers"), FOREGROUND)
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **OBSERVED}
+        self._preset(new, context)
         self._complete(new, context)
         given = (new.get("status") or {}) if is_trusted(context) else {}
         began = [{"phase": "Pending", "phaseTransitionTimestamp": context.now}]
@@ -181,6 +183,18 @@ class InstanceStrategy(_ReservedStrategy):
             if "status" in old:
                 new["status"] = old["status"]
         return new
+
+    def _preset(self, new: Data, context: Context) -> None:
+        """Presets of the namespace, in place."""
+        found = list(context.view.list("virtualmachineinstancepresets.kubevirt.io", new["metadata"].get("namespace", "")))
+        spec = new.get("spec")
+        if not found or not isinstance(spec, dict) or not isinstance(spec.get("domain"), dict):
+            return
+        known = ((from_data(each, VirtualMachineInstancePreset), (each.get("spec") or {}).get("domain") or {}) for each in found)
+        made = presets.applied(new["metadata"], spec["domain"], known)
+        spec["domain"] = made.domain
+        new["metadata"]["annotations"] = {**new["metadata"]["annotations"], **made.annotations}
+        context.said.extend(made.told)
 
     def _complete(self, new: Data, context: Context) -> None:
         """Defaults, in place: whoever looks at an instance finds everything said."""

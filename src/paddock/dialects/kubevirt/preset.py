@@ -1,4 +1,4 @@
-"""`kubevirt.io VirtualMachineInstancePreset`: kept, so that manifests apply. Instancetypes took its place upstream."""
+"""`kubevirt.io VirtualMachineInstancePreset`: hardware for instances with some labels. Instancetypes took its place upstream."""
 
 from typing import Annotated
 
@@ -16,10 +16,7 @@ class PresetSpec(Object):
     """Hardware for instances with some labels."""
 
     selector: Annotated[LabelSelector, Field("Labels of the instances.", required=True)] = LabelSelector()
-    domain: Annotated[
-        DomainSpec | None,
-        Field("The hardware.", not_honoured="presets are not merged into instances; use an instancetype and a preference"),
-    ] = None
+    domain: Annotated[DomainSpec | None, Field("The hardware, for what an instance does not say itself.")] = None
 
 
 class VirtualMachineInstancePreset(Resource):

@@ -263,3 +263,25 @@ async def test_the_old_version_is_served_and_the_spec_of_an_instance_stays() -> 
             assert said.status == 422 and "update of VMI object is restricted" in said.data["message"]
             assert said.causes["spec"]
         assert (await api.delete(f"{old}/virtualmachines/web")).status == 200
+
+
+def preset(name: str, domain: dict[str, Any]) -> dict[str, Any]:
+    spec = {"selector": {"matchLabels": {"size": "small"}}, "domain": {"devices": {}, **domain}}
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstancePreset", "metadata": {"name": name}, "spec": spec}
+
+
+@scripted
+async def test_presets_fill_what_an_instance_leaves_open() -> None:
+    path = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancepresets"
+    async with Harness() as api:
+        for body in (preset("a", {"cpu": {"cores": 2}}), preset("b", {"cpu": {"cores": 4}}), preset("c", {"memory": {"guest": "2Gi"}})):
+            assert (await api.post(path, body)).status == 201
+        made = await api.post(VMIS, instance(labels={"size": "small"}))
+        assert made.data["spec"]["domain"]["cpu"]["cores"] == 2 and made.data["spec"]["domain"]["memory"]["guest"] == "1Gi"
+        applied = [key for key in made.data["metadata"]["annotations"] if key.startswith("virtualmachinepreset.kubevirt.io/")]
+        assert applied == ["virtualmachinepreset.kubevirt.io/a"]
+        assert any("Preset b is not applied: spec.domain.cpu.cores" in each for each in made.warnings), made.warnings
+        assert (await api.post(VMIS, instance("other"))).data["spec"]["domain"]["cpu"]["cores"] == 1
+        spared = {"virtualmachineinstancepresets.admission.kubevirt.io/exclude": "true"}
+        alone = await api.post(VMIS, instance("alone", labels={"size": "small"}, annotations=spared))
+        assert alone.data["spec"]["domain"]["cpu"]["cores"] == 1 and not alone.warnings
