@@ -7,6 +7,7 @@ later, the rest is done then.
 import asyncio
 import contextlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -149,11 +150,24 @@ class Hotplug:
         missing = (count - owner.observed.sockets) * cpu.cores * cpu.threads
         if len(free) < missing:
             raise self._refuse(f"give {count} sockets to", "OutOfRange", "QEMU has no room for them", "stop and start it")
+        await self._room_to_emulate(missing)
         for slot in free[:missing]:
             place = "-".join(str(number) for number in _topology(slot))
             await owner.execute("device_add", {"driver": slot["type"], "id": f"cpu-{place}", **slot["props"]})
         owner.reconfigure(replace(owner.config, cpu=replace(owner.config.cpu, sockets=count)))
         owner.observe(sockets=count)
+
+    async def _room_to_emulate(self, count: int) -> None:
+        """QEMU aborts, and the guest with it, when an emulated processor finds no free part of the buffer for translated code."""
+        owner, cpu = self._owner, self._owner.started.cpu
+        if owner.observed.accelerator != "tcg":
+            return
+        most = max(cpu.sockets, cpu.max_sockets) * cpu.cores * cpu.threads
+        there = len(await owner.execute("query-cpus-fast"))
+        answer = await owner.execute("x-query-jit")
+        if free_regions(str(answer.get("human-readable-text", "")), most, there) < count:
+            why = "the buffer for translated code has no room for more emulated processors just now"
+            raise self._refuse(f"add {count} processors to", "EmulationFull", why, "try again later, or stop and start it")
 
     async def set_memory(self, size: int) -> None:
         """The guest is asked to take, or give back, memory; the observation tells when it did."""
@@ -310,6 +324,22 @@ class Hotplug:
 
     def _refuse(self, action: str, reason: str, why: str, fix: str) -> Refused:
         return Refused(f"cannot {action} machine {self._owner.id}", reason=reason, why=why, fix=fix)
+
+
+def free_regions(text: str, most: int, there: int) -> int:
+    """How many parts of the buffer are surely free, from `x-query-jit`; 0: it does not tell. As QEMU's tcg_n_regions reckons."""
+    found = re.search(r"gen code size +(\d+)/(\d+)", text)
+    if found is None:
+        return 0
+    used, total = int(found[1]), int(found[2])
+    if most == 1:
+        return 0
+    # At least 2 MiB each, at most eight for each processor; the buffer's size was rounded down a little.
+    parts = round(total / (2 << 20))
+    regions = most if parts <= most else min(parts, most * 8)
+    size = total // regions
+    # Each processor may have begun one that is hardly used.
+    return max(0, regions - -(-used // size) - max(0, there - 1))
 
 
 def _with_disk(config: MachineConfig, disk: Disk) -> MachineConfig:

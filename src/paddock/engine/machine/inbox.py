@@ -19,6 +19,7 @@ class Inbox:
         self._name = name
         self._waiting: deque[tuple[_Work, asyncio.Future[Any]]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._ended = False
 
     async def offer(self, work: Callable[[], Awaitable[T]]) -> T:
         """Done when those before it are. If the caller goes away it is done nevertheless: half a change would be worse."""
@@ -28,8 +29,9 @@ class Inbox:
             self._task = asyncio.create_task(self._serve(), name=f"machine {self._name}")
         return await asyncio.shield(answer)
 
-    def overtake(self) -> None:
-        """What waits and what is being done is refused: something comes that cannot wait."""
+    def overtake(self, *, ended: bool = False) -> None:
+        """What waits and what is being done is refused: something comes that cannot wait, or the machine has ended."""
+        self._ended = ended
         for _, answer in self._waiting:
             if not answer.done():
                 answer.set_exception(self._refusal())
@@ -58,6 +60,8 @@ class Inbox:
 
     def _refusal(self) -> Refused:
         what = f"cannot finish what was asked of machine {self._name}"
+        if self._ended:
+            return Refused(what, reason="NotRunning", why="it ended meanwhile", fix="see why it ended, and start it")
         return Refused(what, reason="Stopping", why="it is being stopped", fix="wait until it has ended")
 
 

@@ -444,7 +444,7 @@ class Owner:
         self._turns.give_back(self.id)
         for follow in self.followers:
             follow("", {})
-        self.inbox.overtake()
+        self.inbox.overtake(ended=True)
         self.timers.clear()
         if self._qmp is not None:
             self._qmp.close()

@@ -1,0 +1,123 @@
+"""Machines with an operating system in them: what their agents say, and devices that come and go."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.images.build import tiny
+from paddock.engine.machine.config import Cpu, Devices, Disk, Kernel, Layer, MachineConfig, Memory, Nic, User
+from paddock.engine.machine.machine import Machine
+from tests.host.machines.conftest import Place, run, until, until_phase
+
+pytestmark = pytest.mark.needs("qemu")
+
+MIB = 1 << 20
+CARD = Nic("default", "02:00:00:00:00:01", User("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
+
+
+def _config(guest: tiny.TinyImage, memory: int = 192) -> MachineConfig:
+    kernel = Kernel(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
+    cpu = Cpu(model="qemu64", max_sockets=4, features=(("rdrand", True),))
+    return MachineConfig(
+        "ns_tiny", cpu, Memory(memory * MIB, 2 * memory * MIB), kernel=kernel, nics=(CARD,), devices=Devices(graphics=False)
+    )
+
+
+async def _says(machine: Machine, script: str) -> str:
+    done = await machine.agent.execute(["/bin/sh", "-c", script], 30)
+    assert done.code == 0, done
+    return done.out.decode().strip()
+
+
+async def _until_said(machine: Machine, script: str, holds: Callable[[str], bool]) -> None:
+    said = ""
+    for _ in range(100):
+        said = await _says(machine, script)
+        if holds(said):
+            return
+        await asyncio.sleep(0.2)
+    pytest.fail(f"{script}: still {said!r}")
+
+
+def _blank(path: Path) -> Layer:
+    path.write_bytes(b"")
+    os.truncate(path, 4 * MIB)
+    return Layer(path, "raw")
+
+
+def test_an_agent_answers_also_after_a_restart(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", _config(tiny_guest))
+        await machine.start()
+        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
+        assert machine.observed.times["agent"] >= machine.observed.times["running"]
+        assert (await machine.agent.info()).can("guest-exec")
+        assert (await machine.agent.os()).id == "paddock-tiny" and await machine.agent.hostname() == "tiny"
+        assert ("10.0.2.2", 24) in {one for card in await machine.agent.interfaces() for one in card.addresses}
+        assert await machine.agent.execute(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], 30) == (3, b"out\n", b"err\n")
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("a")
+        assert again is not None
+        await until(again, lambda one: one.observed.agent, "the agent is found")
+        await again.agent.ping()
+        await again.stop(30)
+        await until_phase(again, "ended")
+        assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
+
+    run(script)
+
+
+def test_a_guest_sees_devices_come_and_go(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", _config(tiny_guest))
+        await machine.start()
+        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
+        for bus in ("virtio", "scsi"):
+            disk = Disk("data", _blank(place.root / f"{bus}.img"), bus=bus, serial="data")
+            await machine.plug_disk(disk)
+            if bus == "virtio":
+                await _until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "8192" in said.split())
+                await machine.resize_disk("data", 8 * MIB)
+                await _until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "16384" in said.split())
+            await machine.unplug_disk("data")
+            await _until_said(machine, "ls /sys/block", lambda said: "vd" not in said)
+        extra = Nic("extra", "02:00:00:00:00:02", User("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
+        await machine.plug_nic(extra)
+        await _until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac in said)
+        await machine.set_link("extra", False)
+        await machine.unplug_nic("extra")
+        await _until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac not in said)
+        assert machine.config.nics == (CARD,) and machine.config.disks == ()
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script)
+
+
+def test_a_guest_sees_processors_and_memory_come(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", _config(tiny_guest, 320))
+        await machine.start()
+        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
+        assert await _says(machine, "grep -c ^processor /proc/cpuinfo") == "1"
+        await machine.set_sockets(4)
+        await _until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said: said == "4")
+        before = int(await _says(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo"))
+        await machine.set_memory(448 * MIB)
+        await until(machine, lambda one: one.observed.memory == 448 * MIB, "the guest took it", 60)
+        await _until_said(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo", lambda said: int(said) - before >= 100 * 1024)
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script, 180)

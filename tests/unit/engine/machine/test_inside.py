@@ -1,0 +1,209 @@
+"""The small parts of a machine: its queue of requests, its turn to start, its sessions, and what it reads from QEMU."""
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddock.engine.machine import statistics, survey
+from paddock.engine.machine.argv import names
+from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory
+from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.events import Events
+from paddock.engine.machine.inbox import Inbox
+from paddock.engine.machine.observation import DiskStatistics
+from paddock.engine.machine.pipes import Place, last_screen
+from paddock.engine.machine.startqueue import StartQueue
+from paddock.engine.machine.turns import Turns
+from paddock.engine.machine.users import NoUser, Users
+from tests import virtualtime
+
+LAYER = Layer(Path("/over"), "qcow2", Layer(Path("/below"), "raw"))
+CONFIG = MachineConfig("ns_vm", Cpu(), Memory(1, 1), disks=(Disk("root", LAYER), Disk("data", Layer(Path("/d"), "raw"))))
+
+
+def test_requests_are_done_one_at_a_time_and_in_order_also_when_nobody_waits() -> None:
+    done: list[str] = []
+
+    async def work(name: str) -> str:
+        done.append(f"{name} begins")
+        await asyncio.sleep(1)
+        done.append(f"{name} ends")
+        return name
+
+    async def script() -> None:
+        inbox = Inbox("a")
+        first, second, third = (asyncio.create_task(inbox.offer(lambda name=name: work(name))) for name in "abc")  # type: ignore[misc]
+        await asyncio.sleep(0.5)
+        second.cancel()
+        assert await first == "a" and await third == "c"
+        assert done == ["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]
+
+    assert virtualtime.run(script()) == 3
+
+
+def test_an_error_is_the_asker_s_and_the_next_request_is_done() -> None:
+    async def broken() -> None:
+        raise ValueError("no")
+
+    async def fine() -> int:
+        return 1
+
+    async def script() -> None:
+        inbox = Inbox("a")
+        with pytest.raises(ValueError, match="no"):
+            await inbox.offer(broken)
+        assert await inbox.offer(fine) == 1
+
+    virtualtime.run(script())
+
+
+@pytest.mark.parametrize(("ended", "reason"), [(False, "Stopping"), (True, "NotRunning")])
+def test_a_stop_overtakes_what_is_done_and_what_waits(ended: bool, reason: str) -> None:
+    async def script() -> None:
+        inbox = Inbox("a")
+        undone: list[str] = []
+
+        async def long() -> None:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                undone.append("long")
+
+        tasks = [asyncio.create_task(inbox.offer(long)) for _ in range(3)]
+        await asyncio.sleep(1)
+        inbox.overtake(ended=ended)
+        for task in tasks:
+            with pytest.raises(Refused) as caught:
+                await task
+            assert caught.value.reason == reason
+        assert undone == ["long"]
+
+    assert virtualtime.run(script()) == 1
+
+
+def test_few_start_at_a_time_and_a_place_comes_free_when_its_guest_is_quiet() -> None:
+    async def script() -> None:
+        loop = asyncio.get_running_loop()
+        busy_until = {"a": 5.0, "b": 100.0, "c": 0.0, "d": 0.0}
+        turns = Turns(StartQueue(2, 60.0), lambda id: min(loop.time(), busy_until[id]))
+        began: dict[str, float] = {}
+
+        async def start(id: str) -> None:
+            await turns.take(id)
+            began[id] = loop.time()
+
+        tasks = [asyncio.create_task(start(name)) for name in "abcd"]
+        await asyncio.sleep(0.1)
+        assert sorted(began) == ["a", "b"]
+        tasks[3].cancel()
+        await asyncio.sleep(10)
+        assert sorted(began) == ["a", "b", "c"] and 5 < began["c"] < 9
+        turns.give_back("b")
+        await turns.take("e")
+        turns.close()
+
+    virtualtime.run(script())
+
+
+def test_an_event_is_waited_for_from_before_its_cause() -> None:
+    async def script() -> None:
+        events = Events()
+        with events.expect(lambda name, data: name == "DEVICE_DELETED" and data.get("device") == "a") as event:
+            events.told("DEVICE_DELETED", {"device": "b"})
+            assert not event.done()
+            events.told("DEVICE_DELETED", {"device": "a"})
+            events.told("DEVICE_DELETED", {"device": "a"})
+            assert await event == ("DEVICE_DELETED", {"device": "a"})
+        events.told("DEVICE_DELETED", {"device": "a"})
+
+    virtualtime.run(script())
+
+
+def test_a_new_session_ends_the_old_and_its_reader_sees_the_end() -> None:
+    async def script() -> None:
+        ends: list[socket.socket] = []
+
+        def connect() -> socket.socket:
+            ours, theirs = socket.socketpair()
+            theirs.setblocking(False)
+            ends.append(theirs)
+            return ours
+
+        place = Place()
+        first = place.give(connect, b"before")
+        assert (await first.read(), place.taken) == (b"before", True)
+        reading = asyncio.create_task(first.read())
+        await asyncio.sleep(0)
+        second = place.give(connect)
+        assert await reading == b"" and await first.read() == b""
+        await first.write(b"into nothing")
+        await second.write(b"hello")
+        assert ends[1].recv(10) == b"hello"
+        ends[1].close()
+        assert (await second.read(), place.taken) == (b"", False)
+        ends[0].close()
+
+    asyncio.run(script())
+
+
+@pytest.mark.parametrize(
+    ("log", "screen"),
+    [
+        (b"", b""),
+        (b"login: ", b"login: "),
+        (b"\n".join(b"%d" % n for n in range(100)), b"\n".join(b"%d" % n for n in range(76, 100))),
+        (b"x" * 5000 + b"\nlast", b"last"),
+        ("ä".encode() * 3000, "ä".encode() * 2048),
+        (b"y" + "ä".encode() * 3000 + b"z", ("ä" * 2047).encode() + b"z"),
+    ],
+)
+def test_the_last_screen(log: bytes, screen: bytes) -> None:
+    assert last_screen(log) == screen
+
+
+def _qdev(name: str) -> str:
+    return f"/machine/peripheral/{names.device(name)}/virtio-backend"
+
+
+def test_sizes_and_counters_by_the_names_of_disks() -> None:
+    blocks: list[dict[str, Any]] = [
+        {"qdev": _qdev("root"), "inserted": {"image": {"virtual-size": 7}}},
+        {"qdev": names.device("data"), "inserted": {"image": {"virtual-size": 8}}},
+        {"qdev": "floppy"},
+    ]
+    assert survey.disk_sizes(blocks) == {names.device("root"): 7, names.device("data"): 8}
+    stats = {"rd_operations": 1, "wr_bytes": 2, "flush_total_time_ns": 3_000_000_000}
+    found = statistics.disks(CONFIG, [{"qdev": _qdev("root"), "stats": stats}, {"stats": {}}])
+    assert found == {"root": DiskStatistics(reads=1, written_bytes=2, flush_seconds=3.0)}
+
+
+def test_the_disk_that_qemu_means() -> None:
+    below = names.file_node("root", Path("/below"))
+    assert survey.disk_of(CONFIG, "", _qdev("data"), "") == "data"
+    assert survey.disk_of(CONFIG, below, "", "") == "root"
+    assert survey.disk_of(CONFIG, "", "", names.device("root")) == "root"
+    assert survey.disk_of(CONFIG, "other", "/machine/unattached/device[1]", "") == ""
+
+
+def test_a_guest_s_word_about_its_memory_is_taken_if_it_is_plausible() -> None:
+    told = {"stat-free-memory": 5, "stat-disk-caches": 2**64 - 1, "stat-swap-in": -1, "stat-swap-out": "x", "stat-htlb": 1}
+    assert statistics.guest_memory(told) == {"unused": 5}
+
+
+def test_room_is_judged_by_the_disks_that_failed(tmp_path: Path) -> None:
+    layer = Layer(tmp_path / "disk", "raw")
+    layer.path.write_bytes(b"")
+    config = MachineConfig("ns_vm", Cpu(), Memory(1, 1), disks=(Disk("root", layer), Disk("gone", Layer(tmp_path / "no", "raw"))))
+    assert survey.has_room(config, ["root"])
+    assert not survey.has_room(config, ["gone"]) and not survey.has_room(config, [])
+
+
+def test_users() -> None:
+    users = Users(first=1000, count=3)
+    assert users.choose([]) == 1000 and users.choose([1000, 1002]) == 1001 and users.shared == 1003
+    with pytest.raises(NoUser):
+        users.choose([1000, 1001, 1002])
+    assert Users().choose([5]) == 0
