@@ -14,7 +14,7 @@ from paddock.meta import patch
 
 Data = dict[str, Any]
 LAST_RESTORE = "restore.kubevirt.io/lastRestoreUID"
-SOURCE_NOTE = "restore.kubevirt.io/name"
+SOURCE_NOTE = "restore.kubevirt.io/uid"
 _GRACE_SECONDS = 300.0
 _SNAPSHOT_GROUP = "snapshot.storage.k8s.io"
 # What was true of the machine that was, and not of the one that is made.
@@ -71,7 +71,7 @@ def claim(restore: VirtualMachineRestore, volume: Volume, backup: VolumeBackup) 
     spec = {name: value for name, value in (before.get("spec") or {}).items() if name not in ("volumeName", "dataSource", "dataSourceRef")}
     spec["dataSourceRef"] = {"apiGroup": _SNAPSHOT_GROUP, "kind": "VolumeSnapshot", "name": volume.snapshot}
     labels = dict((before.get("metadata") or {}).get("labels") or {})
-    notes: dict[str, str] = {SOURCE_NOTE: restore.metadata.name}
+    notes: dict[str, str] = {SOURCE_NOTE: restore.metadata.uid or ""}
     for override in restore.spec.volumeRestoreOverrides or ():
         if override.volumeName == volume.name:
             labels |= override.labels or {}

@@ -84,12 +84,16 @@ class Restores:
             return waits
         found = plan.volumes(restore, content)
         backups = {each.volumeName: each for each in content.spec.volumeBackups or ()}
+        if machine is not None:
+            # First: a template of a DataVolume that is cleared away below would make it anew.
+            await self._machine(restore, content, found, machine)
         await self._clear(restore, target.namespace, found)
         for volume in found:
-            await self._claim(plan.claim(restore, volume, backups[volume.name]))
-        if missing := [each.claim for each in found if not self._filled(target.namespace, each.claim)]:
+            await self._claim(restore, plan.claim(restore, volume, backups[volume.name]))
+        if missing := [each.claim for each in found if not self._filled(restore, each.claim)]:
             return f"waiting for {', '.join(missing)} to be filled"
-        await self._machine(restore, content, found, machine)
+        if machine is None:
+            await self._machine(restore, content, found, None)
         await self._own(restore, target, found)
         await self._finish(seen, restore, found)
         return ""
@@ -134,8 +138,7 @@ class Restores:
             return
         for volume in found:
             claim = self._caches.claims.cache.get(Key(namespace, volume.claim))
-            notes = (claim.read(CLAIMS).metadata.annotations or {}) if claim is not None else {}
-            if claim is None or notes.get(plan.SOURCE_NOTE) == restore.metadata.name:
+            if claim is None or self._is_ours(restore, claim):
                 continue
             if volume.data_volume:
                 await self._gone(DATA_VOLUMES.path(namespace, volume.data_volume))
@@ -147,17 +150,24 @@ class Restores:
         except NotFound:
             return
 
-    async def _claim(self, data: Data) -> None:
-        if self._caches.claims.cache.get(Key(data["metadata"]["namespace"], data["metadata"]["name"])) is not None:
+    def _is_ours(self, restore: VirtualMachineRestore, claim: Seen) -> bool:
+        """Whether a claim was made by this restore: another of its name may hold anything."""
+        return (claim.read(CLAIMS).metadata.annotations or {}).get(plan.SOURCE_NOTE) == restore.metadata.uid
+
+    async def _claim(self, restore: VirtualMachineRestore, data: Data) -> None:
+        there = self._caches.claims.cache.get(Key(data["metadata"]["namespace"], data["metadata"]["name"]))
+        if there is not None:
+            if not self._is_ours(restore, there) and restore.spec.volumeRestorePolicy != "InPlace":
+                raise plan.RestoreRefused(f"there is a claim {there.key.name} already", fix="choose another name for the restored volume")
             return
         try:
             await self._client.request("POST", CLAIMS.path(data["metadata"]["namespace"]), body=msgspec.json.encode(data))
         except AlreadyExists:
             return
 
-    def _filled(self, namespace: str, name: str) -> bool:
-        claim = self._caches.claims.cache.get(Key(namespace, name))
-        return claim is not None and self._volumes.get(claim.meta.uid) is not None
+    def _filled(self, restore: VirtualMachineRestore, name: str) -> bool:
+        claim = self._caches.claims.cache.get(Key(restore.metadata.namespace or "", name))
+        return claim is not None and self._is_ours(restore, claim) and self._volumes.get(claim.meta.uid) is not None
 
     async def _machine(
         self, restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, found: list[plan.Volume], before: Seen | None
