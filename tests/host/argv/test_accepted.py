@@ -104,7 +104,6 @@ def test_everything_at_once(start: Start, image: Callable[[str], Layer], work: P
         boot_menu=True,
         pci_hole64=False,
     )
-    (work / "vars.fd").write_bytes(Path("/usr/share/OVMF/OVMF_VARS_4M.ms.fd").read_bytes())
     qemu = start(config)
     assert qemu.ask("query-uuid") == {"UUID": UUID}
     assert qemu.ask("query-status")["status"] == "prelaunch"

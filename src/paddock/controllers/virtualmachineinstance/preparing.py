@@ -19,7 +19,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.engine.engine import Engine
 from paddock.engine.host import capacity
-from paddock.engine.host.capacity import Shortage
+from paddock.engine.host.capacity import Placement, Shortage
 from paddock.engine.machine.config import Kernel, MachineConfig
 from paddock.engine.networks.cards import Plug
 from paddock.plan.instance import volumes as volume_plan
@@ -61,7 +61,7 @@ class Preparer:
         """The config as the spec wants it now, of a machine that runs: with these volumes, and all cards. Raises `NotYet`."""
         chosen = set(names)
         found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if volume.name in chosen}
-        return self._translated(instance, found, await self._cards.plug(instance), None).config
+        return self._translated(instance, found, await self._cards.plug(instance), await self._kernel(instance)).config
 
     async def reconnect(self, instance: VirtualMachineInstance) -> None:
         """The cards of a machine that lives are known to the networks. Raises `NotYet`."""
@@ -101,8 +101,11 @@ class Preparer:
         cards = {name: CardFound(plug.mac, plug.backend, plug.mtu) for name, plug in plugs.items()}
         firmware, tpm = instance.spec.domain.firmware, instance.spec.domain.devices.tpm
         efi = firmware.bootloader.efi if firmware is not None and firmware.bootloader is not None else None
+        cpus = self._cpus(instance)
         resolved = Resolved(
             volumes=found,
+            vcpus=cpus.vcpus,
+            emulator=cpus.emulator,
             cards=cards,
             kernel=kernel,
             efi_variables=self._engine.states.variables(owner) if efi is not None and efi.persistent else None,
@@ -128,6 +131,8 @@ class Preparer:
             has_timezone=facts.has_timezone,
             io_uring=facts.io_uring,
             vsock=facts.vsock,
+            cpu_flags=facts.cpu_flags,
+            numa_nodes=facts.numa_nodes,
         )
 
     def _say(self, instance: VirtualMachineInstance, result: Result) -> None:
@@ -143,6 +148,27 @@ class Preparer:
                 self._telling.note(instance, limit.code.reason, limit.message)
 
     # --- room -------------------------------------------------------------------------------------------------------------
+
+    def _cpus(self, instance: VirtualMachineInstance) -> Placement:
+        """CPUs for this machine alone, where it wants any: those it has, or some that nobody has."""
+        cpu = instance.spec.domain.cpu
+        if cpu is None or not cpu.dedicatedCpuPlacement:
+            return Placement(())
+        taken = {
+            each.id: Placement(each.config.cpu.pinned, each.config.cpu.emulator_pinned)
+            for each in self._engine.machines
+            if each.observed.live
+        }
+        own = taken.pop(instance.metadata.uid or "", None)
+        if own is not None and own.vcpus:
+            return own
+        count = (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1)
+        try:
+            return capacity.dedicate(self._engine.facts.cpus, taken, count, isolate=bool(cpu.isolateEmulatorThread))
+        except Shortage as error:
+            waits = waiting.unschedulable(f"0/1 nodes are available: {error}.")
+            waits.again = _ROOM_SECONDS
+            raise waits from error
 
     def _check_room(self, instance: VirtualMachineInstance, config: MachineConfig) -> None:
         """Memory is given out whole: a machine that does not fit waits until it does."""

@@ -18,6 +18,8 @@ from paddock.engine.machine.config import MachineConfig
 Architecture = Literal["amd64", "arm64"]
 _MACHINES: dict[str, Architecture] = {"x86_64": "amd64", "aarch64": "arm64"}
 _HUGEPAGES = Path("/sys/kernel/mm/hugepages")
+_NODES = Path("/sys/devices/system/node")
+_CPUINFO = Path("/proc/cpuinfo")
 _ZONES = Path("/usr/share/zoneinfo")
 # Users that no service of a host and no container manager uses; in a container with fewer numbers a range of those.
 _USERS = (range(1_900_000_000, 1_900_065_536), range(50_000, 58_192))
@@ -60,6 +62,9 @@ class Facts:
     vsock: bool = False
     io_uring: bool = False
     iommu: bool = False
+    # flags of the host's processor, by their names in /proc/cpuinfo
+    cpu_flags: frozenset[str] = frozenset()
+    numa_nodes: int = 1
 
     @property
     def qemu(self) -> Qemu:
@@ -150,6 +155,8 @@ async def collect(cache: Path) -> Facts:
         vsock=os.access("/dev/vhost-vsock", os.R_OK | os.W_OK),
         io_uring=_io_uring(),
         iommu=any(Path("/sys/kernel/iommu_groups").glob("*")),
+        cpu_flags=_cpu_flags(),
+        numa_nodes=max(len(list(_NODES.glob("node[0-9]*"))), 1),
     )
 
 
@@ -172,6 +179,15 @@ def _io_uring() -> bool:
     """QEMU's sandbox leaves io_uring alone, but the kernel may have it switched off."""
     state = _number(Path("/proc/sys/kernel/io_uring_disabled"), missing=-1)
     return state == 0 or (state == 1 and os.geteuid() == 0)
+
+
+def _cpu_flags() -> frozenset[str]:
+    try:
+        lines = _CPUINFO.read_text().splitlines()
+    except OSError:
+        return frozenset()
+    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return frozenset(flags.partition(":")[2].split())
 
 
 def _number(path: Path, missing: int = 0) -> int:

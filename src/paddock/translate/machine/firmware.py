@@ -14,6 +14,7 @@ from paddock.translate.machine.processors import is_on
 _FIRMWARE = ("spec", "domain", "firmware")
 # Machines that were stored without a UUID have this one, or Windows would want to be activated anew.
 _NAMESPACE = uuid.UUID("6a1a24a1-4061-4607-8bf4-a3963d0c5895")
+_IGNITION_DATA = "kubevirt.io/ignitiondata"
 _IGNITION = "opt/com.coreos/config"
 
 
@@ -42,6 +43,8 @@ def firmware(place: Place) -> Firmware:
     persistent = efi is not None and bool(efi.persistent)
     if persistent and place.resolved.efi_variables is None:
         place.limits.add(Code.STATE_MISSING, *_FIRMWARE, "bootloader", "efi", "persistent")
+    if _IGNITION_DATA in place.annotations and place.resolved.ignition is None:
+        place.limits.add(Code.STATE_MISSING, "metadata", "annotations", _IGNITION_DATA)
     return Firmware(
         kind="efi" if efi is not None or not place.amd64 else "bios",
         secure_boot=_secure(place),

@@ -146,6 +146,26 @@ def test_memory_is_given_out_whole(play: Play) -> None:
     play(script)
 
 
+def test_cpus_of_ones_own_are_pinned_and_given_back(play: Play) -> None:
+    domain = {"cpu": {"cores": 1, "dedicatedCpuPlacement": True}, "memory": {"guest": "1Gi"}}
+
+    async def script(host: Host) -> None:
+        first = await host.running("first", domain=domain)
+        # The first CPU stays for everybody.
+        assert first.config.cpu.pinned == (1,)
+        await host.make("second", domain=domain)
+        await asyncio.sleep(1)
+        assert (await host.conditions("second"))["PodScheduled"] == ("False", "Unschedulable")
+        message = next(each["message"] for each in (await host.status("second"))["conditions"] if each["type"] == "PodScheduled")
+        assert "it wants 1 CPUs of its own, and 0 of 2 can be given away" in message
+        first.power_off()
+        await asyncio.sleep(10)
+        status = await host.status("second")
+        assert status["phase"] == "Running"
+
+    play(script)
+
+
 def test_a_node_selector_is_honoured(play: Play) -> None:
     async def script(host: Host) -> None:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "host"}}

@@ -217,6 +217,14 @@ def test_programs_beside_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert modern is not None and modern.program == found and not modern.classic
 
 
+def test_flags_of_the_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor : 0\nflags\t\t: fpu aes\nprocessor : 1\nflags : other\n")
+    monkeypatch.setattr(facts, "_CPUINFO", tmp_path / "cpuinfo")
+    assert facts._cpu_flags() == {"fpu", "aes"}
+    monkeypatch.setattr(facts, "_CPUINFO", tmp_path / "missing")
+    assert facts._cpu_flags() == set()
+
+
 def test_collecting_asks_nothing_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = fake(tmp_path, ANSWERS)
     monkeypatch.setattr(programs, "find", lambda name, *extra: path if name == "qemu-system-x86_64" else None)

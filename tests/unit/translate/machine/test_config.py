@@ -132,6 +132,14 @@ def test_state_needs_a_place() -> None:
     assert codes.count(Code.STATE_MISSING) == 2
 
 
+def test_ignition_needs_a_place_too() -> None:
+    machine = instance(annotations={"kubevirt.io/ignitiondata": "{}"})
+    assert [limit.code for limit in machine_config(machine, Resolved(host=HOST)).limits if limit.path[0] == "metadata"] == [
+        Code.STATE_MISSING
+    ]
+    assert translated(machine).result.startable
+
+
 def test_memory_is_set_aside() -> None:
     machine = instance({"domain.memory.reservedOverhead": {"addedOverhead": "64Mi"}})
     assert translated(machine).result.reserved == 64 << 20
