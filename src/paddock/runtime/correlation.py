@@ -27,6 +27,8 @@ class Told(msgspec.Struct, frozen=True):
     kind: str
     reason: str
     note: str
+    # who tells it, if not the program as a whole
+    component: str = ""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -142,8 +144,8 @@ class Correlator:
             "reason": told.reason,
             "message": note,
             "type": told.kind,
-            "source": {"component": self._component, "host": self._instance},
-            "reportingComponent": self._component,
+            "source": {"component": told.component or self._component, "host": self._instance},
+            "reportingComponent": told.component or self._component,
             "reportingInstance": self._instance,
             "firstTimestamp": ages.timestamp(now),
             "lastTimestamp": ages.timestamp(now),

@@ -37,12 +37,16 @@ class Recorder:
         self._task: asyncio.Task[None] | None = None
         self._outcomes = machinery.metrics.counter("paddock_events_total", "Events by what became of them.", ("outcome",))
 
-    def tell(self, about: Reference, kind: str, reason: str, note: str) -> None:
+    def voice(self, component: str) -> "Voice":
+        """Somebody who tells in the name of a part of the program."""
+        return Voice(self, component)
+
+    def tell(self, about: Reference, kind: str, reason: str, note: str, *, component: str = "") -> None:
         """Tell about an object: `kind` is Normal or Warning, `reason` one word for programs, `note` a sentence for people."""
         if len(self._waiting) >= _MOST_WAITING:
             self._outcomes.inc("dropped")
             return
-        self._waiting.append(Told(about, kind, reason, note))
+        self._waiting.append(Told(about, kind, reason, note, component))
         self._idle.clear()
         self._came.set()
 
@@ -104,6 +108,18 @@ class Recorder:
             # It was written by an attempt whose answer got lost.
             return "sent"
         return "sent"
+
+
+class Voice:
+    """A recorder under another name."""
+
+    def __init__(self, recorder: Recorder, component: str) -> None:
+        self._recorder = recorder
+        self._component = component
+
+    def tell(self, about: Reference, kind: str, reason: str, note: str) -> None:
+        """Tell about an object; never waits."""
+        self._recorder.tell(about, kind, reason, note, component=self._component)
 
 
 def _key(event: Data) -> Key:

@@ -77,6 +77,7 @@ WISHES: Data = {
 }
 
 
+@pytest.mark.spec("kubevirt", 92)
 def test_a_preference_fills_what_is_open() -> None:
     hardware: Data = {
         "domain": {"devices": {"disks": [{"name": "root"}, {"name": "iso", "cdrom": {}}, {"name": "own", "disk": {"bus": "sata"}}]}},
@@ -174,6 +175,7 @@ LABELS = {"instancetype.kubevirt.io/default-instancetype": "small", "instancetyp
 MARKED = {"metadata": {"labels": LABELS}, "spec": {}}
 
 
+@pytest.mark.spec("kubevirt", 92)
 @pytest.mark.parametrize(
     ("volume", "found"),
     [
@@ -211,6 +213,7 @@ def test_what_nothing_can_be_inferred_from(volume: Data) -> None:
     assert instancetype.inferred("instancetype", spec, "here", objects()) is None
 
 
+@pytest.mark.spec("kubevirt", 92)
 def test_an_expanded_machine_refers_to_nothing() -> None:
     size = instancetype.Found("instancetype", "VirtualMachineClusterInstancetype", "small", next(iter(instancetypes())))
     machine = {"spec": {"instancetype": {"name": "small"}, "template": {"spec": {"domain": {"devices": {}}}}}}

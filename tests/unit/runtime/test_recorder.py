@@ -4,6 +4,8 @@ import asyncio
 import random
 from typing import Any
 
+import msgspec
+
 from paddock.client.client import Client
 from paddock.client.client import Settings as ClientSettings
 from paddock.client.errors import Unreachable
@@ -128,3 +130,12 @@ def test_notes_and_names_have_an_end() -> None:
     assert decision is not None
     assert len(decision.event["message"].encode()) <= 1024
     assert len(decision.event["metadata"]["name"]) == 253
+
+
+def test_a_part_of_a_program_speaks_under_its_own_name() -> None:
+    told = Told(WEB, "Normal", "Made", "it is made", "part")
+    decision = Correlator("whole", "host").decide(told, 1000.0)
+    assert decision is not None
+    assert decision.event["source"] == {"component": "part", "host": "host"} and decision.event["reportingComponent"] == "part"
+    plain = Correlator("whole", "host").decide(msgspec.structs.replace(told, component=""), 1000.0)
+    assert plain is not None and plain.event["reportingComponent"] == "whole"

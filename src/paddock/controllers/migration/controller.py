@@ -17,6 +17,8 @@ MIGRATION_DATA: Target[Data] = declared(migration.KINDS[0], dict)
 INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 REASON = "single host"
 _FINAL = ("Succeeded", "Failed")
+# The source of events, as upstream names it.
+COMPONENT = "virtualmachineinstancemigration-controller"
 
 
 class Migrations:
@@ -54,7 +56,7 @@ class Migrations:
 def wire(program: Program) -> Controller:
     """The controller, wired to a program."""
     caches = (program.informers.of(MIGRATIONS), program.informers.of(INSTANCES))
-    migrations = Migrations(program.client, caches, program.machinery, program.recorder)
+    migrations = Migrations(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("migration", caches[0], migrations.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(caches[1], lambda change: ())
     program.add(controller)

@@ -37,6 +37,8 @@ from paddock.runtime.reference import is_owned, reference
 
 _FAILURE, _PAUSED = "ReplicaFailure", "ReplicaPaused"
 _STATUS = Write(subresource="status")
+# The source of events, as upstream names it.
+COMPONENT = "virtualmachinepool-controller"
 
 
 class Caches:
@@ -267,7 +269,7 @@ def _in_pool(seen: Seen) -> bool:
 def wire(program: Program) -> Controller:
     """The controllers, wired to a program; the one of the pools is returned."""
     caches = Caches(program.informers)
-    pools = Pools(program.client, caches, program.machinery, program.recorder)
+    pools = Pools(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(caches.machines, owners(kinds.POOLS.group, kinds.POOLS.kind))
     controller.watch(caches.revisions, owners(kinds.POOLS.group, kinds.POOLS.kind))

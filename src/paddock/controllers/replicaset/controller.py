@@ -29,6 +29,8 @@ INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualM
 INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
 _STATUS = Write(subresource="status")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+# The source of events, as upstream names it.
+COMPONENT = "virtualmachinereplicaset-controller"
 
 
 class ReplicaSets:
@@ -163,7 +165,7 @@ def _has_passed(informer: Informer, written: Data) -> bool:
 def wire(program: Program) -> Controller:
     """The controller, wired to a program."""
     sets, instances = program.informers.of(SETS), program.informers.of(INSTANCES)
-    made = ReplicaSets(program.client, sets, instances, program.machinery, program.recorder)
+    made = ReplicaSets(program.client, sets, instances, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("replicaset", sets, made.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(instances, owners(SETS.group, SETS.kind))
     program.add(controller)

@@ -39,6 +39,8 @@ _ORPHAN = "orphan"
 # How long the conditions of an instance that is starting have to rest.
 _REST_SECONDS = 1.0
 _INSTALLATION = Key("kubevirt", "kubevirt")
+# The source of events, as upstream names it.
+COMPONENT = "virtualmachine-controller"
 
 
 class _Look(msgspec.Struct):
@@ -347,7 +349,7 @@ def _up_to_date(sight: Sight, operations: list[Data]) -> list[Data]:
 def wire(program: Program) -> Controller:
     """The controller, wired to a program."""
     caches = Caches(program.informers)
-    machines = Machines(program.client, caches, program.machinery, program.recorder)
+    machines = Machines(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("virtualmachine", caches.machines, machines.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(caches.instances, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
     controller.watch(caches.disks, owners(kinds.MACHINES.group, kinds.MACHINES.kind))

@@ -94,6 +94,7 @@ async def test_an_instancetype_that_is_missing_is_named() -> None:
         assert "unknown kind Flavour" in odd.causes["spec.instancetype"]
 
 
+@pytest.mark.spec("kubevirt", 92)
 @pytest.mark.parametrize(
     ("size", "hardware", "field"),
     [
@@ -147,6 +148,7 @@ def inferring(policy: str | None = None) -> dict[str, Any]:
     return machine(hardware=hardware, instancetype=matcher)
 
 
+@pytest.mark.spec("kubevirt", 92)
 @scripted
 async def test_an_instancetype_is_inferred_from_the_labels_of_a_volume() -> None:
     claim = {

@@ -334,6 +334,7 @@ async def small(world: World) -> None:
     assert made.status == 201, made.data
 
 
+@pytest.mark.spec("kubevirt", 92)
 @scripted
 async def test_a_machine_says_everything_itself() -> None:
     async with World() as world:

@@ -205,6 +205,7 @@ async def sizes(life: Life) -> None:
         assert (await life.api.post(f"{SIZES}/virtualmachinecluster{kind.lower()}s", body)).status == 201
 
 
+@pytest.mark.spec("kubevirt", 92)
 @timeless
 async def test_instancetype_and_preference_are_frozen() -> None:
     body = machine(instancetype={"name": "big"}, preference={"name": "big"})

@@ -290,6 +290,15 @@ async def test_an_orphaned_instance_runs_on() -> None:
 
 
 @timeless
+async def test_who_tells_events() -> None:
+    async with living(wire) as life:
+        await running(life, "Always")
+        await life.rest()
+        found = (await life.api.get("/api/v1/namespaces/default/events")).data["items"]
+        assert {each["source"]["component"] for each in found} == {"virtualmachine-controller"}
+
+
+@timeless
 async def test_events() -> None:
     async with living(wire) as life:
         first = await running(life, "Always")
