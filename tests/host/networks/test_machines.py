@@ -180,6 +180,7 @@ def lab(work: Path) -> Iterator[Lab]:
     made.close()
 
 
+@pytest.mark.spec("kubevirt", 34)
 @pytest.mark.needs("qemu", "netns", "tun", "nft")
 def test_real_machines_on_taps_reach_each_other_and_are_reached(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
     async def script() -> None:
