@@ -151,6 +151,8 @@ def machine(name: str, image: str, **spec: Any) -> Json:
         "volumes": [{"name": "root", "dataVolume": {"name": name}}, *spec.pop("volumes", [])],
         **spec.pop("hardware", {}),
     }
+    # An old `virtctl expose` selects by the labels of the template.
+    labels: Json = {"labels": {"machine": name}}
     disk: Json = {
         "metadata": {"name": name},
         "spec": {"source": {"http": {"url": image}}, "storage": {"resources": {"requests": {"storage": "256Mi"}}}},
@@ -159,7 +161,7 @@ def machine(name: str, image: str, **spec: Any) -> Json:
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachine",
         "metadata": {"name": name},
-        "spec": {"runStrategy": "Always", "template": {"spec": hardware}, "dataVolumeTemplates": [disk], **spec},
+        "spec": {"runStrategy": "Always", "template": {"metadata": labels, "spec": hardware}, "dataVolumeTemplates": [disk], **spec},
     }
 
 

@@ -122,11 +122,13 @@ def test_without_an_agent_there_is_an_error(virtctl: Virtctl, guests: Guests, ti
     guests.until_up(tiny)
     virtctl.ok("soft-reboot", tiny)
     until("the agent has gone", lambda: not holds(guests.vmi(tiny), "AgentConnected"))
-    said = virtctl.run("guestosinfo", tiny)
-    assert said.returncode != 0 or json.loads(said.stdout)
+    assert "VMI does not have guest agent connected" in virtctl.refused("userlist", tiny)
     guests.until_up(tiny)
     for command in ("guestosinfo", "userlist", "fslist"):
-        assert 'virtualmachineinstance.kubevirt.io "nobody" not found' in virtctl.refused(command, "nobody")
+        said = virtctl.refused(command, "nobody")
+        # An old virtctl reads no more of some answers than their code.
+        generic = virtctl.release == "1.0" and "the server could not find the requested resource" in said
+        assert generic or 'virtualmachineinstance.kubevirt.io "nobody" not found' in said
 
 
 # --- volumes --------------------------------------------------------------------------------------------------------------
@@ -225,5 +227,4 @@ def test_a_service_is_created_and_reaches_the_guest(virtctl: Virtctl, guests: Gu
 
 
 def test_guestfs_says_what_to_use_instead(virtctl: Virtctl, tiny: str) -> None:
-    said = virtctl.refused("guestfs", tiny)
-    assert "guestfish" in said or "in use" in said, said
+    assert "look into its disk on the host, with qemu-img and guestfish" in virtctl.refused("guestfs", tiny)

@@ -47,7 +47,7 @@ def ssh(virtctl: Virtctl, key: Path, *words: str) -> list[str]:
 
 
 def test_a_shell_and_files(virtctl: Virtctl, key: Path, reachable: str, tmp_path: Path) -> None:
-    target = f"root@vm/{reachable}" if virtctl.release != "1.0" else f"root@vm/{reachable}"
+    target = f"root@vm/{reachable}"
     said = virtctl.ok(*ssh(virtctl, key, "ssh", target, "--command=echo $((6 * 7)) from $(hostname)"), seconds=90)
     assert "42 from " in said
     data = hashlib.shake_256(b"file").digest(5_000_000)

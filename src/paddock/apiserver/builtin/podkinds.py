@@ -14,6 +14,9 @@ from paddock.schema.field import Field, Freeform
 from paddock.schema.kind import AGE, Column, Kind, Version
 
 _WHY = "this server runs virtual machines, not pods; create a VirtualMachine instead"
+# What `virtctl guestfs` makes is a pod with tools for disks, which the host has, too.
+_GUESTFS = "libguestfs-tools"
+_WHY_NO_GUESTFS = "this server runs no pods; stop the machine and look into its disk on the host, with qemu-img and guestfish"
 _WHY_OF = {"CertificateSigningRequest": "this server signs no certificates on request"}
 
 
@@ -69,7 +72,9 @@ class PodStrategy(Strategy):
 
     def prepare_create(self, new: Data, context: Context) -> Data:
         """Refused."""
-        raise failure.forbidden(failure.About(name=new["metadata"].get("name", ""), kind=self._plural), self._why)
+        name = new["metadata"].get("name", "")
+        why = _WHY_NO_GUESTFS if self._plural == "pods" and name.startswith(_GUESTFS) else self._why
+        raise failure.forbidden(failure.About(name=name, kind=self._plural), why)
 
 
 def _kind(group: str, cls: type[Resource], short: str = "", *columns: Column) -> Kind:

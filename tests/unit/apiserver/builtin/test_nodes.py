@@ -126,6 +126,14 @@ OF_PODS = [
 ]
 
 
+def test_a_pod_with_tools_for_disks_is_refused_with_the_tools_of_the_host(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        made = await api.post("/api/v1/namespaces/default/pods", {"metadata": {"name": "libguestfs-tools-disk"}, "spec": {}})
+        assert (made.status, "qemu-img and guestfish" in made.data["message"]) == (403, True)
+
+    play(script)
+
+
 @pytest.mark.parametrize(("group", "kind"), OF_PODS)
 def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(play: Play, group: str, kind: str) -> None:
     async def script(api: Harness) -> None:
