@@ -8,6 +8,8 @@ Every step finds what an earlier attempt left and goes on from there; what canno
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from msgspec import structs
+
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance import waiting
 from paddock.controllers.virtualmachineinstance.cards import Cards
@@ -53,7 +55,9 @@ class Preparer:
         found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if not _hot(volume)}
         kernel = await self._kernel(instance)
         plugs = await self._cards.plug(instance)
-        result = self._translated(instance, found, plugs, kernel)
+        # What is plugged while it runs is plugged as soon as it runs.
+        result = self._translated(_cold(instance), found, plugs, kernel)
+        self._say(instance, result)
         self._check_room(instance, result.config)
         return result.config
 
@@ -61,6 +65,7 @@ class Preparer:
         """The config as the spec wants it now, of a machine that runs: with these volumes, and all cards. Raises `NotYet`."""
         chosen = set(names)
         found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if volume.name in chosen}
+        # What else stands in the spec was looked at when the machine was started, and is not looked for again.
         return self._translated(instance, found, await self._cards.plug(instance), await self._kernel(instance)).config
 
     async def reconnect(self, instance: VirtualMachineInstance) -> None:
@@ -112,9 +117,7 @@ class Preparer:
             tpm_state=self._engine.states.tpm(owner) if tpm is not None and tpm.persistent else None,
             host=self._host(instance),
         )
-        result = machine_config(instance, resolved)
-        self._say(instance, result)
-        return result
+        return machine_config(instance, resolved)
 
     def _host(self, instance: VirtualMachineInstance) -> HostFound:
         facts = self._engine.facts
@@ -217,3 +220,15 @@ class Preparer:
 
 def _hot(volume: Volume) -> bool:
     return volume_plan.is_hotplugged(volume)
+
+
+def _cold(instance: VirtualMachineInstance) -> VirtualMachineInstance:
+    """The instance without what is plugged into it while it runs."""
+    hot = {each.name for each in instance.spec.volumes or () if _hot(each)}
+    if not hot:
+        return instance
+    domain = instance.spec.domain
+    devices = structs.replace(domain.devices, disks=[each for each in domain.devices.disks or () if each.name not in hot])
+    volumes = [each for each in instance.spec.volumes or () if each.name not in hot]
+    spec = structs.replace(instance.spec, volumes=volumes, domain=structs.replace(domain, devices=devices))
+    return structs.replace(instance, spec=spec)

@@ -49,6 +49,34 @@ def test_a_disk_is_plugged_when_its_claim_is_there_and_unplugged(play: Play) -> 
     play(script)
 
 
+ROOT: dict[str, Any] = {"name": "root", "disk": {"bus": "virtio"}}
+SCRATCH: dict[str, Any] = {"name": "root", "emptyDisk": {"capacity": "1Mi"}}
+MORE: dict[str, Any] = {"name": "more", "disk": {"bus": "scsi"}}
+PLUGGED: dict[str, Any] = {"name": "more", "persistentVolumeClaim": {"claimName": "disk", "hotpluggable": True}}
+
+
+def test_a_disk_is_plugged_beside_those_it_was_started_with(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running(devices={"disks": [ROOT]}, volumes=[SCRATCH])
+        await bind(host, await claim(host, bound=False))
+        await spec(host, {"domain": {"devices": {"disks": [ROOT, MORE]}}, "volumes": [SCRATCH, PLUGGED]})
+        await asyncio.sleep(1)
+        assert [disk.name for disk in machine.config.disks] == ["root", "more"]
+        assert [each.get("phase") for each in (await host.status())["volumeStatus"]] == [None, "Ready"]
+
+    play(script)
+
+
+def test_a_machine_that_kept_what_was_plugged_starts_and_gets_it_again(play: Play) -> None:
+    async def script(host: Host) -> None:
+        await bind(host, await claim(host, bound=False))
+        machine = await host.running(devices={"disks": [ROOT, MORE]}, volumes=[SCRATCH, PLUGGED])
+        await asyncio.sleep(1)
+        assert [(disk.name, disk.hotplugged) for disk in machine.config.disks] == [("root", False), ("more", True)]
+
+    play(script)
+
+
 def test_links_go_down_and_up(play: Play) -> None:
     async def script(host: Host) -> None:
         machine = await host.running(**CARD)
