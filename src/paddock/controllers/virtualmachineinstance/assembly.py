@@ -75,6 +75,7 @@ def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve =
     changes = Changes(engine, preparer, lookups, cards, telling)
     seeing = Seeing(place.node, machinery.clock, lookups, cards, followers)
     seeing.plugging, seeing.overhead = changes.waiting, preparer.overhead
+    seeing.why_emulated, seeing.machine_type = preparer.why_emulated, preparer.machine_type
     reconciler = Instances(program.client, instances, engine, Parts(preparer, followers, changes, seeing, telling))
     controller = Controller(
         "virtualmachineinstances",

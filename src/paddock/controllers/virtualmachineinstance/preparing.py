@@ -192,6 +192,15 @@ class Preparer:
     def _accelerator(self, config: MachineConfig) -> Literal["kvm", "tcg"]:
         return self._engine.facts.verdict(config).accelerator
 
+    def why_emulated(self, config: MachineConfig) -> str:
+        """What keeps KVM from running the machine; "" if nothing does."""
+        return self._engine.facts.verdict(config).reason
+
+    def machine_type(self, config: MachineConfig) -> str:
+        """The machine type by its full name."""
+        qemu = self._engine.facts.qemus.get(config.architecture)
+        return (qemu.resolve(config.machine_type) if qemu is not None else None) or config.machine_type
+
     def overhead(self, config: MachineConfig) -> int:
         """What the machine takes of the host's memory besides its guest's."""
         return capacity.overhead(config, self._accelerator(config))

@@ -34,6 +34,9 @@ class Seeing:
         # why a hot-plugged volume is not there yet, by machine and volume
         self.plugging: Mapping[str, Mapping[str, str]] = {}
         self.overhead: Callable[[MachineConfig], int] = lambda config: 0
+        # why a machine is emulated, and its machine type by its full name
+        self.why_emulated: Callable[[MachineConfig], str] = lambda config: ""
+        self.machine_type: Callable[[MachineConfig], str] = lambda config: config.machine_type
 
     def seconds(self) -> float:
         """The date."""
@@ -59,10 +62,10 @@ class Seeing:
             guest=follower.guest if follower is not None else None,
             credentials=follower.credentials if follower is not None else None,
             cloud_init=follower.cloud_init if follower is not None else None,
-            machine_type=config.machine_type if config is not None else "",
+            machine_type=self.machine_type(config) if config is not None else "",
             memory=self._memory(instance, machine, observed),
             topology=_topology(machine, observed),
-            emulated=_emulated(observed),
+            emulated=_emulated(observed, self.why_emulated(config) if config is not None else ""),
         )
 
     def _claims(self, instance: VirtualMachineInstance) -> dict[str, PersistentVolumeClaim]:
@@ -112,7 +115,7 @@ def _topology(machine: Machine | None, observed: Observation | None) -> CPUTopol
     return CPUTopology(cores=cpu.cores, sockets=observed.sockets or cpu.sockets, threads=cpu.threads)
 
 
-def _emulated(observed: Observation | None) -> str:
+def _emulated(observed: Observation | None, why: str) -> str:
     if observed is None or observed.accelerator != "tcg":
         return ""
-    return "the guest is emulated (TCG), since KVM cannot be used here for this machine: it is slower by an order of magnitude"
+    return f"the guest is emulated, and slower by an order of magnitude: {why or 'KVM could not be used when it was started'}"

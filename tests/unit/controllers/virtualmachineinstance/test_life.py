@@ -1,9 +1,12 @@
 """The life of a running machine: from its object to its process and back."""
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.guest import GuestInterface
 from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
 
@@ -61,6 +64,43 @@ def test_an_end_is_told_and_what_was_held_is_let_go(play: Play, end: str, phase:
         await asyncio.sleep(600)
         assert (await host.status())["phase"] == phase
         assert list(host.engine.machines) == []
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 83)
+def test_the_accelerator_is_chosen_by_firmware_and_what_it_cannot_do_is_told(play: Play) -> None:
+    secure: dict[str, Any] = {"firmware": {"bootloader": {"efi": {}}}, "features": {"smm": {"enabled": True}}}
+    efi: dict[str, Any] = {"firmware": {"bootloader": {"efi": {"secureBoot": False}}}}
+    firmwares: tuple[dict[str, Any], ...] = ({}, efi, secure)
+
+    async def script(host: Host) -> None:
+        why = {"smm": "System Management Mode not supported by this hypervisor"}
+        for kvm, expected in (
+            (Kvm("real", mips=3000.0, works=frozenset({"bios", "efi"}), why=why), ("kvm", "kvm", "tcg")),
+            (Kvm("real", mips=3000.0, works=frozenset({"bios"}), why={**why, "efi": "KVM internal error"}), ("kvm", "tcg", "tcg")),
+            (Kvm("emulated", "it carries out 1.1 million instructions per second", 1.1), ("tcg", "tcg", "tcg")),
+        ):
+            facts = replace(host.engine.facts, kvm=kvm)
+            host.engine.facts = facts
+            for firmware, accelerator in zip(firmwares, expected, strict=True):
+                machine = await host.running(domain=firmware)
+                verdict = facts.verdict(machine.config)
+                assert verdict.accelerator == accelerator
+                machine.observe(accelerator=accelerator)
+                await asyncio.sleep(1)
+                found = {each["type"]: each for each in (await host.status())["conditions"]}
+                assert ("SoftwareEmulation" in found) == (accelerator == "tcg")
+                if accelerator == "tcg":
+                    assert found["SoftwareEmulation"]["message"].endswith(verdict.reason) and verdict.reason
+                assert (await host.status())["machine"]["type"] == "pc-q35-7.2"
+                machine.end("internal-error", "KVM internal error. Suberror: 1")
+                await asyncio.sleep(1)
+                assert (await host.status())["phase"] == "Failed"
+                assert "KVM internal error. Suberror: 1" in (await host.events())[-1][1]
+                await host.api.delete(f"{VMIS}/web")
+                await asyncio.sleep(5)
+                assert await host.get() == {}
 
     play(script)
 
