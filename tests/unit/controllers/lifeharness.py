@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from paddock.apiserver.housekeeping.collector import Collector
 from paddock.client.client import Client
 from paddock.client.errors import Conflict, NotFound
 from paddock.client.options import merge_patch
@@ -167,10 +168,13 @@ class Life:
 
 
 @asynccontextmanager
-async def living(*wires: Callable[[Program], Any]) -> AsyncIterator[Life]:
-    """A world with these controllers."""
+async def living(*wires: Callable[[Program], Any], collects: bool = False) -> AsyncIterator[Life]:
+    """A world with these controllers, and with the garbage collector where that is asked for."""
     async with Harness() as api, api.client() as client:
         life = Life(api, client)
+        collector = Collector(api.parts)
+        if collects:
+            collector.start()
         for wire in wires:
             wire(life.program)
         running = asyncio.create_task(life.program.run())
@@ -179,3 +183,5 @@ async def living(*wires: Callable[[Program], Any]) -> AsyncIterator[Life]:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+            if collects:
+                await collector.chores.stop()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 import pytest
 
 from paddock.client.client import Client
@@ -287,3 +288,45 @@ async def test_presets_fill_what_an_instance_leaves_open() -> None:
         spared = {"virtualmachineinstancepresets.admission.kubevirt.io/exclude": "true"}
         alone = await api.post(VMIS, instance("alone", labels={"size": "small"}, annotations=spared))
         assert alone.data["spec"]["domain"]["cpu"]["cores"] == 1 and not alone.warnings
+
+
+@pytest.mark.spec("kubevirt", 54)
+@pytest.mark.parametrize("verb", ["create", "update"])
+@scripted
+async def test_fields_that_nobody_knows(verb: str) -> None:
+    wrong = {"domain": {**HARDWARE["domain"], "cpus": 4}}
+    async with Harness() as api:
+        if verb == "update":
+            await api.post(VMS, machine())
+
+        async def send(how: str, body: Any) -> Any:
+            if verb == "create":
+                return await api.post(f"{VMS}?fieldValidation={how}&dryRun=All", body)
+            return await api.call("PATCH", f"{VMS}/web?fieldValidation={how}", body, content_type="application/merge-patch+json")
+
+        body = machine(hardware=wrong)
+        strict = await send("Strict", body)
+        assert strict.status == (400 if verb == "create" else strict.status) and strict.status >= 400
+        assert 'unknown field "spec.template.spec.domain.cpus"' in strict.data["message"]
+        warned = await send("Warn", body)
+        assert warned.status < 300 and any("spec.template.spec.domain.cpus" in each for each in warned.warnings)
+        silent = await send("Ignore", body)
+        assert silent.status < 300 and not any("cpus" in each for each in silent.warnings)
+        assert "cpus" not in silent.data["spec"]["template"]["spec"]["domain"]
+        twice = orjson.dumps(machine()).replace(b'"runStrategy":"Halted"', b'"runStrategy":"Halted","runStrategy":"Manual"')
+        strict = await send("Strict", twice)
+        assert strict.status >= 400 and 'duplicate field "spec.runStrategy"' in str(strict.data)
+        warned = await send("Warn", twice)
+        assert warned.status < 300 and any("duplicate field" in each and "spec.runStrategy" in each for each in warned.warnings)
+        assert not (await send("Ignore", twice)).warnings
+
+
+@pytest.mark.spec("kubevirt", 54)
+@pytest.mark.parametrize("name", ["networkInterfaceMultiQueue", "networkInterfaceMultiqueue"])
+@scripted
+async def test_names_of_the_documents_are_known_and_stored_as_upstream_names_them(name: str) -> None:
+    body = machine(hardware={"domain": {**HARDWARE["domain"], "devices": {name: True}}})
+    async with Harness() as api:
+        made = await api.post(f"{VMS}?fieldValidation=Strict", body)
+    assert made.status == 201 and not made.warnings
+    assert made.data["spec"]["template"]["spec"]["domain"]["devices"] == {"networkInterfaceMultiqueue": True}
