@@ -66,7 +66,7 @@ def test_a_full_store_pauses_the_guest_and_room_lets_it_go_on(place: Place, smal
         await machines.adopt()
         again = machines.get("a")
         assert again is not None
-        await until(again, lambda one: one.observed.paused == "io-error", "it waits")
+        assert again.observed.paused == "io-error" and again.observed.disk_errors == {"root": "enospc"}
         await again.resume()
         await until(again, lambda one: one.observed.paused == "io-error" and bool(one.observed.disk_errors), "it failed again")
         subprocess.run(["mount", "-o", "remount,size=16m", small_store], check=True)

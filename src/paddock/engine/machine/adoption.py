@@ -2,7 +2,7 @@
 
 from paddock.engine.machine.directory import Record
 from paddock.engine.machine.errors import StartFailed
-from paddock.engine.machine.observation import Observation
+from paddock.engine.machine.observation import Observation, Phase
 from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.process import boot_id, holders, start_ticks
 
@@ -16,7 +16,8 @@ async def adopt(owner: Owner) -> None:
         return
     record = owner.record
     owner.started = owner.directory.read_started() or owner.config
-    owner.observed = Observation(phase="starting", run=record.run, accelerator=record.accelerator, times=record.times)
+    phase: Phase = "running" if record.begun else "starting"
+    owner.observed = Observation(phase=phase, run=record.run, accelerator=record.accelerator, times=record.times)
     try:
         owner.watch(_find_process(owner))
     except StartFailed as error:

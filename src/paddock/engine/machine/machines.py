@@ -61,8 +61,11 @@ class Machines:
             directory = Directory(self.root / id)
             directory.make()
             directory.write_config(config)
-            self.unreadable.pop(id, None)
-            return self._add(Owner(directory, config, self._shared))
+            machine = self._add(owner := Owner(directory, config, self._shared))
+            if self.unreadable.pop(id, None) is not None:
+                # What it is was lost; its process may live.
+                await adopt(owner)
+            return machine
         if machine.config != config:
             if machine.observed.live:
                 raise Refused(

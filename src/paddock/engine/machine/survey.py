@@ -34,8 +34,10 @@ class Asked(Protocol):
 async def devices(owner: Asked) -> None:
     """Disks with their sizes, cards, processors, memory: as configured, where QEMU says nothing else."""
     config = owner.config
-    sizes = disk_sizes(await owner.execute("query-block"))
+    blocks = await owner.execute("query-block")
+    sizes = disk_sizes(blocks)
     owner.observe(
+        disk_errors=disk_errors(config, blocks),
         disks={disk.name: DiskState(size=sizes.get(names.device(disk.name), 0)) for disk in config.disks},
         nics={nic.name: NicState(link_up=nic.link_up) for nic in config.nics},
         sockets=owner.started.cpu.sockets,
@@ -79,6 +81,13 @@ def disk_sizes(answer: Iterable[Mapping[str, Any]]) -> dict[str, int]:
         if (device := _device(str(block.get("qdev", "")))) and "virtual-size" in image:
             sizes[device] = int(image["virtual-size"])
     return sizes
+
+
+def disk_errors(config: MachineConfig, answer: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """`query-block`: disks whose last access failed while the guest waits for them."""
+    words = {"nospace": "enospc", "failed": "an error"}
+    failed = {_device(str(block.get("qdev", ""))): words.get(str(block.get("io-status", ""))) for block in answer}
+    return {disk.name: error for disk in config.disks if (error := failed.get(names.device(disk.name)))}
 
 
 def disk_of(config: MachineConfig, node: str, path: str, device: str) -> str:

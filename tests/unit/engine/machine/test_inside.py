@@ -172,8 +172,10 @@ def test_sizes_and_counters_by_the_names_of_disks() -> None:
     blocks: list[dict[str, Any]] = [
         {"qdev": _qdev("root"), "inserted": {"image": {"virtual-size": 7}}},
         {"qdev": names.device("data"), "inserted": {"image": {"virtual-size": 8}}},
-        {"qdev": "floppy"},
+        {"qdev": "floppy", "io-status": "failed"},
     ]
+    assert survey.disk_errors(CONFIG, blocks) == {}
+    assert survey.disk_errors(CONFIG, [{**blocks[0], "io-status": "nospace"}, {**blocks[1], "io-status": "ok"}]) == {"root": "enospc"}
     assert survey.disk_sizes(blocks) == {names.device("root"): 7, names.device("data"): 8}
     stats = {"rd_operations": 1, "wr_bytes": 2, "flush_total_time_ns": 3_000_000_000}
     found = statistics.disks(CONFIG, [{"qdev": _qdev("root"), "stats": stats}, {"stats": {}}])
