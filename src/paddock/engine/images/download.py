@@ -110,9 +110,21 @@ class Download:
         self._length: int | None = None
         self._known: Callable[[Validator], bool] = lambda _: False
         self._immutable = False
+        self._look: Callable[[bytes, int | None], None] = lambda head, length: None
 
-    def run(self, *, checksum: tuple[str, str] | None = None, known: Validator = Validator(), immutable: bool = False) -> Downloaded:
-        """Download, or find that the `known` version is still there. What is `immutable` has one version only, named by its checksum."""
+    def run(
+        self,
+        *,
+        checksum: tuple[str, str] | None = None,
+        known: Validator = Validator(),
+        immutable: bool = False,
+        look: Callable[[bytes, int | None], None] = lambda head, length: None,
+    ) -> Downloaded:
+        """Download, or find that the `known` version is still there. What is `immutable` has one version only, named by its checksum.
+
+        `look` is shown the first bytes and the length of the whole, and may refuse.
+        """
+        self._look = look
         self._immutable = immutable
         if checksum and checksum[0] != "sha256":
             self._other = hashlib.new(checksum[0], usedforsecurity=False)
@@ -224,6 +236,7 @@ class Download:
     def _take(self, file: SparseWriter, part: memoryview, response: Response) -> None:
         if not self._done:
             _no_page(response, bytes(part[:512]))
+            self._look(bytes(part[:HEAD_BYTES]), self._length)
             if stays(bytes(part[:HEAD_BYTES])):
                 file.flush_along()
         file.write(part)

@@ -4,14 +4,16 @@ import asyncio
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from paddock.engine.images import headers
 from paddock.engine.images.convert import Limits, Tool
 from paddock.engine.images.download import BUFFER, Download, Rules, Validator
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
-from paddock.engine.images.formats import disk_of
+from paddock.engine.images.formats import disk_of, stays
 from paddock.engine.images.http import Request, Response, Web, basic
 from paddock.engine.images.job import Job, Task, too_large
 from paddock.engine.images.progress import Meter
@@ -45,6 +47,7 @@ class Importer:
             max_bytes=settings.max_bytes,
             reserve_bytes=settings.reserve_bytes,
         )
+        self._converting = threading.BoundedSemaphore(settings.converters)
         self._puller = Puller(store, settings, self.web, self.rules)
         self._tool = Tool(user=settings.user, reserve_bytes=settings.reserve_bytes)
 
@@ -78,7 +81,7 @@ class Importer:
                 return image
             validator = Validator(known.etag, known.modified) if known else Validator()
             download = Download(directory, self._opener(source, task), task.stop, task.meter, self.rules)
-            found = download.run(checksum=checksum, known=validator)
+            found = download.run(checksum=checksum, known=validator, look=lambda head, length: self._look(head, length, task))
             if found.path is None and known is not None:
                 if image := self._store.use(known.digest):
                     return image
@@ -223,12 +226,22 @@ class Importer:
         """Make a complete file an image. Nothing of its inside was looked at before."""
         if image := self._store.use(digest):
             return image
-        with self._store.work() as work:
+        with self._turn(task), self._store.work() as work:
             body = work / "body"
             # The download stays until its image is there: a second name, not a copy.
             os.link(path, body)
             inner = unpack(body, task.limit, task.meter, task.stop)
             return self._make(inner, digest, work, task)
+
+    @contextmanager
+    def _turn(self, task: Task) -> Iterator[None]:
+        """Wait until few others unpack or convert."""
+        while not self._converting.acquire(timeout=0.1):
+            task.stop.check()
+        try:
+            yield
+        finally:
+            self._converting.release()
 
     def _make(self, inner: Path, digest: str, work: Path, task: Task) -> Image:
         kind = disk_of(inner)
@@ -249,6 +262,14 @@ class Importer:
             os.truncate(disk, -(-facts.virtual_size // 512) * 512)
         task.meter.begin("storing", None)
         return self._store.add(work, digest, "raw", -(-facts.virtual_size // 512) * 512)
+
+    def _look(self, head: bytes, length: int | None, task: Task) -> None:
+        """The beginning of a download: a disk that is too large is not downloaded first. Nothing else is believed of it yet."""
+        if not stays(head):
+            return
+        size = int.from_bytes(head[24:32], "big") if head.startswith(b"QFI\xfb") and len(head) >= 32 else length
+        if size is not None and size > task.limit():
+            raise too_large(size, task.limit())
 
     def _fits(self, size: int, task: Task) -> None:
         if not size:

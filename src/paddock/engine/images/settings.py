@@ -27,8 +27,10 @@ class Settings:
     keep_seconds: float = 7 * 86400.0
     # what stays free on the host's disk
     reserve_bytes: int = 256 << 20
-    # imports at a time; others wait
-    workers: int = 4
+    # imports at a time; others wait. Many, since a slow server should keep nobody else's image waiting
+    workers: int = 16
+    # of them so many unpack or convert at a time
+    converters: int = 2
     attempts: int = 5
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=20.0))
     connect_seconds: float = 15.0

@@ -12,6 +12,7 @@ import pytest
 
 from paddock.engine.images.library import Image, ImageError, Images, Progress, Settings
 from paddock.engine.images.sources import Http, Source, Trust
+from tests.diskimages import qcow2
 from tests.imageserver import Fault, Server, authority, basic, running
 from tests.unit.engine.images.conftest import Fetch, disk
 
@@ -397,3 +398,33 @@ def test_the_last_who_leaves_ends_the_download_and_the_next_goes_on(server: Serv
 
     assert asyncio.run(run(wait)).path.read_bytes() == body
     assert int(server.seen[-1].headers["range"][6:-1]) >= 1 << 19
+
+
+def test_a_disk_that_is_too_large_is_not_downloaded_first(fetch: Fetch, server: Server) -> None:
+    raw = server.put("/raw", bytes(40 << 20))
+    image = server.put("/qcow2", qcow2(size=64 << 30) + bytes(40 << 20))
+    for url in (raw, image):
+        server.faults[url.removeprefix(server.url)] = [Fault(after=2 << 20, then="stall")]
+        error = failure(fetch, Http(url), limit=32 << 20)
+        assert (error.code, error.fatal) == ("TooLarge", True)
+
+
+def test_slow_servers_keep_nobody_waiting(server: Server, root: Path, settings: Settings) -> None:
+    slow = [server.put(f"/slow{number}", BODY) for number in range(8)]
+    for number in range(8):
+        server.faults[f"/slow{number}"] = [Fault(after=100, then="stall")]
+
+    async def run() -> Image:
+        images = Images(root, settings)
+        waiting = [asyncio.ensure_future(images.fetch(Http(url))) for url in slow]
+        while len(server.seen) < 8:
+            await asyncio.sleep(0.005)
+        image = await images.fetch(Http(server.put("/quick", BODY)))
+        assert not any(task.done() for task in waiting)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await images.close()
+        return image
+
+    assert asyncio.run(run()).path.read_bytes() == BODY
