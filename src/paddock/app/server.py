@@ -56,7 +56,7 @@ class Running:
         self.store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
         registry = Registry()
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
-        registry.add(*served.resources(AdmissionSettings(), rbac, self._settings.network))
+        registry.add(*served.resources(AdmissionSettings(controllers=self._settings.controllers), rbac, self._settings.network))
         self.parts = Parts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off)
         self._lines, policy = self._audit()
         journal = AuditLog(self._lines, policy, self.parts.clock)

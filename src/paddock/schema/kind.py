@@ -72,6 +72,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host_disk_paths: tuple[str, ...] = ()
     # KubeVirt: whether changes of a template reach a running machine where they can (vmRolloutStrategy LiveUpdate).
     live_update: bool = True
+    # Whether Paddock's controllers carry out what is stored. Without them nobody would take off a finalizer or write a status for them.
+    controllers: bool = True
     # The writer is one of Paddock's own controllers: what KubeVirt reserves for itself is theirs.
     trusted: bool = False
 

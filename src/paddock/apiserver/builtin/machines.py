@@ -276,7 +276,9 @@ def _choose_class(spec: Data, preference: Data) -> None:
 
 
 def strategies(settings: Settings) -> dict[tuple[str, str], CustomStrategy]:
-    """The strategies of machines and running machines, by group and kind."""
+    """The strategies of machines and running machines, by group and kind. Where no controllers are, they are plain objects."""
+    if not settings.controllers:
+        return {}
     (machine,), (instance,) = virtualmachine.KINDS, instances.KINDS
     return {
         (machine.group, machine.kind): MachineStrategy(machine, settings),

@@ -37,7 +37,7 @@ class PoolStrategy(CustomStrategy):
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """Instancetype and preference exist, and agree with what the machines say (V15, V16)."""
-        if old is not None and new.get("spec") == old.get("spec"):
+        if not self._settings.controllers or (old is not None and new.get("spec") == old.get("spec")):
             return
         place = rules_pool.place_of(from_data(new, pool.VirtualMachinePool), self._settings)
         if place.spec.instancetype is not None or place.spec.preference is not None:

@@ -130,7 +130,7 @@ def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.N
         place = (kind.group, kind.kind)
         strategy = own.get(place) or _strategy(kind, judge)
         # Their strategies know the writer, and judge what is reserved for controllers.
-        trusting = msgspec.structs.replace(settings, trusted=True) if place in machines.RESERVED else settings
+        trusting = msgspec.structs.replace(settings, trusted=True) if settings.controllers and place in machines.RESERVED else settings
         for resource in resources_of(kind, trusting, strategy):
             yield _completed(resource, kind, settings) if kind.builtin else pools.aliased(resource, kind)
 

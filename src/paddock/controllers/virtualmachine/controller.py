@@ -26,7 +26,7 @@ from paddock.meta import ages
 from paddock.meta.wire import from_data, to_data
 from paddock.plan import lifecycle, liveupdate, machinestatus, printable, volumerequests
 from paddock.plan.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
-from paddock.plan.instancetype import KINDS, Found
+from paddock.plan.instancetype import KINDS, Found, kind_of
 from paddock.plan.lifecycle import Decision
 from paddock.plan.machinestatus import Facts, Trouble
 from paddock.plan.runstrategy import Life, Step, Strategy, life_of, strategy_of
@@ -186,8 +186,8 @@ class Machines:
     async def _find_sizes(self, look: _Look) -> None:
         """Sizes are needed for a start, and kept at the first look."""
         spec, status = look.sight.data["spec"], look.sight.data.get("status") or {}
-        named = {member: (spec.get(member) or {}).get("name") for member in KINDS}
-        known = {member: (status.get(f"{member}Ref") or {}).get("name") for member in KINDS}
+        named = {member: _named(member, spec.get(member) or {}) for member in KINDS}
+        known = {member: _named(member, status.get(f"{member}Ref") or {}) for member in KINDS}
         if look.decision.step is Step.START or named != known:
             look.sizes = await self._acts.sizes(look.sight)
 
@@ -331,6 +331,11 @@ class Machines:
 
     def _now(self) -> str:
         return ages.timestamp(self._clock.seconds())
+
+
+def _named(member: str, matcher: Data) -> tuple[str, str] | None:
+    """What a matcher, or the status about it, names: kind and name."""
+    return (kind_of(member, matcher.get("kind")) or "", matcher["name"]) if matcher.get("name") else None
 
 
 def _up_to_date(sight: Sight, operations: list[Data]) -> list[Data]:

@@ -330,3 +330,16 @@ async def test_names_of_the_documents_are_known_and_stored_as_upstream_names_the
         made = await api.post(f"{VMS}?fieldValidation=Strict", body)
     assert made.status == 201 and not made.warnings
     assert made.data["spec"]["template"]["spec"]["domain"]["devices"] == {"networkInterfaceMultiqueue": True}
+
+
+@scripted
+async def test_a_server_without_controllers_leaves_machines_to_others() -> None:
+    async with Harness(settings=Settings(controllers=False)) as api:
+        made = (await api.post(VMS, machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "gone"}))).data
+        assert "finalizers" not in made["metadata"] and "firmware" not in made["spec"]["template"]["spec"]["domain"]
+        assert (await api.delete(f"{VMS}/web")).status == 200 and (await api.get(f"{VMS}/web")).status == 404
+        assert "status" not in (await api.post(VMIS, instance())).data
+        told = await api.merge(f"{VMIS}/web", {"status": {"phase": "Running"}})
+        assert told.data["status"] == {"phase": "Running"}
+        said = await api.merge(f"{VMIS}/web", {"spec": {"nodeSelector": {"a": "b"}}})
+        assert said.status == 422 and "restricted" in said.data["message"]
