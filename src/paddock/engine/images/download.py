@@ -239,6 +239,8 @@ class Download:
             self._look(bytes(part[:HEAD_BYTES]), self._length)
             if stays(bytes(part[:HEAD_BYTES])):
                 file.flush_along()
+        if free_bytes(self._body.parent) < self._rules.reserve_bytes // 2:
+            raise ImageUnavailable("NoSpace", "the image does not fit on the host's disk", fix="make room in the image directory")
         file.write(part)
         self._sha256.update(part)
         if self._other is not None:

@@ -1,5 +1,6 @@
 """The files of the library: images, the index of sources, unfinished downloads. Everything appears by rename, or not at all."""
 
+import errno
 import fcntl
 import json
 import os
@@ -13,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from paddock.engine.images.errors import ImageUnavailable
+from paddock.engine.images.errors import ImageError, ImageUnavailable
 from paddock.engine.images.formats import Format
 from paddock.engine.images.sources import key_of
 from paddock.engine.images.stop import Stop
@@ -238,6 +239,10 @@ class Store:
                 if ours and directory.exists() and _same(ours, directory):
                     try:
                         yield directory
+                    except (ImageError, OSError) as error:
+                        if _is_full(error):
+                            self.finished(directory)
+                        raise
                     finally:
                         if next(directory.rglob("state.json"), None) is None:
                             shutil.rmtree(directory, ignore_errors=True)
@@ -259,6 +264,11 @@ class Store:
             yield
         finally:
             os.close(handle)
+
+
+def _is_full(error: ImageError | OSError) -> bool:
+    """Whether the disk is full: then the room is worth more than the time of a download."""
+    return error.code == "NoSpace" if isinstance(error, ImageError) else error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager

@@ -1,10 +1,13 @@
 """Images from web servers: what servers do to people, and what becomes of it."""
 
 import asyncio
+import contextlib
 import dataclasses
 import gzip
 import hashlib
 import json
+import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -428,3 +431,56 @@ def test_slow_servers_keep_nobody_waiting(server: Server, root: Path, settings: 
         return image
 
     assert asyncio.run(run()).path.read_bytes() == BODY
+
+
+def connect_proxy(to: tuple[str, int], seen: list[bytes]) -> socket.socket:
+    """A proxy that takes one tunnel, wherever it is asked to lead, to this address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    def serve() -> None:
+        client, _ = listener.accept()
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += client.recv(1)
+        seen.append(head)
+        with client, socket.create_connection(to) as server:
+            client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = threading.Thread(target=pump, args=(server, client))
+            back.start()
+            pump(client, server)
+            back.join()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener
+
+
+def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: Settings, tmp_path: Path) -> None:
+    authorities, issue = authority()
+    seen: list[bytes] = []
+    with running(Server(issue("server").server_context(tmp_path))) as server:
+        server.put("/disk", BODY)
+        with connect_proxy(("127.0.0.1", server.server_address[1]), seen) as proxy:
+            place = f"http://user:pass@127.0.0.1:{proxy.getsockname()[1]}"
+            # The proxy is the operator's: that it is on this host needs no leave.
+            proxied = dataclasses.replace(settings, proxies={"https": place}, allow=("localhost",))
+
+            async def run() -> Image:
+                images = Images(root, proxied)
+                source = Http("https://localhost:9/disk", secret_headers=(("X-Token", "geheim"),), trust=Trust(ca=authorities.certificate))
+                try:
+                    return await images.fetch(source)
+                finally:
+                    await images.close()
+
+            assert asyncio.run(run()).path.read_bytes() == BODY
+            assert server.seen[0].headers["x-token"] == "geheim"
+    assert seen[0].startswith(b"CONNECT localhost:9 ")
+    assert basic("user", "pass").encode() in seen[0]
+    assert b"geheim" not in seen[0]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.engine.images import download
 from paddock.engine.images.library import Image, ImageError, Images, Progress, Settings
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, Registry, Upload, header_line
@@ -136,7 +137,7 @@ def test_a_damaged_index_is_no_reason_to_fail(fetch: Fetch, server: Server, root
 
 
 @pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "NoSpace"), (errno.EROFS, "Storage"), (errno.EIO, "Storage")])
-def test_a_full_or_broken_disk(number: int, code: str, fetch: Fetch, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_or_broken_disk(number: int, code: str, fetch: Fetch, server: Server, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Http(server.put("/a", BODY))
 
     def fail(*_: object) -> int:
@@ -147,6 +148,8 @@ def test_a_full_or_broken_disk(number: int, code: str, fetch: Fetch, server: Ser
         with pytest.raises(ImageError) as caught:
             fetch(source)
     assert (caught.value.code, caught.value.fatal) == (code, False)
+    if code == "NoSpace":
+        assert not list((root / "partial").iterdir())
     # It works again as soon as the disk does.
     assert fetch(source).path.read_bytes() == BODY
 
@@ -250,3 +253,16 @@ def test_upkeep_removes_what_no_record_names(fetch: Fetch, server: Server, root:
         return removed
 
     assert asyncio.run(run()) == [found[4].digest]
+
+
+def test_a_disk_that_fills_up_on_the_way_is_given_back(fetch: Fetch, server: Server, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = disk(3 << 20)
+    source = Http(server.put("/a", body, chunked=True))
+    asked = iter([1 << 40, 1 << 40])
+    with monkeypatch.context() as patch:
+        patch.setattr(download, "free_bytes", lambda _: next(asked, -1))
+        with pytest.raises(ImageError) as caught:
+            fetch(source)
+    assert (caught.value.code, caught.value.fatal) == ("NoSpace", False)
+    assert not list((root / "partial").iterdir())
+    assert fetch(source).path.read_bytes() == body
