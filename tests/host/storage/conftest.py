@@ -46,6 +46,11 @@ class Site:
         """The engine's volumes, for looking."""
         return Volumes(self.root / "engine")
 
+    async def is_ready(self) -> bool:
+        """Whether the controllers of storage work."""
+        found = await self.get("/apis/cdi.kubevirt.io/v1beta1/cdiconfigs")
+        return any("status" in each for each in found["items"])
+
     async def post(self, path: str, body: Data) -> Data:
         """Make an object."""
         words = path.strip("/").split("/")
@@ -72,17 +77,28 @@ class Site:
 
     async def until(self, what: str, holds: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
         """Wait until it holds."""
-        async with asyncio.timeout(seconds) as limit:
-            while not await holds():
-                await asyncio.sleep(0.1)
-        assert not limit.expired(), what
+        end = asyncio.get_running_loop().time() + seconds
+        while not await holds():
+            assert asyncio.get_running_loop().time() < end, what
+            await asyncio.sleep(0.1)
 
     async def until_phase(self, name: str, phase: str, seconds: float = 60) -> None:
         """Wait until a DataVolume has a phase."""
         try:
             await self.until(phase, lambda: self._has(name, phase), seconds)
-        except TimeoutError:
+        except AssertionError:
             raise AssertionError(f"{name} is not {phase}: {await self.status(name)}") from None
+
+    async def until_said(self, name: str, part: str, seconds: float = 60) -> None:
+        """Wait until the Running condition of a DataVolume says something."""
+
+        async def said() -> bool:
+            return part in str((await self.running_condition(name)).get("message", ""))
+
+        try:
+            await self.until(part, said, seconds)
+        except AssertionError:
+            raise AssertionError(f"{name} does not say {part}: {await self.status(name)}") from None
 
     async def _has(self, name: str, phase: str) -> bool:
         return (await self.status(name)).get("phase") == phase
@@ -100,10 +116,13 @@ async def site(root: Path, machines: Machines = Machines(image_hosts=("127.0.0.1
     """A server below a directory; again below the same one is a restart."""
     running = Running(Settings(root=root, port=0, drain_seconds=0.1, machines=machines))
     await running.start()
-    access = kubeconfig.find({}, SystemClock(), explicit=root / "kubeconfig")
     try:
+        access = kubeconfig.find({}, SystemClock(), explicit=root / "kubeconfig")
         async with Client(Https(access)) as client:
-            yield Site(running, client, root)
+            here = Site(running, client, root)
+            # A test that breaks the store breaks it after everything has found its place.
+            await here.until("storage is there", here.is_ready)
+            yield here
     finally:
         await running.stop()
 
