@@ -21,7 +21,7 @@ from paddock.engine.images.pull import Puller, wish
 from paddock.engine.images.push import push
 from paddock.engine.images.reach import Reach
 from paddock.engine.images.settings import Settings
-from paddock.engine.images.sources import File, Http, Registry, Source, Upload, canonical_url, checksum_of, key_of
+from paddock.engine.images.sources import File, Http, Registry, Source, Upload, checksum_of, key_of
 from paddock.engine.images.sparse import SparseWriter, disk_trouble
 from paddock.engine.images.stop import Stop
 from paddock.engine.images.store import Image, Known, Store
@@ -72,7 +72,7 @@ class Importer:
     # --- http -------------------------------------------------------------------------------------------------------------
 
     def _http(self, source: Http, task: Task) -> Image:
-        url = canonical_url(source.url)
+        url = source.name
         checksum = checksum_of(source.checksum)
         with self._store.partial(key_of(url), task.stop) as directory:
             known = self._known(source, url, checksum)

@@ -41,11 +41,19 @@ class Http:
     trust: Trust = Trust()
     # "sha256:..." over the bytes as they are sent
     checksum: str = ""
+    # the name of what a signed URL leads to, when the URL itself is another each time
+    stands_for: str = field(default="", kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """What it is known by."""
+        return self.stands_for or canonical_url(self.url)
 
     @property
     def private(self) -> bool:
         """Whether the asker shows something that others may not have."""
-        return bool(self.username or self.password or self.secret_headers or self.trust.key or urlsplit(self.url).username)
+        shown = self.username or self.password or self.secret_headers or self.trust.key
+        return bool(shown or self.stands_for or urlsplit(self.url).username)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 from paddock.engine.images.errors import ImageError, ImageUnavailable
 from paddock.engine.images.formats import Format
-from paddock.engine.images.sources import key_of
+from paddock.engine.images.sources import key_of, safe_url
 from paddock.engine.images.stop import Stop
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -191,13 +191,14 @@ class Store:
             known = Known(**told["known"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return known if told.get("source") == source and self.get(known.digest) is not None else None
+        return known if self.get(known.digest) is not None else None
 
     def remember(self, kind: str, source: str, known: Known) -> None:
         """What a source gave now."""
         path = self._entry(kind, source)
         fresh = path.with_name(f".{secrets.token_hex(8)}")
-        _write(fresh, {"source": source, "digest": known.digest, "known": asdict(known)})
+        # For people: what may be secret in a URL is not kept; the name of the file is made of all of it.
+        _write(fresh, {"source": safe_url(source), "digest": known.digest, "known": asdict(known)})
         fresh.rename(path)
 
     def _entry(self, kind: str, source: str) -> Path:

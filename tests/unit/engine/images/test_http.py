@@ -255,6 +255,15 @@ def test_redirects_are_followed_and_secrets_are_not_carried_along(fetch: Fetch, 
         assert "geheim" not in repr(source)
 
 
+def test_a_signed_url_is_known_by_what_it_leads_to_and_its_signature_is_kept_nowhere(fetch: Fetch, server: Server, root: Path) -> None:
+    server.put("/disk", BODY)
+    first = fetch(Http(f"{server.url}/disk?signature=geheim1", stands_for="s3://bucket/disk"))
+    assert fetch(Http(f"{server.url}/disk?signature=geheim2", stands_for="s3://bucket/disk")) == first
+    assert server.seen[1].headers["if-none-match"] == '"one"'
+    fetch(Http(f"{server.url}/disk?signature=geheim3"))
+    assert not any(b"geheim" in path.read_bytes() for path in root.rglob("*.json"))
+
+
 def test_redirects_in_a_circle_end(fetch: Fetch, server: Server) -> None:
     server.faults["/disk"] = [Fault(302, {"Location": "/disk"})] * 99
     error = failure(fetch, Http(f"{server.url}/disk"))
