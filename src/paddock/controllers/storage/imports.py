@@ -109,7 +109,10 @@ class Importing:
             url = f"https://{parts.netloc}.s3.amazonaws.com{quote(parts.path)}"
         trust = Trust(ca=await self._authorities(source.certConfigMap, namespace))
         user, password = await self._account(source.secretRef, namespace)
-        return Http(url=presigned.url(url, user, password, self._clock.seconds()) if user else url, trust=trust)
+        if not user:
+            return Http(url=url, trust=trust)
+        # The signed URL is another each time; what it leads to is not.
+        return Http(url=presigned.url(url, user, password, self._clock.seconds()), trust=trust, stands_for=url)
 
     def _gcs(self, source: GcsSource) -> Http:
         if source.secretRef:
