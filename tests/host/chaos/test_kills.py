@@ -39,6 +39,8 @@ Data = dict[str, Any]
 class Host:
     """A Paddock in a process of its own, and the QEMUs below its directory."""
 
+    network = "user"
+
     def __init__(self, root: Path, registry: str) -> None:
         self.root = root
         self._registry = registry
@@ -46,7 +48,7 @@ class Host:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = [sys.executable, "-m", "paddock.app", "up", f"--dir={self.root}", "--listen=127.0.0.1:0", "--network=user"]
+        command = [sys.executable, "-m", "paddock.app", "up", f"--dir={self.root}", "--listen=127.0.0.1:0", f"--network={self.network}"]
         command += ["--image-from=127.0.0.0/8", f"--insecure-registry={self._registry}"]
         (self.root / "server.json").unlink(missing_ok=True)
         with (self.root / "said").open("ab") as said:

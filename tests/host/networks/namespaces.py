@@ -222,6 +222,7 @@ class Lab:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self._prefix = f"pdk{os.getpid()}"
         self._endings: list[Callable[[], None]] = []
         self.host = self.namespace("host")

@@ -145,6 +145,21 @@ def talk(address: str, port: int) -> Callable[[], str]:
     return work
 
 
+def web_ask(address: str) -> Callable[[], str]:
+    """The beginning of what a web server says; "" when it does not answer."""
+
+    def work() -> str:
+        try:
+            with socket.create_connection((address, 80), 1) as client:
+                client.settimeout(3)
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return client.recv(100).decode()
+        except OSError:
+            return ""
+
+    return work
+
+
 def _connected(address: str, port: int) -> Any:
     until = time.monotonic() + 3
     while True:

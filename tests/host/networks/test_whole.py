@@ -1,4 +1,4 @@
-"""Whole servers with real machines: networks from the manifest to the guest, without root."""
+"""Whole servers with real machines: networks from the manifest to the guest, with root and without."""
 
 import asyncio
 import socket
@@ -11,11 +11,15 @@ import orjson
 import pytest
 
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
+from paddock.client.errors import Invalid, NotFound
+from paddock.engine.images.build import tiny
 from paddock.engine.networks.usermode import NO_MEETING
-from tests.host.chaos.test_kills import VMIS, Host
-from tests.host.guests import Registry
+from tests.host.chaos.test_kills import VMIS, VMS, Host
+from tests.host.guests import Registry, _RegistryHandler, serving
+from tests.host.networks.namespaces import Child, Lab, run, there
+from tests.host.networks.talking import web_ask
 
+DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions"
 SERVICES = "/api/v1/namespaces/default/services"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 Data = dict[str, Any]
@@ -120,3 +124,72 @@ def test_without_root_the_api_says_the_same_and_what_does_not_work(host: Host, t
             await client.request("DELETE", f"{VMIS}/web")
 
     asyncio.run(script())
+
+
+class RoutedHost(Host):
+    """A server with a pod network, in the namespace that this process is in."""
+
+    network = "routed"
+
+
+@pytest.mark.needs("qemu", "netns", "tun", "nft")
+@pytest.mark.spec("kubevirt", 95)
+def test_networks_of_every_kind_and_a_cable_that_is_pulled(work: Path, tiny_guest: tiny.TinyImage) -> None:
+    lab = Lab(work / "lab")
+    folder = work / "registry"
+    folder.mkdir()
+
+    async def script() -> None:
+        shelf = Registry(folder)
+        with serving(type("Handler", (_RegistryHandler,), {"registry": shelf})) as address:
+            shelf.address = address
+            image = shelf.push("disks/tiny:1", {"disk/tiny.qcow2": tiny_guest.disk})
+            host = RoutedHost(work, address)
+            host.start()
+            try:
+                async with watching(host) as client:
+                    await play(client, image)
+            finally:
+                host.end()
+
+    async def answers(address: str) -> bool:
+        return "HTTP" in await Child(lab.host, web_ask(address)).done()
+
+    async def play(client: Client, image: str) -> None:
+        config = {"cniVersion": "0.3.1", "name": "lan", "type": "bridge", "bridge": "br1", "isGateway": True}
+        ipam = {"type": "host-local", "ranges": [[{"subnet": "172.20.0.0/24"}]]}
+        spec = {"config": orjson.dumps({**config, "ipam": ipam}).decode()}
+        definition = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "lan"}, "spec": spec}
+        await make(client, DEFINITIONS, definition)
+        template = instance("web", image, {"masquerade": {}}, vmNetworkCIDR="192.168.55.0/24")
+        template["spec"]["domain"]["devices"]["interfaces"].append({"name": "lan", "bridge": {}})
+        template["spec"]["networks"].append({"name": "lan", "multus": {"networkName": "lan"}})
+        machine = {"runStrategy": "Always", "template": {"metadata": template["metadata"], "spec": template["spec"]}}
+        await make(client, VMS, {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": machine})
+        await make(client, VMIS, instance("bound", image, {"binding": {"name": "l2bridge"}}))
+        with pytest.raises(Invalid, match=r"interfaces\[0\].binding"):
+            await make(client, VMIS, instance("wrong", image, {"binding": {"name": "telepathy"}}))
+        seen = await until(client, f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True")
+        cards = {each["name"]: each for each in seen["status"]["interfaces"]}
+        assert cards["lan"]["ipAddress"].startswith("172.20.0.") and cards["lan"]["linkState"] == "up"
+        assert "192.168.55.2" in run("nft", "list", "ruleset"), "packets of another address would be dropped"
+        assert await answers(cards["default"]["ipAddress"]) and await answers(cards["lan"]["ipAddress"])
+        bound = await until(client, f"{VMIS}/bound", lambda found: condition(found, "Ready").get("status") == "True")
+        assert await answers(bound["status"]["interfaces"][0]["ipAddress"])
+        for state, reached in (("down", False), ("up", True)):
+            body = orjson.dumps([{"op": "add", "path": "/spec/template/spec/domain/devices/interfaces/1/state", "value": state}])
+            await client.request("PATCH", f"{VMS}/web", body=body, media="application/json-patch+json")
+            await until(client, f"{VMIS}/web", lambda found, state=state: linked(found, "lan") == state)  # type: ignore[misc]
+            while await answers(cards["lan"]["ipAddress"]) != reached:
+                await asyncio.sleep(0.2)
+        assert (await get(client, f"{VMIS}/web"))["metadata"]["uid"] == seen["metadata"]["uid"], "it was not started anew"
+
+    try:
+        there(lab.host, script)
+    finally:
+        lab.close()
+
+
+def linked(found: Data, name: str) -> str:
+    """The link of a card."""
+    return next((str(each.get("linkState")) for each in found["status"].get("interfaces") or () if each["name"] == name), "")

@@ -8,6 +8,8 @@ from paddock.schema import finding
 from paddock.schema.finding import Cause, Finding, Path
 from paddock.schema.kind import Cel
 
+# What the engine does for a binding by name.
+PLUGINS = ("l2bridge", "managedtap", "passt")
 BINDINGS = ("masquerade", "bridge", "sriov", "passtBinding", "binding")
 _DISCONTINUED = ("slirp", "passt", "macvtap")
 _TYPES = ("pod", "multus", "resourceClaim")
@@ -100,6 +102,16 @@ def old_bindings_are_gone(place: Place) -> Iterator[Finding]:
             if getattr(interface, name) is not None:
                 message = f"Invalid value: {name} has been discontinued since v1.3; use masquerade, bridge or passtBinding"
                 yield Finding(path=(*path, name), message=message, rule="kubevirt/V93")
+
+
+@check("kubevirt/binding-is-known")
+def bindings_have_known_names(place: Place) -> Iterator[Finding]:
+    """A binding by name is one that the engine knows; a cluster has a list of its own."""
+    if place.settings.target != "embedded":
+        return
+    for interface, path in interfaces(place):
+        if interface.binding is not None and interface.binding.name and interface.binding.name not in PLUGINS:
+            yield finding.unsupported((*path, "binding"), interface.binding.name, PLUGINS, "kubevirt/binding-is-known")
 
 
 @check("kubevirt/V97")
@@ -235,6 +247,7 @@ CHECKS = (
     masquerade_is_for_pods,
     the_gateways_address_is_taken,
     old_bindings_are_gone,
+    bindings_have_known_names,
     ports_have_names_of_their_own,
     port_ranges_make_sense,
     private_dhcp_options_are_private,
