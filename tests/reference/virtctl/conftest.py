@@ -113,15 +113,31 @@ def api(host: Embedded) -> Iterator[Api]:
     api.close()
 
 
-@pytest.fixture(scope="session", params=list(recipes.VIRTCTLS))
-def virtctl(
-    request: pytest.FixtureRequest, host: Embedded, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
-) -> Virtctl:
-    """One virtctl after the other; the first run on a machine builds them, and says so."""
+Get = Callable[[str], Virtctl]
+
+
+@pytest.fixture(scope="session")
+def get_virtctl(host: Embedded, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Get:
+    """A virtctl by its release; the first run on a machine builds it, and says so."""
     terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
-    release = request.param
-    folder = built(recipes.VIRTCTLS[release], say=terminal.write_line if terminal else print)
-    return Virtctl(folder / "virtctl", release, host.kubeconfig, tmp_path_factory.mktemp(f"virtctl-{release}"))
+
+    def get(release: str) -> Virtctl:
+        folder = built(recipes.VIRTCTLS[release], say=terminal.write_line if terminal else print)
+        return Virtctl(folder / "virtctl", release, host.kubeconfig, tmp_path_factory.mktemp(f"virtctl-{release}"))
+
+    return get
+
+
+@pytest.fixture(scope="session", params=list(recipes.VIRTCTLS))
+def virtctl(request: pytest.FixtureRequest, get_virtctl: Get) -> Virtctl:
+    """One virtctl after the other."""
+    return get_virtctl(request.param)
+
+
+@pytest.fixture(scope="session")
+def newest(get_virtctl: Get) -> Virtctl:
+    """The newest virtctl, for what older ones have no command for."""
+    return get_virtctl(list(recipes.VIRTCTLS)[-1])
 
 
 class _Quiet(SimpleHTTPRequestHandler):

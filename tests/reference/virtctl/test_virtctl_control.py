@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.reference.client import Api
 from tests.reference.virtctl.conftest import Guests, Virtctl, holds, until
@@ -31,6 +32,7 @@ def uid(guests: Guests, name: str) -> str:
 # --- versions and life cycle ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kube-api", 132)
 def test_versions_of_both_sides(virtctl: Virtctl) -> None:
     said = virtctl.ok("version")
     assert f'GitVersion:"v{virtctl.release}.0"' in said.splitlines()[0]
@@ -41,6 +43,8 @@ def test_versions_of_both_sides(virtctl: Virtctl) -> None:
     assert "cannot parse" not in wrong.lower()
 
 
+@pytest.mark.spec("kube-api", 132)
+@pytest.mark.spec("kubevirt", 40)
 def test_start_stop_and_restart(virtctl: Virtctl, guests: Guests, mine: str) -> None:
     assert "was scheduled to start" in virtctl.ok("start", mine)
     guests.until_up(mine)
@@ -57,6 +61,7 @@ def test_start_stop_and_restart(virtctl: Virtctl, guests: Guests, mine: str) -> 
     assert "VM is not running" in virtctl.refused("stop", mine)
 
 
+@pytest.mark.spec("kubevirt", 40)
 def test_a_start_that_waits_is_dry_or_paused(virtctl: Virtctl, guests: Guests, mine: str) -> None:
     virtctl.ok("start", mine, "--dry-run")
     assert guests.vmi(mine) == {}
@@ -68,6 +73,8 @@ def test_a_start_that_waits_is_dry_or_paused(virtctl: Virtctl, guests: Guests, m
     until("it is down", lambda: guests.vm(mine)["status"]["printableStatus"] == "Stopped", 60)
 
 
+@pytest.mark.spec("kube-api", 132)
+@pytest.mark.spec("kubevirt", 28, 40)
 def test_pause_and_unpause(virtctl: Virtctl, guests: Guests, tiny: str) -> None:
     for kind in ("vm", "vmi"):
         assert "was scheduled to pause" in virtctl.ok("pause", kind, tiny)
@@ -79,6 +86,7 @@ def test_pause_and_unpause(virtctl: Virtctl, guests: Guests, tiny: str) -> None:
         assert "VMI is not paused" in virtctl.refused("unpause", kind, tiny)
 
 
+@pytest.mark.spec("kubevirt", 40)
 def test_soft_reboot_and_reset(virtctl: Virtctl, guests: Guests, tiny: str) -> None:
     guests.until_up(tiny)
     before = uid(guests, tiny)
@@ -90,6 +98,8 @@ def test_soft_reboot_and_reset(virtctl: Virtctl, guests: Guests, tiny: str) -> N
     assert uid(guests, tiny) == before
 
 
+@pytest.mark.spec("kube-api", 132)
+@pytest.mark.spec("kubevirt", 40)
 def test_a_migration_is_taken_and_fails_with_the_reason(virtctl: Virtctl, guests: Guests, api: Api, tiny: str) -> None:
     guests.until_up(tiny)
     virtctl.ok("migrate", tiny)
@@ -108,6 +118,7 @@ def test_a_migration_is_taken_and_fails_with_the_reason(virtctl: Virtctl, guests
 # --- what the agent tells -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kubevirt", 44)
 def test_what_the_agent_tells(virtctl: Virtctl, guests: Guests, tiny: str) -> None:
     guests.until_up(tiny)
     told = json.loads(virtctl.ok("guestosinfo", tiny))
@@ -118,6 +129,7 @@ def test_what_the_agent_tells(virtctl: Virtctl, guests: Guests, tiny: str) -> No
     assert mounted["fileSystemType"] == "ext4" and 0 < mounted["usedBytes"] < mounted["totalBytes"]
 
 
+@pytest.mark.spec("kubevirt", 44)
 def test_without_an_agent_there_is_an_error(virtctl: Virtctl, guests: Guests, tiny: str) -> None:
     guests.until_up(tiny)
     virtctl.ok("soft-reboot", tiny)
@@ -134,7 +146,12 @@ def test_without_an_agent_there_is_an_error(virtctl: Virtctl, guests: Guests, ti
 # --- volumes --------------------------------------------------------------------------------------------------------------
 
 
-def blank(api: Api, name: str) -> None:
+def blank(api: Api, name: str, kind: str) -> None:
+    """Something to plug in: a claim, or a DataVolume that fills one."""
+    if kind == "claim":
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "16Mi"}}}
+        api.request("POST", "/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": name}, "spec": spec})
+        return
     body = {
         "apiVersion": "cdi.kubevirt.io/v1beta1",
         "kind": "DataVolume",
@@ -144,18 +161,20 @@ def blank(api: Api, name: str) -> None:
     api.request("POST", "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes", body)
 
 
-@pytest.mark.parametrize("bus", ["scsi", "virtio"])
-def test_a_volume_is_plugged_stays_and_is_unplugged(virtctl: Virtctl, guests: Guests, api: Api, tiny: str, bus: str) -> None:
+@pytest.mark.spec("kubevirt", 45)
+@pytest.mark.parametrize(("bus", "kind"), [("scsi", "datavolume"), ("scsi", "claim"), ("virtio", "datavolume")])
+def test_a_volume_is_plugged_stays_and_is_unplugged(virtctl: Virtctl, guests: Guests, api: Api, tiny: str, bus: str, kind: str) -> None:
     guests.until_up(tiny)
-    name = f"more-{bus}-{virtctl.release.replace('.', '-')}"
-    blank(api, name)
+    name = f"more-{bus}-{kind}-{virtctl.release.replace('.', '-')}"
+    blank(api, name, kind)
     words = ["addvolume", tiny, f"--volume-name={name}"]
-    if bus != "scsi":
-        if virtctl.release == "1.0":
-            pytest.skip("virtctl 1.0 knows no --bus")
-        words.append(f"--bus={bus}")
     if virtctl.release == "1.0":
-        words.append("--persist")
+        # It has no --bus: what it plugs is always SCSI.
+        bus = "scsi"
+    else:
+        words.append(f"--bus={bus}")
+    # What newer ones than these two do in any case.
+    words.append("--persist")
     virtctl.ok(*words)
 
     def seen() -> dict[str, Any]:
@@ -164,16 +183,19 @@ def test_a_volume_is_plugged_stays_and_is_unplugged(virtctl: Virtctl, guests: Gu
 
     until("it is ready", lambda: seen().get("phase") == "Ready", 90)
     assert seen()["target"] and "hotplugVolume" in seen()
+    (volume,) = [each for each in guests.vmi(tiny)["spec"]["volumes"] if each["name"] == name]
+    assert ("persistentVolumeClaim" in volume) is (kind == "claim")
     template = guests.vm(tiny)["spec"]["template"]["spec"]
     assert name in [each["name"] for each in template["volumes"]]
     (disk,) = [each for each in template["domain"]["devices"]["disks"] if each["name"] == name]
     assert (disk["disk"]["bus"], disk["serial"]) == (bus, name)
     assert "already exists" in virtctl.refused(*words)
-    virtctl.ok("removevolume", tiny, f"--volume-name={name}", *(["--persist"] if virtctl.release == "1.0" else []))
+    virtctl.ok("removevolume", tiny, f"--volume-name={name}", "--persist")
     until("it is gone", lambda: seen() == {}, 90)
     assert name not in [each["name"] for each in guests.vm(tiny)["spec"]["template"]["spec"]["volumes"]]
 
 
+@pytest.mark.spec("kubevirt", 45)
 def test_a_volume_that_is_not_plugged_cannot_be_unplugged(virtctl: Virtctl, tiny: str) -> None:
     assert "does not exist" in virtctl.refused("removevolume", tiny, "--volume-name=nothing")
     assert "not hotpluggable" in virtctl.refused("removevolume", tiny, "--volume-name=root")
@@ -182,6 +204,7 @@ def test_a_volume_that_is_not_plugged_cannot_be_unplugged(virtctl: Virtctl, tiny
 # --- what is created ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kubevirt", 47)
 def test_a_machine_is_created_expanded_and_applied(virtctl: Virtctl, guests: Guests, api: Api, tmp_path: Path) -> None:
     name = f"made-{virtctl.release.replace('.', '-')}"
     size = {"apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": "VirtualMachineClusterInstancetype"}
@@ -196,8 +219,6 @@ def test_a_machine_is_created_expanded_and_applied(virtctl: Virtctl, guests: Gue
     expanded = json.loads(virtctl.ok("expand", f"--file={file}", "--output=json"))
     assert expanded["spec"]["template"]["spec"]["domain"]["cpu"]["sockets"] == 2
     assert "instancetype" not in expanded["spec"]
-    import yaml  # noqa: PLC0415 - for this document alone
-
     made = api.request("POST", "/apis/kubevirt.io/v1/namespaces/default/virtualmachines", yaml.safe_load(file.read_text()))
     assert made.ok, made.message
     again = json.loads(virtctl.ok("expand", f"--vm={name}", "--output=json"))
@@ -205,6 +226,27 @@ def test_a_machine_is_created_expanded_and_applied(virtctl: Virtctl, guests: Gue
     guests.delete(name)
 
 
+@pytest.mark.spec("kubevirt", 47)
+def test_instancetypes_preferences_and_clones_are_created_as_the_server_takes_them(virtctl: Virtctl, api: Api) -> None:
+    release = virtctl.release.replace(".", "-")
+    kinds = [
+        ("instancetype", ["--cpu=2", "--memory=256Mi", f"--name=size-{release}"], "virtualmachineclusterinstancetypes"),
+        ("preference", [f"--name=wish-{release}"], "virtualmachineclusterpreferences"),
+    ]
+    for kind, words, plural in kinds:
+        manifest = yaml.safe_load(virtctl.ok("create", kind, *words))
+        made = api.request("POST", f"/apis/{manifest['apiVersion']}/{plural}", manifest, query={"fieldValidation": "Strict"})
+        assert made.ok, made.message
+    if virtctl.release == "1.0":
+        # What it prints of a clone has the names of Go's fields, and no server takes it.
+        return
+    manifest = yaml.safe_load(virtctl.ok("create", "clone", "--source-name=nobody", "--target-name=copy", f"--name=clone-{release}"))
+    made = api.request("POST", f"/apis/{manifest['apiVersion']}/namespaces/default/virtualmachineclones", manifest)
+    assert made.ok, made.message
+
+
+@pytest.mark.spec("kube-api", 132)
+@pytest.mark.spec("kubevirt", 47)
 def test_a_service_is_created_and_reaches_the_guest(virtctl: Virtctl, guests: Guests, api: Api, tiny: str) -> None:
     guests.until_up(tiny)
     name = f"web-{virtctl.release.replace('.', '-')}"
@@ -226,5 +268,46 @@ def test_a_service_is_created_and_reaches_the_guest(virtctl: Virtctl, guests: Gu
 # --- what is refused ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kubevirt", 50)
 def test_guestfs_says_what_to_use_instead(virtctl: Virtctl, tiny: str) -> None:
     assert "look into its disk on the host, with qemu-img and guestfish" in virtctl.refused("guestfs", tiny)
+
+
+# What `virtctl usbredir` starts in place of usbredirect: it only reads what the machine says first, QEMU's side of usbredir's handshake.
+USBREDIRECT = """#!/usr/bin/python3
+import socket, sys
+host, _, port = sys.argv[sys.argv.index("--to") + 1].rpartition(":")
+with socket.create_connection((host, int(port)), 30) as machine:
+    open(sys.argv[0] + ".said", "wb").write(machine.recv(80))
+"""
+
+
+@pytest.mark.spec("kubevirt", 50)
+def test_a_usb_device_reaches_the_machine(virtctl: Virtctl, guests: Guests, tiny: str) -> None:
+    guests.until_up(tiny)
+    program = virtctl.home / "usbredirect"
+    program.write_text(USBREDIRECT)
+    program.chmod(0o755)
+    virtctl.run("usbredir", "0951:1666", tiny)
+    said = program.with_name("usbredirect.said").read_bytes()
+    # A packet of type 0 (hello) that names its version.
+    assert said[:4] == bytes(4) and b"qemu usb-redir guest" in said
+    wrong = virtctl.refused("usbredir", "0951:1666", "nobody")
+    assert wrong
+
+
+@pytest.mark.spec("kubevirt", 49)
+def test_keys_and_passwords_reach_the_guest(newest: Virtctl, guests: Guests) -> None:
+    name = "opened"
+    guests.make(name)
+    try:
+        key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKT1hvDIoTEEQeVYbEC9yDDsnPlVVmx2d4B1WWqPqZ1q somebody"
+        until("the machine is there", lambda: "printableStatus" in (guests.vm(name).get("status") or {}))
+        newest.ok("credentials", "add-ssh-key", "--create-secret", "--force", "--user=root", f"--value={key}", name)
+        newest.ok("credentials", "set-password", "--user=root", "--password=open-sesame", "--force", name)
+        newest.ok("restart", name, "--force", "--grace-period=0")
+        until("the credentials are there", lambda: holds(guests.vmi(name), "AccessCredentialsSynchronized"), 180)
+        access = guests.vm(name)["spec"]["template"]["spec"]["accessCredentials"]
+        assert {kind for each in access for kind in each} == {"sshPublicKey", "userPassword"}
+    finally:
+        guests.delete(name)

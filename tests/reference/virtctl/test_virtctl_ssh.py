@@ -72,6 +72,7 @@ def images(folder: Path) -> dict[str, Path]:
     return made
 
 
+@pytest.mark.spec("kube-api", 132)
 @pytest.mark.parametrize("form", ["raw", "qcow2", "gz", "xz"])
 def test_an_image_is_uploaded(virtctl: Virtctl, api: Api, tmp_path: Path, form: str) -> None:
     file = images(tmp_path)[form]

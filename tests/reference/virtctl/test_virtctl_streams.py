@@ -42,6 +42,7 @@ def connect(where: int) -> socket.socket:
 # --- the console ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kube-api", 132)
 def test_typing_works_both_ways_and_ctrl_bracket_leaves(virtctl: Virtctl, tiny: str) -> None:
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as terminal:
         terminal.read_until(b"Successfully connected")
@@ -97,6 +98,8 @@ def test_a_console_waits_for_a_machine_that_starts(virtctl: Virtctl, guests: Gue
 # --- the display ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kube-api", 132)
+@pytest.mark.spec("kubevirt", 42)
 def test_a_viewer_can_speak_rfb(virtctl: Virtctl, tiny: str) -> None:
     with virtctl.running("vnc", tiny, "--proxy-only", f"--port={port()}") as process:
         assert process.stdout is not None
@@ -113,11 +116,10 @@ def test_a_viewer_can_speak_rfb(virtctl: Virtctl, tiny: str) -> None:
             assert width >= 640 and height >= 350
 
 
-def test_a_screenshot_is_a_picture(virtctl: Virtctl, tiny: str, tmp_path: Path) -> None:
-    if virtctl.release == "1.0":
-        pytest.skip("virtctl 1.0 has no `vnc screenshot`")
+@pytest.mark.spec("kubevirt", 42)
+def test_a_screenshot_is_a_picture(newest: Virtctl, tiny: str, tmp_path: Path) -> None:
     file = tmp_path / "screen.png"
-    virtctl.ok("vnc", "screenshot", tiny, f"--file={file}")
+    newest.ok("vnc", "screenshot", tiny, f"--file={file}")
     data = file.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n" and data[12:16] == b"IHDR"
     width, height, depth, colour = struct.unpack(">IIBB", data[16:26])

@@ -16,6 +16,7 @@ def conflict(why: str) -> str:
     return f'Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io "vm": {why}'
 
 
+@pytest.mark.spec("kubevirt", 28)
 @scripted
 async def test_pause_and_unpause() -> None:
     async with World() as world:
@@ -38,6 +39,7 @@ async def test_pause_and_unpause() -> None:
         assert (twice.status, twice.data["message"]) == (409, conflict("VMI is not paused"))
 
 
+@pytest.mark.spec("kubevirt", 28)
 @pytest.mark.parametrize(
     ("probe", "code"),
     [

@@ -182,6 +182,7 @@ async def test_a_server_that_goes_ends_its_consoles_properly() -> None:
 # --- the display ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kubevirt", 42)
 @scripted
 async def test_the_display_and_who_may_have_it() -> None:
     async with World() as world, served(world) as port:
