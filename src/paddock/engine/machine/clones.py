@@ -30,6 +30,11 @@ from paddock.engine.machine.machine import Machine
 _LIVE, _MEMORY, _STATE, _DESCRIPTION = "live", "memory", "state", "template.json"
 _IDENTITY_SECONDS = 60.0
 _PAUSE = 0.004
+# exit codes of `identity.sh`
+_WHY = {
+    3: "a card in the guest does not take another MAC",
+    4: "it would draw the same random numbers as others: its kernel knows no generation counter, and it has neither perl nor python3",
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,10 @@ class Template:
 
 @dataclass(frozen=True)
 class CloneNic:
-    """A card of a clone, in place of the template's."""
+    """A card of a clone, in place of the template's.
+
+    QEMU's own network remembers which address it gave to which card, and a guest is alone in it: there the template's MAC is kept.
+    """
 
     mac: str
     backend: Tap | User | Stream
@@ -186,6 +194,9 @@ def _nic(nic: Nic, clone: Clone) -> Nic:
     own = clone.nics.get(nic.name)
     if own is None:
         raise Refused(f"cannot clone {clone.label}", reason="NoCard", why=f"card {nic.name} needs an address and a network of its own")
+    if isinstance(own.backend, User) and own.backend.forwards and own.mac != nic.mac:
+        why = f"the network of card {nic.name} forwards ports to an address that goes with its MAC"
+        raise Refused(f"cannot clone {clone.label}", reason="KeepMac", why=why, fix="keep the template's: nobody else is in that network")
     return replace(nic, mac=own.mac, backend=own.backend, link_up=False)
 
 
@@ -217,14 +228,24 @@ async def wake(machine: Machine, template: Template) -> Awakened:
 
 async def identify(machine: Machine, template: Template, clone: Clone) -> None:
     """The second half: the guest gets a name, addresses, keys, a clock and entropy of its own, then its cards are plugged in."""
-    macs = [(nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics]
+    macs = [(old, new) for old, new in _macs(template, clone) if old != new]
     words = [clone.hostname, str(int(time.time())), *(f"{old}={new}" for old, new in macs)]
     async with _patiently(machine, "give an identity to", "its agent did not carry that out"):
         await _run(machine, "identity.sh", words, f"seed={secrets.token_hex(64)}\n".encode())
         for nic in template.config.nics:
             await machine.set_link(nic.name, True)
-        if macs:
-            await _run(machine, "lease.sh", [new for _, new in macs])
+        if leases := _leases(template, clone):
+            await _run(machine, "lease.sh", leases)
+
+
+def _macs(template: Template, clone: Clone) -> list[tuple[str, str]]:
+    return [(nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics]
+
+
+def _leases(template: Template, clone: Clone) -> list[str]:
+    """The cards that must ask for an address: all but those that are in a network like before, with the MAC of before."""
+    nics = ((nic, clone.nics[nic.name]) for nic in template.config.nics)
+    return [own.mac.lower() for nic, own in nics if own.mac.lower() != nic.mac.lower() or not isinstance(own.backend, User)]
 
 
 @contextlib.asynccontextmanager
@@ -252,4 +273,5 @@ async def _run(machine: Machine, script: str, words: list[str], before: bytes = 
     text = before + files(__package__).joinpath(script).read_bytes()
     done = await machine.agent.execute(["/bin/sh", "-s", "--", *words], _IDENTITY_SECONDS, text)
     if done.code:
-        raise StartFailed(f"cannot give machine {machine.id} its own identity", why=f"{script} ended with {done.code} in the guest")
+        why = _WHY.get(done.code, f"{script} ended with {done.code} in the guest")
+        raise StartFailed(f"cannot give machine {machine.id} its own identity", why=why, fix="stop it: it has no network")

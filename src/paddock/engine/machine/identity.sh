@@ -6,13 +6,22 @@ shift 2
 # The clock stood still with the guest.
 date -u -s "@$now" >/dev/null 2>&1
 
-# Two clones must not draw the same random numbers. The kernel is told by its generation counter, too, where it knows that.
-printf '%s' "$seed" >/dev/urandom 2>/dev/null
+# Two clones must not draw the same random numbers: everything below would be the same in both. What is written is mixed in, and used at
+# the kernel's next reseeding, which is a minute away unless it is asked for (RNDRESEEDCRNG) or the generation counter has caused it.
+printf '%s' "$seed" >/dev/urandom
+reseeded=
+if command -v perl >/dev/null 2>&1; then
+    perl -e 'open(my $pool, "+<", "/dev/random") or exit 1; exit(defined(ioctl($pool, 0x5207, 0)) ? 0 : 1)' && reseeded=yes
+fi
+if [ -z "$reseeded" ] && command -v python3 >/dev/null 2>&1; then
+    python3 -c 'import fcntl; fcntl.ioctl(open("/dev/random", "wb"), 0x5207)' && reseeded=yes
+fi
+for device in /sys/bus/acpi/drivers/vmgenid/*:*; do
+    [ ! -e "$device" ] || reseeded=yes
+done
+[ -n "$reseeded" ] || exit 4
 
 if [ -n "$name" ]; then
-    if [ -d /run/systemd/system ] && command -v hostnamectl >/dev/null 2>&1; then
-        hostnamectl set-hostname "$name" >/dev/null 2>&1
-    fi
     hostname "$name" 2>/dev/null || printf '%s' "$name" >/proc/sys/kernel/hostname
     [ ! -w /etc/hostname ] || printf '%s\n' "$name" >/etc/hostname
 fi
@@ -23,6 +32,10 @@ fi
 # Cards: a new address, then a new lease.
 for pair in "$@"; do
     old=${pair%%=*} new=${pair#*=}
+    # Where the network's configuration knows the card by its address.
+    for file in /run/systemd/network/*.network /etc/systemd/network/*.network; do
+        [ ! -f "$file" ] || sed -i "s/^MACAddress=$old\$/MACAddress=$new/" "$file"
+    done
     for card in /sys/class/net/*; do
         read -r address <"$card/address" 2>/dev/null || continue
         [ "$address" = "$old" ] || continue
@@ -43,10 +56,9 @@ fi
 if ls /etc/ssh/ssh_host_*_key >/dev/null 2>&1 && command -v ssh-keygen >/dev/null 2>&1; then
     rm -f /etc/ssh/ssh_host_*
     ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key </dev/null >/dev/null 2>&1
-    if [ -d /run/systemd/system ]; then
-        systemctl --no-block try-restart ssh.service sshd.service >/dev/null 2>&1
-    else
-        for pid in $(pidof sshd); do kill -HUP "$pid"; done
-    fi
+    # It reads its keys anew, and keeps its process. Asking a service manager would take longer than all the rest.
+    for file in /run/sshd.pid /var/run/sshd.pid; do
+        read -r pid <"$file" 2>/dev/null && kill -HUP "$pid" && break
+    done
 fi
 exit 0

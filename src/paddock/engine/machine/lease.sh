@@ -9,6 +9,7 @@ for address in "$@"; do
             # Released first: the lease was the other machine's.
             kill -USR2 "$pid" && kill -USR1 "$pid"
         elif command -v networkctl >/dev/null 2>&1 && [ -d /run/systemd/netif ]; then
+            networkctl reload
             networkctl reconfigure "$card"
         elif command -v nmcli >/dev/null 2>&1; then
             nmcli device reapply "$card" >/dev/null

@@ -19,6 +19,7 @@ FOLDER = Path("/templates/a")
 BELOW = Layer(Path("/volumes/a.qcow2"), "qcow2")
 SEED = Disk("seed", Layer(Path("/seeds/a.iso"), "raw"), readonly=True)
 NETWORK = User(network="10.0.2.0/24", gateway="10.0.2.2", address="10.0.2.15", dns="10.0.2.3")
+FORWARDING = User(network="10.0.2.0/24", gateway="10.0.2.2", address="10.0.2.15", dns="10.0.2.3", forwards=(("tcp", "127.0.0.1", 1, 22),))
 CONFIG = MachineConfig(
     "ns_a",
     Cpu(),
@@ -84,6 +85,7 @@ def test_a_clone_has_its_own_disks_cards_and_generation() -> None:
         (replace(CLONE, disks={"root": replace(OWN, backing=None)}), "NoLayer"),
         (replace(CLONE, disks={"root": BELOW}), "NoLayer"),
         (replace(CLONE, nics={}), "NoCard"),
+        (replace(CLONE, nics={"default": CloneNic("02:00:00:00:00:02", FORWARDING)}), "KeepMac"),
     ],
 )
 def test_a_clone_that_would_share_something_is_refused(clone: Clone, reason: str) -> None:
