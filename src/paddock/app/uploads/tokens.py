@@ -24,6 +24,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     exp: int
+    # no two tokens are the same
+    jti: str = ""
 
 
 class UploadTokens:
@@ -34,7 +36,7 @@ class UploadTokens:
 
     def issue(self, namespace: str, name: str, uid: str, now: float) -> str:
         """A token for the claim of this UID."""
-        said = msgspec.json.encode(Claims(namespace=namespace, name=name, uid=uid, exp=int(now) + SECONDS))
+        said = msgspec.json.encode(Claims(namespace=namespace, name=name, uid=uid, exp=int(now) + SECONDS, jti=secrets.token_hex(8)))
         text = f"{_encoded(_HEADER)}.{_encoded(said)}"
         return f"{text}.{_encoded(self._sign(text))}"
 
