@@ -6,7 +6,7 @@ from paddock.apiserver.api import Api
 from paddock.apiserver.edge.http import Answer, Doors, Handler, Request
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.parts import Parts
-from paddock.app.controllers.control import Control
+from paddock.app.controllers import control
 from paddock.app.controllers.surroundings import Surroundings
 from paddock.app.exports import download
 from paddock.app.exports.download import Downloads
@@ -26,7 +26,7 @@ class Hosting:
         self._edge = edge
         self._parts = parts
         self._api = api
-        self._control = Control(api, around)
+        self._control = control.beside(api, around)
         self._subresources = subresources.install(api, parts, self._control.engine, self._control.program.recorder)
         self._uploads: Uploads | None = None
 

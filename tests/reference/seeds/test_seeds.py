@@ -31,7 +31,7 @@ EXAMPLES = files("paddock.dialects")
 FEDORA = str(EXAMPLES / "kubevirt" / "examples" / "fedora.yaml")
 MACHINE = str(EXAMPLES / "kubermatic" / "examples" / "virtualmachine.yaml")
 POOL = str(EXAMPLES / "kubermatic" / "examples" / "pool.yaml")
-RUNNING_SECONDS = 60.0
+RUNNING_SECONDS = 150.0
 
 
 class Proxy(SimpleHTTPRequestHandler):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.apiserver import bodies
+from paddock.apiserver.edge.http import Request
 from paddock.apiserver.objects.reading import Query
 from paddock.apiserver.objects.writing import DeleteOptions, Options
 from paddock.apiserver.parts import Call
@@ -110,6 +111,14 @@ def _wrong_dry_run(values: list[str]) -> Iterator[Finding]:
         yield finding.unsupported(("dryRun",), values, ("All",), "options/dry-run")
 
 
+def _grace(said: dict[str, Any], request: Request) -> int | None:
+    """The patience a deletion has, from its body, else from the query."""
+    given = said.get("gracePeriodSeconds")
+    if given is None and (text := request.parameter("gracePeriodSeconds")).isdecimal():
+        given = int(text)
+    return given if isinstance(given, int) else None
+
+
 def delete_options(call: Call) -> DeleteOptions:
     """The options of a deletion, from the body and the query; raises a `Failure`."""
     about = failure.About(group="meta.k8s.io", kind="DeleteOptions")
@@ -142,7 +151,7 @@ def delete_options(call: Call) -> DeleteOptions:
         extra=call.user.extra,
         notes=call.notes,
         dry_run=bool(dry_run),
-        grace=grace if isinstance(grace := said.get("gracePeriodSeconds"), int) else None,
+        grace=_grace(said, request),
         propagation=str(propagation or ""),
         uid=preconditions.get("uid"),
         revision=preconditions.get("resourceVersion"),

@@ -30,11 +30,9 @@ _LOG = logging.getLogger(__name__)
 class Control:
     """Controllers that reach the server through its own door, and machines that outlive them."""
 
-    def __init__(self, api: Handler, around: Surroundings) -> None:
-        self.machinery = Machinery()
-        self.engine = Engine(around.directory, engine_settings(around.machines, str(around.services)))
-        client = Client(Inside(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=self.machinery.observe_request)
-        self.program = Program(client, component="paddock", instance=around.node, machinery=self.machinery)
+    def __init__(self, engine: Engine, client: Client, machinery: Machinery, around: Surroundings) -> None:
+        self.engine = engine
+        self.program = Program(client, component="paddock", instance=around.node, machinery=machinery)
         self._around = around
         # there when the controllers have started
         self.storage: Storage | None = None
@@ -48,11 +46,11 @@ class Control:
         virtualmachines.wire(self.program)
         self.exports = exports.wire(self.program, self.engine.volumes, self._around.address, self._around.authority.decode())
         attachments = networks.wire(self.program, self.engine, self._around)
-        beside = [
+        more = [
             *instances.wire(self.program, self.engine, self._around, attachments),
             *snapshots.wire(self.program, self.engine),
         ]
-        for name, work in (("controllers", self.program.run()), *beside):
+        for name, work in (("controllers", self.program.run()), *more):
             task = asyncio.create_task(work, name=name)
             task.add_done_callback(_ended)
             self._tasks.append(task)
@@ -65,6 +63,14 @@ class Control:
         if self.storage is not None:
             await self.storage.close()
         await self.engine.stop()
+
+
+def beside(api: Handler, around: Surroundings) -> Control:
+    """The controllers of a server in this process."""
+    machinery = Machinery()
+    engine = Engine(around.directory, engine_settings(around.machines, str(around.services)))
+    client = Client(Inside(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
+    return Control(engine, client, machinery, around)
 
 
 def engine_settings(given: Machines, services: str) -> EngineSettings:

@@ -10,89 +10,16 @@ import pytest
 
 from paddock.controllers.virtualmachineinstance.assembly import Place, assembled
 from paddock.engine.engine import Engine
-from paddock.engine.host.capacity import Room
-from paddock.engine.host.facts import Facts
-from paddock.engine.host.kvm import Kvm
-from paddock.engine.host.qemu import Qemu
-from paddock.engine.machine.config import Layer
-from paddock.engine.states import States
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import Program
 from tests import virtualtime
 from tests.apiharness import Harness
-from tests.enginefakes import FakeMachine, FakeMachines
-from tests.enginefakes_networks import FakeNetworks
-from tests.enginefakes_storage import FakeImages, FakeVolumes
+from tests.enginefakes import FakeMachine
+from tests.fakehost import GIB, Clock, Data, FakeEngine
 
 CORE = "/api/v1/namespaces/default"
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
-GIB = 1 << 30
-Data = dict[str, Any]
-
-
-class Clock(virtualtime.Clock):
-    """No two looks at it are the same: events are named after their time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._looks = 0
-
-    def seconds(self) -> float:
-        self._looks += 1
-        return super().seconds() + self._looks * 1e-5
-
-
-class Volumes(FakeVolumes):
-    """Volumes without files, and scratch files that exist."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__()
-        self.root = root
-        self.dropped: list[str] = []
-
-    def scratch(self, machine: str, name: str) -> Path:
-        (self.root / machine).mkdir(exist_ok=True)
-        return self.root / machine / f"{name}.img"
-
-    def scratch_owners(self) -> set[str]:
-        return {each.name for each in self.root.iterdir()}
-
-    async def drop_scratch(self, machine: str) -> None:
-        self.dropped.append(machine)
-        for file in (self.root / machine).glob("*"):
-            file.unlink()
-        if (self.root / machine).exists():
-            (self.root / machine).rmdir()
-
-    async def overlay(self, path: Path, below: Layer, size: int) -> Layer:
-        return Layer(path, "qcow2", below)
-
-    async def blank(self, path: Path, size: int) -> Layer:
-        return Layer(path, "raw")
-
-
-class FakeEngine:
-    """An engine in memory, on a host with so much memory."""
-
-    def __init__(self, root: Path, memory: int = 64 * GIB) -> None:
-        qemu = Qemu("amd64", Path("/usr/bin/qemu"), (7, 2, 0), {"q35": "pc-q35-7.2"})
-        self.facts = Facts("amd64", {"amd64": qemu}, {}, Kvm("absent", "there is none"), (0, 1), memory, is_root=False)
-        self.settings = type("Settings", (), {"host_paths": ()})
-        self.room = Room.of(memory)
-        self.machines = FakeMachines(Clock())
-        self.networks = Networks()
-        self.volumes = Volumes(root / "scratch")
-        self.images = FakeImages()
-        self.states = States(root / "states")
-        (root / "scratch").mkdir()
-        self.states.prepare()
-
-
-class Networks(FakeNetworks):
-    """Networks that tell who has addresses."""
-
-    def owners(self) -> set[str]:
-        return {key[0] for key in self.book.entries}
+__all__ = ["CORE", "GIB", "VMIS", "Host", "Play"]
 
 
 class Host:

@@ -1,0 +1,237 @@
+"""A whole host in virtual time: a server in memory, all its controllers, an engine without QEMU.
+
+async with FakeHost(tmp_path) as host:      # inside tests/virtualtime.run
+    await host.apply("vm.yaml text or dict")
+    machine = await host.running("web")     # the engine's machine, to be crashed, powered off ...
+"""
+
+import asyncio
+import random
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from paddock.apiserver.housekeeping.house import House
+from paddock.app.controllers.control import Control
+from paddock.app.controllers.surroundings import Surroundings
+from paddock.app.settings import Machines
+from paddock.engine.engine import Engine
+from paddock.engine.host.capacity import Room
+from paddock.engine.host.facts import Facts
+from paddock.engine.host.kvm import Kvm
+from paddock.engine.host.qemu import Qemu
+from paddock.engine.machine.config import Layer
+from paddock.engine.machine.machines import Machines as EngineMachines
+from paddock.engine.snapshots import Snapshots
+from paddock.engine.states import States
+from paddock.engine.storage.volumes import Volumes as EngineVolumes
+from paddock.runtime.machinery import Machinery
+from tests import virtualtime
+from tests.apiharness import Harness
+from tests.enginefakes import FakeMachine, FakeMachines
+from tests.enginefakes_networks import FakeNetworks
+from tests.enginefakes_storage import FakeImages, FakeVolumes
+
+GIB = 1 << 30
+Data = dict[str, Any]
+PLURALS = {
+    "VirtualMachine": "virtualmachines",
+    "VirtualMachineInstance": "virtualmachineinstances",
+    "VirtualMachinePool": "virtualmachinepools",
+    "VirtualMachineSnapshot": "virtualmachinesnapshots",
+    "VirtualMachineRestore": "virtualmachinerestores",
+    "VirtualMachineClone": "virtualmachineclones",
+    "VirtualMachineExport": "virtualmachineexports",
+    "DataVolume": "datavolumes",
+    "DataSource": "datasources",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "Secret": "secrets",
+    "ConfigMap": "configmaps",
+    "Event": "events",
+    "VolumeSnapshot": "volumesnapshots",
+}
+
+
+class Clock(virtualtime.Clock):
+    """No two looks at it are the same: events are named after their time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looks = 0
+
+    def seconds(self) -> float:
+        self._looks += 1
+        return super().seconds() + self._looks * 1e-5
+
+
+class Volumes(FakeVolumes):
+    """Volumes without files, and scratch files that exist."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.root = root
+        self.dropped: list[str] = []
+
+    def scratch(self, machine: str, name: str) -> Path:
+        (self.root / machine).mkdir(exist_ok=True)
+        return self.root / machine / f"{name}.img"
+
+    def scratch_owners(self) -> set[str]:
+        return {each.name for each in self.root.iterdir()}
+
+    def ids(self) -> set[str]:
+        return set(self.volumes)
+
+    async def drop_scratch(self, machine: str) -> None:
+        self.dropped.append(machine)
+        for file in (self.root / machine).glob("*"):
+            file.unlink()
+        if (self.root / machine).exists():
+            (self.root / machine).rmdir()
+
+    async def overlay(self, path: Path, below: Layer, size: int) -> Layer:
+        return Layer(path, "qcow2", below)
+
+    async def blank(self, path: Path, size: int) -> Layer:
+        return Layer(path, "raw")
+
+
+class Networks(FakeNetworks):
+    """Networks that tell who has addresses."""
+
+    def owners(self) -> set[str]:
+        return {key[0] for key in self.book.entries}
+
+
+class FakeEngine:
+    """An engine in memory, on a host with so much memory."""
+
+    def __init__(self, root: Path, memory: int = 64 * GIB) -> None:
+        qemu = Qemu("amd64", Path("/usr/bin/qemu"), (7, 2, 0), {"q35": "pc-q35-7.2"})
+        self.facts = Facts("amd64", {"amd64": qemu}, {}, Kvm("absent", "there is none"), (0, 1), memory, is_root=False)
+        self.settings = type("Settings", (), {"host_paths": ()})
+        self.room = Room.of(memory)
+        self.machines = FakeMachines(Clock())
+        self.networks = Networks()
+        self.volumes = Volumes(root / "scratch")
+        self.images = FakeImages()
+        self.states = States(root / "states")
+        self.snapshots = Snapshots(cast(EngineMachines, self.machines), cast(EngineVolumes, self.volumes))
+        (root / "scratch").mkdir(exist_ok=True)
+        self.states.prepare()
+
+    async def start(self) -> None:
+        """Nothing to look at."""
+
+    async def stop(self) -> None:
+        """Nothing to let go of."""
+
+
+class FakeHost:
+    """One host."""
+
+    def __init__(self, root: Path) -> None:
+        self.api = Harness()
+        self.engine = FakeEngine(root)
+        self._root = root
+
+    async def __aenter__(self) -> "FakeHost":
+        await self.api.__aenter__()
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "host", "labels": {"kubernetes.io/hostname": "host"}}}
+        await self.api.post("/api/v1/nodes", node)
+        self.house = House(self.api.parts, "authority")
+        self.house.collector.start()
+        self.house.claims.start()
+        await self.begin()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+        await self.house.stop()
+        await self.api.__aexit__(*_)
+
+    async def begin(self) -> None:
+        """Start the controllers."""
+        machinery = Machinery(clock=Clock(), chance=random.Random(1))
+        around = Surroundings(self._root, Machines(), IPv4Network("10.96.0.0/12"), "host", b"authority", lambda: "https://here:6443")
+        self.control = Control(cast(Engine, self.engine), self.api.client(), machinery, around)
+        await self.control.start()
+        await asyncio.sleep(5)
+
+    async def end(self) -> None:
+        """Stop them, as the end of the process would."""
+        await self.control.stop()
+
+    async def again(self) -> None:
+        """The process ends and is started again; machines stay."""
+        await self.end()
+        await self.begin()
+
+    @staticmethod
+    def place(kind: str, api_version: str, namespace: str = "default", name: str = "") -> str:
+        """Where an object is."""
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        return f"{root}/namespaces/{namespace}/{PLURALS[kind]}" + (f"/{name}" if name else "")
+
+    async def make(self, *documents: Data | str) -> None:
+        """Make objects; the test fails when one is refused."""
+        for each in documents:
+            for document in yaml.safe_load_all(each) if isinstance(each, str) else (each,):
+                namespace = document["metadata"].get("namespace", "default")
+                reply = await self.api.post(self.place(document["kind"], document["apiVersion"], namespace), document)
+                assert reply.status == 201, reply.data
+
+    async def get(self, kind: str, api_version: str, name: str, namespace: str = "default") -> Data:
+        """An object; empty when it is not there."""
+        reply = await self.api.get(self.place(kind, api_version, namespace, name))
+        return dict(reply.data) if reply.status == 200 else {}
+
+    async def vm(self, name: str = "web") -> Data:
+        """A machine."""
+        return await self.get("VirtualMachine", "kubevirt.io/v1", name)
+
+    async def vmi(self, name: str = "web") -> Data:
+        """A running machine."""
+        return await self.get("VirtualMachineInstance", "kubevirt.io/v1", name)
+
+    async def status(self, name: str = "web") -> str:
+        """A machine's state in one word."""
+        return str((await self.vm(name)).get("status", {}).get("printableStatus", ""))
+
+    async def running(self, name: str = "web", seconds: float = 10.0) -> FakeMachine:
+        """The engine's machine, when it runs."""
+        await asyncio.sleep(seconds)
+        found = await self.vmi(name)
+        assert found.get("status", {}).get("phase") == "Running", found.get("status")
+        machine = self.engine.machines.get(found["metadata"]["uid"])
+        assert machine is not None
+        return machine
+
+    async def change(self, name: str, document: Data) -> None:
+        """A merge patch of a machine."""
+        reply = await self.api.merge(self.place("VirtualMachine", "kubevirt.io/v1", name=name), document)
+        assert reply.status == 200, reply.data
+
+    async def delete(self, kind: str, api_version: str, name: str, options: str = "") -> None:
+        """Delete an object."""
+        reply = await self.api.delete(self.place(kind, api_version, name=name) + options)
+        assert reply.status in (200, 202), reply.data
+
+    async def events(self, name: str = "web", kind: str = "") -> list[str]:
+        """Reasons of the events about it, in order."""
+        await asyncio.sleep(1)
+        found = (await self.api.get("/api/v1/namespaces/default/events")).data["items"]
+        return [each["reason"] for each in found if each["involvedObject"]["name"] == name and kind in ("", each["involvedObject"]["kind"])]
+
+
+def machine(name: str = "web", strategy: str = "Always", volumes: list[Data] | None = None, **more: Any) -> Data:
+    """A machine with a disk for each volume; `more` goes into its template's spec, `templates` into the machine's."""
+    disks = [{"name": each["name"], "disk": {"bus": "virtio"}} for each in volumes or ()]
+    spec: Data = {"runStrategy": strategy}
+    if templates := more.pop("templates", None):
+        spec["dataVolumeTemplates"] = templates
+    domain = {"memory": {"guest": "128Mi"}, "devices": {"disks": disks}, **more.pop("domain", {})}
+    spec["template"] = {"spec": {"domain": domain, "volumes": volumes, **more}}
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": name}, "spec": spec}

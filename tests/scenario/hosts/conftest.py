@@ -1,0 +1,27 @@
+"""Scripts of a whole host in virtual time."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import virtualtime
+from tests.fakehost import FakeHost
+
+Script = Callable[[FakeHost], Awaitable[Any]]
+Play = Callable[[Script], float]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Runs a script with a fresh host; returns how long it took there."""
+
+    def run(script: Script) -> float:
+        async def inside() -> None:
+            async with FakeHost(tmp_path) as host:
+                await script(host)
+
+        return virtualtime.run(inside())
+
+    return run
