@@ -1,6 +1,8 @@
 """Who gets which address: the same each time, nobody's twice, and not at once a stranger's."""
 
 import ipaddress
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -126,3 +128,26 @@ def test_an_unreadable_book_is_said_and_not_replaced(tmp_path: Path, raw: bytes)
     with pytest.raises(NetworkUnusable, match="cannot read the addresses"):
         Ledger.open(path, lambda: Book(NETWORK))
     assert path.read_bytes() == raw
+
+
+def test_a_sudden_end_loses_nothing_that_was_answered(tmp_path: Path) -> None:
+    path = tmp_path / "addresses.json"
+    answered: dict[tuple[str, str], str] = {}
+    for turn in range(5):
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            ledger = Ledger.open(path, lambda: Book(NETWORK))
+            for number in range(10_000):
+                entry = ledger.give((f"vm{turn}-{number}", "a"), 0.0)
+                os.write(writer, f"{entry.owner} {entry.mac}\n".encode())
+        os.close(writer)
+        with os.fdopen(reader) as lines:
+            for _ in range(3 + 7 * turn):
+                owner, mac = lines.readline().split()
+                answered[owner, "a"] = mac
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        book = Ledger.open(path, lambda: Book(NETWORK)).book
+        assert {key: book.entries[key].mac for key in answered} == answered
+        assert len({entry.index for entry in book.entries.values()}) == len(book.entries)
