@@ -20,7 +20,7 @@ help: ## list the targets
 setup: ## make .venv from the lock file (quick when nothing changed)
 	@tools/setup.sh
 
-demo: setup ## render one example of each dialect
+demo: setup ## boot a machine; render one example of each dialect
 	@tools/demo.sh
 
 test: setup ## unit, contract, scenario and architecture tests

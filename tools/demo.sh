@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows one example manifest of each dialect, and the objects it becomes on a KubeVirt cluster.
+# Boots a machine, then shows one example manifest of each dialect and the objects it becomes on a KubeVirt cluster.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 paddock=.venv/bin/paddock
@@ -10,6 +10,13 @@ heading() {
     printf '== %s\n' "$@"
     printf '================================================================================\n'
 }
+
+if command -v qemu-system-x86_64 >/dev/null; then
+    heading "kubevirt: a machine that runs" "\$ paddock up; kubectl apply -f hello.yaml"
+    .venv/bin/python tools/demo_machine.py
+else
+    printf 'demo: no machine is booted: there is no qemu-system-x86_64; install the package qemu-system-x86\n'
+fi
 
 for example in "${examples[@]}"; do
     dialect=${example%/*} name=${example#*/}
