@@ -5,6 +5,7 @@ Guests are hostile: the number of questions that wait for others is bounded, per
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import struct
@@ -17,6 +18,7 @@ from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.errors import NetworkBusy
 
 _PORT = 53
+_ATTEMPTS, _PAUSE_SECONDS = 20, 0.1
 _UPSTREAM_SECONDS = 2.0
 _TCP_SECONDS = 10.0
 _MOST_WAITING, _MOST_OF_ONE = 512, 64
@@ -60,16 +62,23 @@ class DnsServer:
         self._own = ""
 
     async def listen(self, address: str, port: int = _PORT) -> None:
-        """Answer at an address, UDP and TCP."""
-        loop = asyncio.get_running_loop()
+        """Answer at an address, UDP and TCP. A Paddock that is just ending may have it for a moment."""
         self._own = address
-        try:
-            self._transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=(address, port))
-            port = self._transport.get_extra_info("sockname")[1]
-            self._server = await asyncio.start_server(self._connection, address, port)
-        except OSError as error:
-            await self.close()
-            raise NetworkBusy(f"cannot answer DNS at {address}", why=error.strerror or str(error)) from error
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                await self._listen(address, port)
+                return
+            except OSError as error:
+                await self.close()
+                if not left or error.errno != errno.EADDRINUSE:
+                    raise NetworkBusy(f"cannot answer DNS at {address}", why=error.strerror or str(error)) from error
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _listen(self, address: str, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=(address, port))
+        port = self._transport.get_extra_info("sockname")[1]
+        self._server = await asyncio.start_server(self._connection, address, port)
 
     @property
     def port(self) -> int:
