@@ -443,9 +443,16 @@ def _next_name(snapshot: str) -> str:
 
 
 async def _blocking(what: str, place: Path, do: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-    """Do something that waits for the disk, in a thread; its errors become ours."""
+    """Do something that waits for the disk, in a thread; its errors become ours. Cancelled, it ends when the thread has."""
     with errors.spoken(what, place):
-        return await asyncio.to_thread(do, *arguments, **named)
+        work = asyncio.ensure_future(asyncio.to_thread(do, *arguments, **named))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            # Otherwise the thread would go on in files that somebody else has by then.
+            await asyncio.wait((work,))
+            work.exception()
+            raise
 
 
 async def _shared(source: Path, target: Path) -> bool:
