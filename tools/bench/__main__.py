@@ -1,6 +1,7 @@
-"""``python -m tools.bench [--only commands|server|guests|imports] [--quick] [--no-reference]``: measures; figures beside targets."""
+"""``python -m tools.bench [--only commands|server|guests|host|imports] [--quick] [--no-reference]``: measures; figures beside targets."""
 
 import argparse
+import asyncio
 import os
 import platform
 import shutil
@@ -9,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, guests, imports, offline
+from tools.bench import comparison, guests, hosting, imports, offline
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "guests", "imports")
+PARTS = ("commands", "server", "guests", "host", "imports")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,6 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _compare(options, Path(folder))
             if options.only in (None, "guests"):
                 _guests(options, Path(folder))
+            if options.only in (None, "host"):
+                _host(options, Path(folder))
             if options.only in (None, "imports"):
                 print(offline.table(imports.measure(Path(folder))))
         except (offline.BenchError, LoadFailed) as error:
@@ -36,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
-    parser.add_argument("--only", choices=PARTS, help="only the commands, the API server, the guests, or imports of images")
+    parser.add_argument("--only", choices=PARTS, help="only the commands, the API server, the guests, a whole host, or imports of images")
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
     parser.add_argument("--json", type=Path, help="also write everything that was measured to this file")
@@ -63,6 +66,16 @@ def _guests(options: argparse.Namespace, folder: Path) -> None:
     load, _, _ = os.getloadavg()
     print(f"\nThe tiny guest, started by the engine and by hand in turns; load {load:.1f}")
     print(guests.table(samples))
+
+
+def _host(options: argparse.Namespace, folder: Path) -> None:
+    if shutil.which("qemu-system-x86_64") is None:
+        _say("no QEMU: the host is left out")
+        return
+    figures = asyncio.run(hosting.measure(folder, quick=options.quick))
+    load, _, _ = os.getloadavg()
+    print(f"\nA whole host, machines stopped at their first instruction; load {load:.1f}")
+    print(offline.table(figures))
 
 
 def _binaries() -> build.Binaries | None:

@@ -1,0 +1,256 @@
+"""A whole host: what it costs from the manifest to the running machine, in one process tree, over TLS, with durable commits.
+
+Machines are stopped at their first instruction, so that the CPU measured is that of starting them and not of their guests.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paddock.base.clock import SystemClock
+from paddock.client import kubeconfig
+from paddock.client.client import Client
+from paddock.client.http.https import Https
+from paddock.client.options import EVERYTHING, Watching
+from paddock.client.target import plain
+from paddock.engine.machine.process import holders
+from tools.bench.offline import Figure
+
+INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
+MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
+_VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
+_VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
+_TICKS = os.sysconf("SC_CLK_TCK")
+MANY, APART_SECONDS = 100, 0.1
+
+
+@dataclass
+class Seen:
+    """When things happened, by name: seconds of a steady clock; how often each was written."""
+
+    made: dict[str, float] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
+    writes: dict[str, int] = field(default_factory=dict)
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def latencies(self) -> list[float]:
+        """From the creation to Running, sorted."""
+        return sorted(self.running[name] - self.made[name] for name in self.running)
+
+
+class Host:
+    """`paddock up` in a directory of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        """Seconds until it answers."""
+        began = time.monotonic()
+        (self.root / "server.json").unlink(missing_ok=True)
+        command = [sys.executable, "-m", "paddock.app", "up", f"--dir={self.root}", "--listen=127.0.0.1:0", "--network=user"]
+        with (self.root / "said").open("ab") as said:
+            self._process = subprocess.Popen([*command, "--memory-overcommit=4"], stdout=said, stderr=said, start_new_session=True)
+        while not (self.root / "server.json").exists():
+            time.sleep(0.005)
+        return time.monotonic() - began
+
+    def stop(self) -> None:
+        """Paddock goes, machines stay."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+
+    def end(self) -> None:
+        """Everything goes."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        for pid in self.qemus():
+            os.kill(pid, signal.SIGKILL)
+
+    def qemus(self) -> list[int]:
+        """The processes of machines."""
+        return [pid for lock in self.root.glob("engine/machines/*/lock") for pid in holders(lock)]
+
+    def cpu(self) -> float:
+        """Seconds of CPU that Paddock has used, with children that ended."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / _TICKS
+
+    def memory(self) -> int:
+        """Bytes that are Paddock's own."""
+        assert self._process is not None
+        lines = Path(f"/proc/{self._process.pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """A client of it."""
+        access = kubeconfig.find({}, SystemClock(), explicit=self.root / "kubeconfig")
+        async with Client(Https(access)) as client:
+            yield client
+
+
+def instance(name: str) -> dict[str, Any]:
+    """A running machine that is stopped at its first instruction."""
+    devices = {"autoattachGraphicsDevice": False, "interfaces": [{"name": "default", "masquerade": {}}]}
+    domain = {"memory": {"guest": "64Mi"}, "devices": devices}
+    spec = {"domain": domain, "networks": [{"name": "default", "pod": {}}], "startStrategy": "Paused", "terminationGracePeriodSeconds": 0}
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": name}, "spec": spec}
+
+
+def machine(name: str) -> dict[str, Any]:
+    """A machine around it."""
+    spec = {"runStrategy": "Always", "template": {"spec": instance(name)["spec"]}}
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": name}, "spec": spec}
+
+
+async def watch(client: Client, seen: Seen) -> None:
+    """Note when machines run, and how often anything about them is written."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_watch(client, INSTANCES, seen))
+        group.create_task(_watch(client, MACHINES, seen))
+
+
+async def _watch(client: Client, target: Any, seen: Seen) -> None:
+    async for event in client.watch(target, EVERYTHING, Watching(initial=True, seconds=600)):
+        if event.type == "BOOKMARK":
+            continue
+        name = event.object["metadata"]["name"]
+        if name not in seen.running:
+            key = f"{target.plural}/{name}"
+            seen.writes[key] = seen.writes.get(key, 0) + 1
+        if target is INSTANCES and event.object.get("status", {}).get("phase") == "Running" and name not in seen.running:
+            seen.running[name] = time.monotonic()
+            seen.came.set()
+
+
+async def _until(seen: Seen, count: int) -> None:
+    while len(seen.running) < count:
+        seen.came.clear()
+        await asyncio.wait_for(seen.came.wait(), 300)
+
+
+async def _one_by_one(client: Client, seen: Seen, host: Host, count: int) -> float:
+    """CPU of Paddock for each start."""
+    before = host.cpu()
+    for number in range(count):
+        name = f"one-{number}"
+        seen.made[name] = time.monotonic()
+        await client.request("POST", _VMS, body=json.dumps(machine(name)).encode())
+        await _until(seen, number + 1)
+    return (host.cpu() - before) / count
+
+
+async def _many(client: Client, seen: Seen, count: int) -> None:
+    start = time.monotonic()
+    tasks = []
+    for number in range(count):
+        name = f"many-{number}"
+
+        async def make(name: str = name) -> None:
+            seen.made[name] = time.monotonic()
+            await client.request("POST", _VMIS, body=json.dumps(instance(name)).encode())
+
+        await asyncio.sleep(max(0.0, start + number * APART_SECONDS - time.monotonic()))
+        tasks.append(asyncio.create_task(make()))
+    await asyncio.gather(*tasks)
+    await _until(seen, count)
+
+
+def _bare(argv: list[str], folder: Path) -> float:
+    """Seconds from the start of the same QEMU by hand until its monitor has been told to go on, and it has said yes."""
+    folder.mkdir()
+    began = time.monotonic()
+    process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    connection = socket.socket(socket.AF_UNIX)
+    while True:
+        try:
+            connection.connect(str(folder / "qmp.sock"))
+            break
+        except (FileNotFoundError, ConnectionRefusedError):
+            time.sleep(0.001)
+    stream = connection.makefile("rwb")
+    stream.readline()
+    for command in (b'{"execute":"qmp_capabilities"}\n', b'{"execute":"cont"}\n'):
+        stream.write(command)
+        stream.flush()
+        while b"return" not in stream.readline():
+            continue
+    seconds = time.monotonic() - began
+    process.kill()
+    process.wait()
+    return seconds
+
+
+async def measure(folder: Path, *, quick: bool) -> list[Figure]:
+    """All figures."""
+    rounds, many = (5, 20) if quick else (10, MANY)
+    root = Path(tempfile.mkdtemp(prefix="bench-", dir=folder))
+    host = Host(root)
+    host.start()
+    figures: list[Figure] = []
+    try:
+        async with host.client() as client:
+            await asyncio.sleep(3)
+            seen = Seen()
+            watching = asyncio.create_task(watch(client, seen))
+            await asyncio.sleep(0.5)
+            cpu = await _one_by_one(client, seen, host, rounds)
+            argv = Path(f"/proc/{host.qemus()[0]}/cmdline").read_bytes().decode().split("\0")[:-1]
+            bare = statistics.median(_bare(argv, folder / f"bare-{number}") for number in range(rounds))
+            wall = statistics.median(seen.latencies())
+            each = [[seen.writes[f"{plural}/{name}"] for name in seen.running] for plural in (MACHINES.plural, INSTANCES.plural)]
+            figures += [
+                Figure("apply -> running, CPU of Paddock", cpu * 1000, "ms", 120, ""),
+                Figure("apply -> running, wall over bare QEMU", wall / bare, "x", 1.5, f"{wall * 1000:.0f} ms over {bare * 1000:.0f} ms"),
+                Figure("writes of a VM until it runs", max(each[0]), "", 3, ""),
+                Figure("writes of a VMI until it runs", max(each[1]), "", 3, ""),
+            ]
+            watching.cancel()
+            seen, before = Seen(), host.memory()
+            watching = asyncio.create_task(watch(client, seen))
+            await asyncio.sleep(0.5)
+            seen.running.clear()
+            await _many(client, seen, many)
+            found = [seen.running[name] - seen.made[name] for name in seen.made]
+            found.sort()
+            figures += [
+                Figure(f"{many} VMIs, creation -> Running, p50", found[len(found) // 2], "s", 1, "KubeVirt publishes 17-19 s"),
+                Figure(f"{many} VMIs, creation -> Running, p95", found[len(found) * 95 // 100], "s", 3, "KubeVirt publishes 27-28 s"),
+                Figure("Paddock's own memory per running VM", (host.memory() - before) / many / (1 << 20), "MiB", 1, ""),
+            ]
+            watching.cancel()
+        host.stop()
+        ready = host.start()
+        async with host.client() as client:
+            began = time.monotonic()
+            while True:
+                items = json.loads(await client.request("GET", _VMIS))["items"]
+                log = (root / "said").read_text()
+                if "machines are taken over" in log.rpartition("paddock: ready")[2]:
+                    break
+                await asyncio.sleep(0.01)
+            figures.append(
+                Figure(f"restart with {len(items)} machines until all are adopted", ready + time.monotonic() - began, "s", 1, "")
+            )
+    finally:
+        host.end()
+        shutil.rmtree(root, ignore_errors=True)
+    return figures
