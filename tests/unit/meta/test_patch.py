@@ -132,3 +132,12 @@ def test_strategic_patches(document: Any, change: Any, result: Any) -> None:
 def test_strategic_patches_that_mean_nothing(change: Any) -> None:
     with pytest.raises(patch.BadPatch):
         strategic.apply({"items": [], "map": {}}, change, SCHEMA)
+
+
+def test_a_test_for_null_holds_where_there_is_no_such_member() -> None:
+    test, add = {"op": "test", "path": "/a/b", "value": None}, {"op": "add", "path": "/a/b", "value": 1}
+    assert patch.apply_json_patch({"a": {}}, [test, add]) == {"a": {"b": 1}}
+    with pytest.raises(patch.BadPatch):
+        patch.apply_json_patch({"a": {"b": 2}}, [test])
+    with pytest.raises(patch.BadPatch):
+        patch.apply_json_patch({}, [test])
