@@ -34,6 +34,7 @@ MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
 _VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 _VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 _TICKS = os.sysconf("SC_CLK_TCK")
+_ADOPTED = "machines are taken over"
 MANY, APART_SECONDS = 100, 0.1
 
 
@@ -128,6 +129,17 @@ async def watch(client: Client, seen: Seen) -> None:
         group.create_task(_watch(client, MACHINES, seen))
 
 
+@asynccontextmanager
+async def _watched(client: Client, seen: Seen) -> AsyncIterator[None]:
+    """Watch for as long as something is measured."""
+    watching = asyncio.create_task(watch(client, seen))
+    await asyncio.sleep(0.5)
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
 async def _watch(client: Client, target: Any, seen: Seen) -> None:
     async for event in client.watch(target, EVERYTHING, Watching(initial=True, seconds=600)):
         if event.type == "BOOKMARK":
@@ -199,58 +211,59 @@ def _bare(argv: list[str], folder: Path) -> float:
     return seconds
 
 
+async def _starts(client: Client, host: Host, folder: Path, rounds: int) -> list[Figure]:
+    seen = Seen()
+    async with _watched(client, seen):
+        cpu = await _one_by_one(client, seen, host, rounds)
+    argv = Path(f"/proc/{host.qemus()[0]}/cmdline").read_bytes().decode().split("\0")[:-1]
+    bare = statistics.median(_bare(argv, folder / f"bare-{number}") for number in range(rounds))
+    wall = statistics.median(seen.latencies())
+    vms, vmis = ([seen.writes[f"{plural}/{name}"] for name in seen.running] for plural in (MACHINES.plural, INSTANCES.plural))
+    return [
+        Figure("apply -> running, CPU of Paddock", cpu * 1000, "ms", 120, ""),
+        Figure("apply -> running, wall over bare QEMU", wall / bare, "x", 1.5, f"{wall * 1000:.0f} ms over {bare * 1000:.0f} ms"),
+        Figure("writes of a VM until it runs", max(vms), "", 3, ""),
+        Figure("writes of a VMI until it runs", max(vmis), "", 3, ""),
+    ]
+
+
+async def _load(client: Client, host: Host, many: int) -> list[Figure]:
+    seen, before = Seen(), host.memory()
+    async with _watched(client, seen):
+        seen.running.clear()
+        await _many(client, seen, many)
+    found = sorted(seen.running[name] - seen.made[name] for name in seen.made)
+    return [
+        Figure(f"{many} VMIs, creation -> Running, p50", found[len(found) // 2], "s", 1, "KubeVirt publishes 17-19 s"),
+        Figure(f"{many} VMIs, creation -> Running, p95", found[len(found) * 95 // 100], "s", 3, "KubeVirt publishes 27-28 s"),
+        Figure("Paddock's own memory per running VM", (host.memory() - before) / many / (1 << 20), "MiB", 1, ""),
+    ]
+
+
+async def _return(host: Host, root: Path) -> Figure:
+    """Stop, start, and wait until what runs is known again."""
+    host.stop()
+    ready = host.start()
+    async with host.client() as client:
+        began = time.monotonic()
+        while _ADOPTED not in (root / "said").read_text().rpartition("paddock: ready")[2]:
+            await asyncio.sleep(0.01)
+        seconds = ready + time.monotonic() - began
+        count = len(json.loads(await client.request("GET", _VMIS))["items"])
+    return Figure(f"restart with {count} machines until all are adopted", seconds, "s", 1, "")
+
+
 async def measure(folder: Path, *, quick: bool) -> list[Figure]:
     """All figures."""
     rounds, many = (5, 20) if quick else (10, MANY)
     root = Path(tempfile.mkdtemp(prefix="bench-", dir=folder))
     host = Host(root)
     host.start()
-    figures: list[Figure] = []
     try:
         async with host.client() as client:
             await asyncio.sleep(3)
-            seen = Seen()
-            watching = asyncio.create_task(watch(client, seen))
-            await asyncio.sleep(0.5)
-            cpu = await _one_by_one(client, seen, host, rounds)
-            argv = Path(f"/proc/{host.qemus()[0]}/cmdline").read_bytes().decode().split("\0")[:-1]
-            bare = statistics.median(_bare(argv, folder / f"bare-{number}") for number in range(rounds))
-            wall = statistics.median(seen.latencies())
-            each = [[seen.writes[f"{plural}/{name}"] for name in seen.running] for plural in (MACHINES.plural, INSTANCES.plural)]
-            figures += [
-                Figure("apply -> running, CPU of Paddock", cpu * 1000, "ms", 120, ""),
-                Figure("apply -> running, wall over bare QEMU", wall / bare, "x", 1.5, f"{wall * 1000:.0f} ms over {bare * 1000:.0f} ms"),
-                Figure("writes of a VM until it runs", max(each[0]), "", 3, ""),
-                Figure("writes of a VMI until it runs", max(each[1]), "", 3, ""),
-            ]
-            watching.cancel()
-            seen, before = Seen(), host.memory()
-            watching = asyncio.create_task(watch(client, seen))
-            await asyncio.sleep(0.5)
-            seen.running.clear()
-            await _many(client, seen, many)
-            found = [seen.running[name] - seen.made[name] for name in seen.made]
-            found.sort()
-            figures += [
-                Figure(f"{many} VMIs, creation -> Running, p50", found[len(found) // 2], "s", 1, "KubeVirt publishes 17-19 s"),
-                Figure(f"{many} VMIs, creation -> Running, p95", found[len(found) * 95 // 100], "s", 3, "KubeVirt publishes 27-28 s"),
-                Figure("Paddock's own memory per running VM", (host.memory() - before) / many / (1 << 20), "MiB", 1, ""),
-            ]
-            watching.cancel()
-        host.stop()
-        ready = host.start()
-        async with host.client() as client:
-            began = time.monotonic()
-            while True:
-                items = json.loads(await client.request("GET", _VMIS))["items"]
-                log = (root / "said").read_text()
-                if "machines are taken over" in log.rpartition("paddock: ready")[2]:
-                    break
-                await asyncio.sleep(0.01)
-            figures.append(
-                Figure(f"restart with {len(items)} machines until all are adopted", ready + time.monotonic() - began, "s", 1, "")
-            )
+            figures = [*await _starts(client, host, folder, rounds), *await _load(client, host, many)]
+        return [*figures, await _return(host, root)]
     finally:
         host.end()
         shutil.rmtree(root, ignore_errors=True)
-    return figures

@@ -132,6 +132,42 @@ class RoutedHost(Host):
     network = "routed"
 
 
+async def answers(lab: Lab, address: str) -> bool:
+    """Whether a guest's web server answers the host."""
+    return "HTTP" in await Child(lab.host, web_ask(address)).done()
+
+
+async def play(client: Client, lab: Lab, image: str) -> None:
+    """Machines on three kinds of networks; then one cable is pulled, and put back."""
+    config = {"cniVersion": "0.3.1", "name": "lan", "type": "bridge", "bridge": "br1", "isGateway": True}
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "172.20.0.0/24"}]]}
+    spec = {"config": orjson.dumps({**config, "ipam": ipam}).decode()}
+    definition = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "lan"}, "spec": spec}
+    await make(client, DEFINITIONS, definition)
+    template = instance("web", image, {"masquerade": {}}, vmNetworkCIDR="192.168.55.0/24")
+    template["spec"]["domain"]["devices"]["interfaces"].append({"name": "lan", "bridge": {}})
+    template["spec"]["networks"].append({"name": "lan", "multus": {"networkName": "lan"}})
+    machine = {"runStrategy": "Always", "template": {"metadata": template["metadata"], "spec": template["spec"]}}
+    await make(client, VMS, {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": machine})
+    await make(client, VMIS, instance("bound", image, {"binding": {"name": "l2bridge"}}))
+    with pytest.raises(Invalid, match=r"interfaces\[0\].binding"):
+        await make(client, VMIS, instance("wrong", image, {"binding": {"name": "telepathy"}}))
+    seen = await until(client, f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True")
+    cards = {each["name"]: each for each in seen["status"]["interfaces"]}
+    assert cards["lan"]["ipAddress"].startswith("172.20.0.") and cards["lan"]["linkState"] == "up"
+    assert "192.168.55.2" in run("nft", "list", "ruleset"), "packets of another address would be dropped"
+    assert await answers(lab, cards["default"]["ipAddress"]) and await answers(lab, cards["lan"]["ipAddress"])
+    bound = await until(client, f"{VMIS}/bound", lambda found: condition(found, "Ready").get("status") == "True")
+    assert await answers(lab, bound["status"]["interfaces"][0]["ipAddress"])
+    for state, reached in (("down", False), ("up", True)):
+        body = orjson.dumps([{"op": "add", "path": "/spec/template/spec/domain/devices/interfaces/1/state", "value": state}])
+        await client.request("PATCH", f"{VMS}/web", body=body, media="application/json-patch+json")
+        await until(client, f"{VMIS}/web", lambda found, state=state: linked(found, "lan") == state)  # type: ignore[misc]
+        while await answers(lab, cards["lan"]["ipAddress"]) != reached:
+            await asyncio.sleep(0.2)
+    assert (await get(client, f"{VMIS}/web"))["metadata"]["uid"] == seen["metadata"]["uid"], "it was not started anew"
+
+
 @pytest.mark.needs("qemu", "netns", "tun", "nft")
 @pytest.mark.spec("kubevirt", 95)
 def test_networks_of_every_kind_and_a_cable_that_is_pulled(work: Path, tiny_guest: tiny.TinyImage) -> None:
@@ -148,41 +184,9 @@ def test_networks_of_every_kind_and_a_cable_that_is_pulled(work: Path, tiny_gues
             host.start()
             try:
                 async with watching(host) as client:
-                    await play(client, image)
+                    await play(client, lab, image)
             finally:
                 host.end()
-
-    async def answers(address: str) -> bool:
-        return "HTTP" in await Child(lab.host, web_ask(address)).done()
-
-    async def play(client: Client, image: str) -> None:
-        config = {"cniVersion": "0.3.1", "name": "lan", "type": "bridge", "bridge": "br1", "isGateway": True}
-        ipam = {"type": "host-local", "ranges": [[{"subnet": "172.20.0.0/24"}]]}
-        spec = {"config": orjson.dumps({**config, "ipam": ipam}).decode()}
-        definition = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "lan"}, "spec": spec}
-        await make(client, DEFINITIONS, definition)
-        template = instance("web", image, {"masquerade": {}}, vmNetworkCIDR="192.168.55.0/24")
-        template["spec"]["domain"]["devices"]["interfaces"].append({"name": "lan", "bridge": {}})
-        template["spec"]["networks"].append({"name": "lan", "multus": {"networkName": "lan"}})
-        machine = {"runStrategy": "Always", "template": {"metadata": template["metadata"], "spec": template["spec"]}}
-        await make(client, VMS, {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": machine})
-        await make(client, VMIS, instance("bound", image, {"binding": {"name": "l2bridge"}}))
-        with pytest.raises(Invalid, match=r"interfaces\[0\].binding"):
-            await make(client, VMIS, instance("wrong", image, {"binding": {"name": "telepathy"}}))
-        seen = await until(client, f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True")
-        cards = {each["name"]: each for each in seen["status"]["interfaces"]}
-        assert cards["lan"]["ipAddress"].startswith("172.20.0.") and cards["lan"]["linkState"] == "up"
-        assert "192.168.55.2" in run("nft", "list", "ruleset"), "packets of another address would be dropped"
-        assert await answers(cards["default"]["ipAddress"]) and await answers(cards["lan"]["ipAddress"])
-        bound = await until(client, f"{VMIS}/bound", lambda found: condition(found, "Ready").get("status") == "True")
-        assert await answers(bound["status"]["interfaces"][0]["ipAddress"])
-        for state, reached in (("down", False), ("up", True)):
-            body = orjson.dumps([{"op": "add", "path": "/spec/template/spec/domain/devices/interfaces/1/state", "value": state}])
-            await client.request("PATCH", f"{VMS}/web", body=body, media="application/json-patch+json")
-            await until(client, f"{VMIS}/web", lambda found, state=state: linked(found, "lan") == state)  # type: ignore[misc]
-            while await answers(cards["lan"]["ipAddress"]) != reached:
-                await asyncio.sleep(0.2)
-        assert (await get(client, f"{VMIS}/web"))["metadata"]["uid"] == seen["metadata"]["uid"], "it was not started anew"
 
     try:
         there(lab.host, script)

@@ -42,6 +42,7 @@ class Control:
     async def start(self) -> None:
         """Take over the machines that run, then begin to look after everything."""
         await self.engine.start()
+        _LOG.info("machines are taken over", extra={"running": sum(each.observed.live for each in self.engine.machines)})
         self.storage = storage.wire(self.program, self.engine, self._around)
         virtualmachines.wire(self.program)
         self.exports = exports.wire(self.program, self.engine.volumes, self._around.address, self._around.authority.decode())
