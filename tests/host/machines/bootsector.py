@@ -23,3 +23,13 @@ def write(path: Path, size: int = 1 << 20) -> Path:
     with path.open("r+b") as file:
         file.truncate(size)
     return path
+
+
+def marker(disk: int = 0) -> bytes:
+    """The guest with another habit: what `w` writes, to the BIOS's first or another disk, begins with its own code."""
+    own_code = _CODE.replace(bytes.fromhex("c744060010"), bytes.fromhex("c74406c007"))
+    return own_code.replace(bytes.fromhex("b280cd13"), bytes((0xB2, 0x80 + disk, 0xCD, 0x13))).ljust(510, b"\x00") + b"\x55\xaa"
+
+
+# Where the first `w` writes on a disk.
+MARKED = 64 << 10
