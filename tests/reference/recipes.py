@@ -43,6 +43,14 @@ VIRTCTLS = {
     for release in ("1.0", "1.7")
 }
 
+# A program of our own that uses machines through KubeVirt's client-go and through Kubernetes'; the modules are those of virtctl 1.7.
+MACHINES = Recipe(
+    name="kubevirt-client",
+    module=HERE / "kubevirt",
+    programs=(Program("machines", "."),),
+    release="kubevirt.io/client-go",
+)
+
 # Programs of our own that use the API as operators do: client-go, controller-runtime, and a suite for envtest.
 OPERATORS = Recipe(
     name="operators",

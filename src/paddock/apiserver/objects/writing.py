@@ -367,7 +367,9 @@ class Writer:
         found.extend(resource.strategy.validate(new, old, draft.context))
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
-            raise failure.invalid(resource.about_kind(new["metadata"].get("name", "")), errors)
+            # KubeVirt's webhooks name no object, so kubectl says "The request is invalid: ..."; what all kinds share is told as ever.
+            told = not resource.of_kubevirt or any(each.rule == metadata.RULE for each in errors)
+            raise failure.invalid(resource.about_kind(new["metadata"].get("name", "")), errors, told=told)
         draft.warnings.extend(f"{each.field}: {each.message}" for each in found if each.severity is Severity.WARNING)
         draft.warnings.extend(resource.strategy.warnings(new, old))
 

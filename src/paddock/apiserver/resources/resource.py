@@ -87,6 +87,11 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         """What a failure about an object of this resource names."""
         return About(name=name, group=self.group, kind=self.plural, uid=uid)
 
+    @property
+    def of_kubevirt(self) -> bool:
+        """Whether the kind is one of KubeVirt's or CDI's, which refuse objects in webhooks."""
+        return self.group == "kubevirt.io" or self.group.endswith(".kubevirt.io")
+
     def about_kind(self, name: str) -> About:
         """What an Invalid failure names: the Kind instead of the plural."""
         return About(name=name, group=self.group, kind=self.kind)
