@@ -7,6 +7,7 @@ async with FakeHost(tmp_path) as host:      # inside tests/virtualtime.run
 
 import asyncio
 import random
+from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, cast
@@ -83,6 +84,15 @@ class Volumes(FakeVolumes):
 
     def ids(self) -> set[str]:
         return set(self.volumes)
+
+    def claim(self, id: str) -> Path:
+        """The directory of a volume of files."""
+        return self.root.parent / "claims" / id
+
+    async def as_files(self, id: str) -> Path:
+        self.claim(id).mkdir(parents=True, exist_ok=True)
+        self.volumes[id] = replace(self._there(id), files=self.claim(id))
+        return self.claim(id)
 
     async def drop_scratch(self, machine: str) -> None:
         self.dropped.append(machine)

@@ -71,6 +71,10 @@ def dumped(hardware: Data, request: Data, instance: Data | None, now: str) -> Ou
             return Outcome(made)
         return Outcome(made, {**request, "phase": DISSOCIATING})
     phase = request.get("phase")
+    if phase == ASSOCIATING and _seen(instance, claim).get("phase") in _DUMPED:
+        # It is there from the dump before: the volume goes and comes again, which asks for another one.
+        _remove(made, made.get("domain", {}).get("devices", {}), claim)
+        return Outcome(made, request)
     if phase == ASSOCIATING:
         if not any(each.get("name") == claim for each in made.get("volumes") or ()):
             volume = {"name": claim, "memoryDump": {"claimName": claim, "hotpluggable": True}}
@@ -86,10 +90,14 @@ def _has(instance: Data | None, name: str) -> bool:
     return any(each.get("name") == name for each in ((instance or {}).get("spec") or {}).get("volumes") or ())
 
 
+def _seen(instance: Data | None, claim: str) -> Data:
+    volumes = ((instance or {}).get("status") or {}).get("volumeStatus") or ()
+    return next((each for each in volumes if each.get("name") == claim), {})
+
+
 def _result(instance: Data | None, claim: str, now: str) -> Data:
     """What the instance says of the volume that it dumps into."""
-    volumes = ((instance or {}).get("status") or {}).get("volumeStatus") or ()
-    seen: Data = next((each for each in volumes if each.get("name") == claim), {})
+    seen = _seen(instance, claim)
     phase = _DUMPED.get(seen.get("phase", ""))
     if instance is None or (instance.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         phase, seen = phase or FAILED, {"message": "the machine stopped before the dump was complete", **seen}

@@ -8,6 +8,7 @@ from paddock.controllers.virtualmachineinstance.cards import Cards, Resolve
 from paddock.controllers.virtualmachineinstance.changing import Changes
 from paddock.controllers.virtualmachineinstance.credentials import Keyring
 from paddock.controllers.virtualmachineinstance.disks import Disks, Pulling
+from paddock.controllers.virtualmachineinstance.dumping import Dumps
 from paddock.controllers.virtualmachineinstance.followers import Followers
 from paddock.controllers.virtualmachineinstance.instances import Instances, Parts
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES, MACHINES
@@ -72,9 +73,10 @@ def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve =
     disks.allowed_host_paths = engine.settings.host_paths
     preparer = Preparer(engine, lookups, placing, disks, cards, telling)
     followers = Followers(engine.networks, keyring, wake.machine)
-    changes = Changes(engine, preparer, lookups, cards, telling)
+    dumps = Dumps(engine.volumes, lookups, machinery.clock, wake.machine)
+    changes = Changes(engine, preparer, lookups, cards, telling, dumps)
     seeing = Seeing(place.node, machinery.clock, lookups, cards, followers)
-    seeing.plugging, seeing.overhead = changes.waiting, preparer.overhead
+    seeing.plugging, seeing.dumps, seeing.overhead = changes.waiting, dumps.known, preparer.overhead
     seeing.why_emulated, seeing.machine_type = preparer.why_emulated, preparer.machine_type
     reconciler = Instances(program.client, instances, engine, Parts(preparer, followers, changes, seeing, telling))
     controller = Controller(

@@ -11,6 +11,7 @@ from paddock.base import quantity
 from paddock.base.errors import PaddockError
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.cards import Cards
+from paddock.controllers.virtualmachineinstance.dumping import Dumps
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
 from paddock.controllers.virtualmachineinstance.preparing import Preparer
 from paddock.controllers.virtualmachineinstance.telling import Telling
@@ -29,12 +30,13 @@ _LOG = logging.getLogger(__name__)
 class Changes:
     """Carries out changes."""
 
-    def __init__(self, engine: Engine, preparer: Preparer, lookups: Lookups, cards: Cards, telling: Telling) -> None:
+    def __init__(self, engine: Engine, preparer: Preparer, lookups: Lookups, cards: Cards, telling: Telling, dumps: Dumps) -> None:
         self._engine = engine
         self._preparer = preparer
         self._lookups = lookups
         self._cards = cards
         self._telling = telling
+        self.dumps = dumps
         # why a hot-plugged volume is not there yet, by machine and volume
         self.waiting: dict[str, dict[str, str]] = {}
         # what was told already, by machine
@@ -46,11 +48,13 @@ class Changes:
         await self._links(instance, machine)
         await self._size(instance, machine)
         await self._grow(instance, machine)
+        await self.dumps.carry_out(instance, machine)
 
     def forget(self, machine: str) -> None:
         """The machine is gone."""
         self.waiting.pop(machine, None)
         self._told.pop(machine, None)
+        self.dumps.forget(machine)
 
     # --- disks and cards --------------------------------------------------------------------------------------------------
 

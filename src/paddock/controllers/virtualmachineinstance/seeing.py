@@ -10,7 +10,7 @@ from paddock.controllers.virtualmachineinstance.followers import Followers
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.status import CPUTopology
+from paddock.dialects.kubevirt.status import CPUTopology, VolumeStatus
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.observation import End, Observation
@@ -33,6 +33,8 @@ class Seeing:
         self._followers = followers
         # why a hot-plugged volume is not there yet, by machine and volume
         self.plugging: Mapping[str, Mapping[str, str]] = {}
+        # how far dumps of its memory are, by volume
+        self.dumps: Callable[[VirtualMachineInstance], Mapping[str, volumes.Dump]] = lambda instance: {}
         self.overhead: Callable[[MachineConfig], int] = lambda config: 0
         # why a machine is emulated, and its machine type by its full name
         self.why_emulated: Callable[[MachineConfig], str] = lambda config: ""
@@ -58,7 +60,7 @@ class Seeing:
             answers=follower.answers if follower is not None else (False if instance.spec.readinessProbe is not None else None),
             cards=cards,
             limits=tuple(dict.fromkeys(limit for plug in plugs.values() for limit in plug.limits)),
-            volumes=list(volumes.statuses(instance.spec, self._claims(instance), _sizes(observed), self._waiting(instance, observed))),
+            volumes=self._volumes(instance, observed),
             guest=follower.guest if follower is not None else None,
             credentials=follower.credentials if follower is not None else None,
             cloud_init=follower.cloud_init if follower is not None else None,
@@ -67,6 +69,10 @@ class Seeing:
             topology=_topology(machine, observed),
             emulated=_emulated(observed, self.why_emulated(config) if config is not None else ""),
         )
+
+    def _volumes(self, instance: VirtualMachineInstance, observed: Observation | None) -> list[VolumeStatus]:
+        plugging, dumps = self._waiting(instance, observed), self.dumps(instance)
+        return list(volumes.statuses(instance.spec, self._claims(instance), _sizes(observed), plugging, dumps))
 
     def _claims(self, instance: VirtualMachineInstance) -> dict[str, PersistentVolumeClaim]:
         who = Key(instance.metadata.namespace or "", instance.metadata.name)

@@ -196,6 +196,20 @@ class Volumes:
                 await self._write(volume.directory, msgspec.structs.replace(self._record(volume.directory), size=size))
         return self._there(id)
 
+    async def as_files(self, id: str) -> Path:
+        """The directory of a volume that holds files. One whose disk was never written becomes such a volume."""
+        async with self._locked(id):
+            volume = self._there(id)
+            if volume.files is None:
+                if volume.busy:
+                    raise busy(id)
+                record = self._record(volume.directory)
+                if volume.allocated or record.base is not None:
+                    raise NotAllowed(f"cannot keep files in volume {id}", why="it holds a disk", fix="take a claim that was never used")
+                (volume.directory / _FILES).mkdir(mode=0o700, exist_ok=True)
+                await self._write(volume.directory, msgspec.structs.replace(record, is_files=True))
+            return volume.directory / _FILES
+
     async def grown(self, id: str, size: int) -> Volume:
         """The machine that has this volume made it larger; write that down."""
         async with self._locked(id):

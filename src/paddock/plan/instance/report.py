@@ -35,7 +35,7 @@ def status_of(instance: VirtualMachineInstance, sight: Sight) -> VirtualMachineI
         conditions=settled(kept, wanted, sight.now),
         nodeName=sight.node if sight.prepared or sight.observed is not None else before.nodeName,
         interfaces=_interfaces(before, sight) or before.interfaces,
-        volumeStatus=list(sight.volumes) or before.volumeStatus,
+        volumeStatus=list(sight.volumes) or None,
         guestOSInfo=_system(before, sight) if running else before.guestOSInfo,
         fsFreezeStatus=before.fsFreezeStatus if sight.guest is None else "frozen" if sight.guest.frozen else None,
         machine=Machine(type=sight.machine_type) if sight.machine_type else before.machine,

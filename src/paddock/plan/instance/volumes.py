@@ -1,15 +1,28 @@
 """Volumes as a machine uses them: the names of their devices, their claims, their places in the status."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
 
 from paddock.base import quantity
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
 from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
-from paddock.dialects.kubevirt.status import ClaimInfo, HotplugVolumeStatus, VolumeStatus
+from paddock.dialects.kubevirt.status import ClaimInfo, HotplugVolumeStatus, MemoryDumpInfo, VolumeStatus
 from paddock.dialects.kubevirt.volumes import Volume
 
+DUMPING, DUMPED, NOT_DUMPED = "MemoryDumpInProgress", "MemoryDumpCompleted", "MemoryDumpFailed"
 _LETTERS = {"virtio": "vd", "sata": "sd", "scsi": "sd", "usb": "sd", "ide": "hd"}
+
+
+@dataclass(frozen=True)
+class Dump:
+    """How far writing the memory to a claim is."""
+
+    phase: str
+    info: MemoryDumpInfo
+    message: str = ""
 
 
 def bus_of(disk: Disk) -> str:
@@ -58,24 +71,43 @@ def is_hotplugged(volume: Volume) -> bool:
 
 
 def statuses(
-    spec: VirtualMachineInstanceSpec, claims: Mapping[str, PersistentVolumeClaim], sizes: Mapping[str, int], plugged: Mapping[str, str]
+    spec: VirtualMachineInstanceSpec,
+    claims: Mapping[str, PersistentVolumeClaim],
+    sizes: Mapping[str, int],
+    plugged: Mapping[str, str],
+    dumps: Mapping[str, Dump],
 ) -> Iterator[VolumeStatus]:
     """What is said of each volume. `claims` by claim name, `sizes` by disk; `plugged` says why a hot-plugged one is not there yet."""
     names = targets(spec.domain.devices.disks or ())
     for volume in spec.volumes or ():
         claim = claims.get(claim_of(volume))
-        hot = is_hotplugged(volume)
-        why = plugged.get(volume.name, "")
-        yield VolumeStatus(
+        found = VolumeStatus(
             name=volume.name,
             target=names.get(volume.name, ""),
             size=sizes.get(volume.name),
             persistentVolumeClaimInfo=info(claim) if claim is not None else None,
-            phase=("Pending" if why else "Ready") if hot else None,
-            reason=("VolumePending" if why else "VolumeReady") if hot else None,
-            message=(why or f"Successfully attach hotplugged volume {volume.name} to VM") if hot else None,
-            hotplugVolume=HotplugVolumeStatus() if hot else None,
         )
+        if volume.memoryDump is not None:
+            found = _dumped(found, dumps.get(volume.name))
+        elif is_hotplugged(volume):
+            found = _plugged(found, plugged.get(volume.name, ""))
+        yield found
+
+
+def _plugged(status: VolumeStatus, why: str) -> VolumeStatus:
+    return msgspec.structs.replace(
+        status,
+        phase="Pending" if why else "Ready",
+        reason="VolumePending" if why else "VolumeReady",
+        message=why or f"Successfully attach hotplugged volume {status.name} to VM",
+        hotplugVolume=HotplugVolumeStatus(),
+    )
+
+
+def _dumped(status: VolumeStatus, dump: Dump | None) -> VolumeStatus:
+    if dump is None:
+        return msgspec.structs.replace(status, phase="Pending")
+    return msgspec.structs.replace(status, phase=dump.phase, memoryDumpVolume=dump.info, message=dump.message or None)
 
 
 def info(claim: PersistentVolumeClaim) -> ClaimInfo:

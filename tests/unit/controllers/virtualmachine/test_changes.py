@@ -187,6 +187,12 @@ async def test_a_memory_dump() -> None:
         await life.rest(2)
         request = (await life.vm())["status"]["memoryDumpRequest"]
         assert (request["phase"], request["fileName"]) == ("Completed", "web.dump") and request["endTimestamp"]
+        await ask(life, {"memoryDumpRequest": {"phase": "Associating"}})
+        assert "volumes" not in (await instance(life))["spec"], "another dump is another volume"
+        await life.player.say(KEY, volumeStatus=None)
+        await life.rest(2)
+        assert (await instance(life))["spec"]["volumes"] == after["spec"]["volumes"]
+        assert (await life.vm())["status"]["memoryDumpRequest"]["phase"] == "InProgress"
         await ask(life, {"memoryDumpRequest": {"remove": True}})
         after = await instance(life)
         assert "volumes" not in after["spec"] and "memoryDumpRequest" not in (await life.vm())["status"]

@@ -69,6 +69,22 @@ def test_repeated_is_the_same(volumes: Volumes) -> None:
     asyncio.run(script())
 
 
+def test_a_blank_volume_becomes_one_of_files_and_one_that_was_written_does_not(volumes: Volumes) -> None:
+    async def script() -> None:
+        await volumes.create("a", MB)
+        place = await volumes.as_files("a")
+        (place / "x").write_text("hello")
+        assert await volumes.as_files("a") == place and volumes.get("a") is not None
+        found = volumes.get("a")
+        assert found is not None and found.files == place and (place / "x").read_text() == "hello"
+        disk = (await volumes.create("b", MB)).layer.path
+        disk.write_bytes(b"data".ljust(MB, b"."))
+        with pytest.raises(NotAllowed, match="holds a disk"):
+            await volumes.as_files("b")
+
+    asyncio.run(script())
+
+
 @pytest.mark.parametrize("id", ["", "..", "a/b", ".hidden", "-x", "a" * 300, "a\nb"])
 def test_an_id_is_a_name_of_a_file(volumes: Volumes, id: str) -> None:
     with pytest.raises(NotAllowed):

@@ -35,9 +35,9 @@ def test_statuses() -> None:
         {"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
         PersistentVolumeClaim,
     )
-    root, waits = volumes.statuses(spec, {"c": claim}, {"root": 7}, {"more": "the claim is not bound"})
+    root, waits = volumes.statuses(spec, {"c": claim}, {"root": 7}, {"more": "the claim is not bound"}, {})
     assert (root.name, root.target, root.size, root.phase) == ("root", "vda", 7, None)
     assert (waits.target, waits.phase, waits.message) == ("sda", "Pending", "the claim is not bound")
     assert waits.persistentVolumeClaimInfo is not None and waits.persistentVolumeClaimInfo.requests == {"storage": "1Gi"}
-    ready = list(volumes.statuses(spec, {"c": claim}, {}, {}))[1]
+    ready = list(volumes.statuses(spec, {"c": claim}, {}, {}, {}))[1]
     assert (ready.phase, ready.reason) == ("Ready", "VolumeReady")
