@@ -74,6 +74,7 @@ class FakeAgent:
         self.told_timezone = guest.Timezone("UTC", 0)
         self.told_users: tuple[guest.GuestUser, ...] = ()
         self.told_filesystems: tuple[guest.Filesystem, ...] = ()
+        self.told_load: tuple[float, ...] = ()
         self.told_interfaces: tuple[guest.GuestInterface, ...] = ()
         self.passwords: dict[str, str] = {}
         self.authorized: dict[str, tuple[str, ...]] = {}
@@ -119,6 +120,10 @@ class FakeAgent:
     async def filesystems(self) -> tuple[guest.Filesystem, ...]:
         self._called("filesystems")
         return self.told_filesystems
+
+    async def load(self) -> tuple[float, ...]:
+        self._called("load")
+        return self.told_load
 
     async def interfaces(self) -> tuple[guest.GuestInterface, ...]:
         self._called("interfaces")

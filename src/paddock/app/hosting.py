@@ -10,6 +10,8 @@ from paddock.app.controllers import control
 from paddock.app.controllers.surroundings import Surroundings
 from paddock.app.exports import download
 from paddock.app.exports.download import Downloads
+from paddock.app.metrics import wiring as metrics
+from paddock.app.metrics.collector import Collector
 from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads
@@ -29,6 +31,7 @@ class Hosting:
         self._control = control.beside(api, around)
         self._subresources = subresources.install(api, parts, self._control.engine, self._control.program.recorder)
         self._uploads: Uploads | None = None
+        self._metrics: Collector | None = None
 
     async def start(self) -> None:
         """Look at the host, take over its machines, begin to look after everything."""
@@ -37,6 +40,9 @@ class Hosting:
         except PaddockError as error:
             _LOG.error("machines cannot be run here: %s", error)
             return
+        control = self._control
+        self._metrics = Collector(control.program, control.engine, self._subresources.sessions, lambda: control.storage is not None)
+        metrics.install(self._api, self._metrics)
         if self._control.storage is not None and self._control.exports is not None:
             self._uploads = uploads.install(self._api, self._parts, self._control.storage.receiving)
             downloads = Downloads(self._control.program.client, self._control.exports, self._control.engine.volumes)
@@ -44,6 +50,8 @@ class Hosting:
 
     async def stop(self) -> None:
         """End what is under way; machines go on."""
+        if self._metrics is not None:
+            await self._metrics.close()
         await self._subresources.close()
         await self._control.stop()
         if self._uploads is not None:

@@ -34,11 +34,11 @@ class Metric(ABC):
         return values
 
     def _sample(self, values: Labels, value: float, suffix: str = "", more: str = "") -> str:
-        pairs = [f'{name}="{_escaped(text)}"' for name, text in zip(self.labels, values, strict=True)]
+        pairs = [f'{name}="{escaped(text)}"' for name, text in zip(self.labels, values, strict=True)]
         if more:
             pairs.append(more)
         labels = "{" + ",".join(pairs) + "}" if pairs else ""
-        return f"{self.name}{suffix}{labels} {_number(value)}"
+        return f"{self.name}{suffix}{labels} {number(value)}"
 
 
 class Counter(Metric):
@@ -54,6 +54,10 @@ class Counter(Metric):
         """Count."""
         key = self._key(values)
         self._values[key] = self._values.get(key, 0.0) + by
+
+    def keep(self, wanted: Callable[[Labels], bool]) -> None:
+        """Forget the series of everything else: it is gone."""
+        self._values = {values: count for values, count in self._values.items() if wanted(values)}
 
     def value(self, *values: str) -> float:
         """The count."""
@@ -125,7 +129,7 @@ class Histogram(Metric):
             below = 0.0
             for bound, count in zip((*self._bounds, math.inf), counts, strict=True):
                 below += count
-                yield self._sample(key, below, "_bucket", f'le="{_number(bound)}"')
+                yield self._sample(key, below, "_bucket", f'le="{number(bound)}"')
             yield self._sample(key, total, "_sum")
             yield self._sample(key, below, "_count")
 
@@ -160,6 +164,17 @@ class Metrics:
         """All names."""
         return tuple(sorted(self._metrics))
 
+    def renamed(self, known: str, name: str, label: tuple[str, str] | None = None) -> Iterator[str]:
+        """The lines of a metric under another name, for readers who know it by that; `label`: one of its labels, and that name."""
+        metric = self._metrics.get(known)
+        if metric is None:
+            return
+        yield f"# HELP {name} {one_line(metric.text)}"
+        yield f"# TYPE {name} {metric.KIND}"
+        for line in metric.lines():
+            line = name + line.removeprefix(known)
+            yield line.replace(f'{{{label[0]}="', f'{{{label[1]}="', 1) if label is not None else line
+
     def text(self) -> str:
         """Everything, as Prometheus reads it."""
         for work in self._before:
@@ -167,7 +182,7 @@ class Metrics:
         lines = []
         for name in sorted(self._metrics):
             metric = self._metrics[name]
-            lines += [f"# HELP {name} {_one_line(metric.text)}", f"# TYPE {name} {metric.KIND}", *metric.lines()]
+            lines += [f"# HELP {name} {one_line(metric.text)}", f"# TYPE {name} {metric.KIND}", *metric.lines()]
         return "\n".join(lines) + "\n"
 
     def _add(self, metric: M) -> M:
@@ -177,15 +192,18 @@ class Metrics:
         return known
 
 
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
+def number(value: float) -> str:
+    """A value, as samples have it."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The value of a label, for between its quotes."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text, for a line of HELP."""
     return text.replace("\\", "\\\\").replace("\n", "\\n")

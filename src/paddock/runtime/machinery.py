@@ -13,12 +13,14 @@ class Machinery:
         self.clock = clock or SystemClock()
         self.chance = chance or random.Random()
         self.metrics = metrics or Metrics()
+        self._requests = self.metrics.counter(
+            "paddock_client_requests_total", "Requests to the API server.", ("method", "resource", "code")
+        )
+        self._took = self.metrics.histogram("paddock_client_request_duration_seconds", "How long requests took.", ("method",))
 
     def observe_request(self, method: str, resource: str, code: int, seconds: float) -> None:
         """What a `Client` tells of each request."""
         # Paths that are no resource would be a series each.
         about = "other" if resource.startswith("/") else resource
-        self.metrics.counter("paddock_client_requests_total", "Requests to the API server.", ("method", "resource", "code")).inc(
-            method, about, str(code) if code else "none"
-        )
-        self.metrics.histogram("paddock_client_request_duration_seconds", "How long requests took.", ("method",)).observe(seconds, method)
+        self._requests.inc(method, about, str(code) if code else "none")
+        self._took.observe(seconds, method)

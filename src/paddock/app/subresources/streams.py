@@ -15,6 +15,7 @@ from paddock.app.subresources.installation import Installation
 from paddock.app.subresources.instances import NOT_RUNNING, Instances, phase_of, refused
 from paddock.app.subresources.parts import Flow, Networks
 from paddock.app.subresources.pump import Far, pump, subprotocol
+from paddock.app.subresources.sessions import Kind, Sessions
 from paddock.app.subresources.stored import INSTANCES, conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -54,8 +55,9 @@ class Displays:
 class Streams:
     """Opens streams."""
 
-    def __init__(self, instances: Instances, networks: Networks, installation: Installation) -> None:
+    def __init__(self, instances: Instances, networks: Networks, installation: Installation, sessions: Sessions) -> None:
         self._instances = instances
+        self._sessions = sessions
         self._networks = networks
         self._installation = installation
         self._displays = Displays()
@@ -81,7 +83,8 @@ class Streams:
             except PaddockError as error:
                 _end(socket, error)
                 return
-            await pump(socket, PipeEnd(pipe), patience=CONSOLE_PATIENCE_SECONDS)
+            with self._sessions.during("console", instance):
+                await pump(socket, PipeEnd(pipe), patience=CONSOLE_PATIENCE_SECONDS)
 
         return Upgrade(run, subprotocol(call.request))
 
@@ -100,7 +103,8 @@ class Streams:
             self._displays.join(uid)
             try:
                 pipe = await machine.vnc()
-                await pump(socket, PipeEnd(pipe))
+                with self._sessions.during("vnc", instance):
+                    await pump(socket, PipeEnd(pipe))
             except PaddockError as error:
                 _end(socket, error)
             finally:
@@ -149,7 +153,7 @@ class Streams:
                 end = StreamEnd(*await self._networks.dial(owner, card, port))
         except PaddockError as error:
             raise failure.internal(str(error)) from error
-        return Upgrade(_once(end), subprotocol(call.request))
+        return Upgrade(self._once("portforward", instance, end), subprotocol(call.request))
 
     # --- what takes devices that are not there ----------------------------------------------------------------------------
 
@@ -168,7 +172,7 @@ class Streams:
             raise failure.unavailable("Reached maximum number of USB redirection devices. Request denied.") from error
         except PaddockError as error:
             raise failure.internal(str(error)) from error
-        return Upgrade(_once(PipeEnd(pipe)), subprotocol(call.request))
+        return Upgrade(self._once("usbredir", instance, PipeEnd(pipe)), subprotocol(call.request))
 
     async def vsock(self, call: Call) -> Answer:
         """A VSOCK port; this engine gives machines no such device."""
@@ -178,6 +182,13 @@ class Streams:
             raise failure.bad_request("VSOCK is not attached.")
         why = "this host gives machines no VSOCK device; reach the guest by portforward, or by its guest agent"
         raise failure.bad_request(f"VSOCK is not attached: {why}")
+
+    def _once(self, kind: Kind, instance: VirtualMachineInstance, end: Far) -> Callable[[Socket], Awaitable[None]]:
+        async def run(socket: Socket) -> None:
+            with self._sessions.during(kind, instance):
+                await pump(socket, end)
+
+        return run
 
 
 class PipeEnd:
@@ -240,10 +251,6 @@ class DatagramEnd:
 
     def close(self) -> None:
         self._flow.close()
-
-
-def _once(end: Far) -> Callable[[Socket], Awaitable[None]]:
-    return lambda socket: pump(socket, end)
 
 
 def _end(socket: Socket, error: PaddockError) -> None:

@@ -14,6 +14,7 @@ from paddock.app.subresources.instances import Control, Instances
 from paddock.app.subresources.lifecycle import Lifecycle
 from paddock.app.subresources.memorydump import MemoryDumps
 from paddock.app.subresources.parts import World
+from paddock.app.subresources.sessions import Sessions
 from paddock.app.subresources.stored import INSTANCES, MACHINES, Stored
 from paddock.app.subresources.streams import Streams
 from paddock.app.subresources.volumes import Volumes
@@ -32,7 +33,8 @@ class Subresources:
         self._lifecycle = Lifecycle(stored)
         self._control = Control(instances)
         self._freezing = Freezing(instances)
-        self._streams = Streams(instances, world.networks, self._installation)
+        self.sessions = Sessions(world.parts.clock)
+        self._streams = Streams(instances, world.networks, self._installation, self.sessions)
         self._guest = GuestInfo(instances)
         self._volumes = Volumes(stored)
         self._dumps = MemoryDumps(stored)

@@ -24,7 +24,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
 from paddock.engine.networks.cards import Bridge
 from paddock.plan.instance.volumes import claim_of
-from paddock.runtime.controller import Controller, Settings
+from paddock.runtime.controller import Controller, Outcome, Settings
 from paddock.runtime.informer import Informer
 from paddock.runtime.program import Program
 
@@ -79,10 +79,16 @@ def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve =
     seeing.plugging, seeing.dumps, seeing.overhead = changes.waiting, dumps.known, preparer.overhead
     seeing.why_emulated, seeing.machine_type = preparer.why_emulated, preparer.machine_type
     reconciler = Instances(program.client, instances, engine, Parts(preparer, followers, changes, seeing, telling))
+    looks = machinery.metrics.counter("kubevirt_vmi_sync_total", "How often a running machine was looked at.", ("namespace", "name"))
+
+    async def reconcile(key: Key) -> Outcome:
+        looks.inc(*key)
+        return await reconciler.reconcile(key)
+
     controller = Controller(
         "virtualmachineinstances",
         instances,
-        reconciler.reconcile,
+        reconcile,
         machinery=machinery,
         teller=program.recorder,
         settings=Settings(workers=_WORKERS),

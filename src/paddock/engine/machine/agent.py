@@ -84,6 +84,10 @@ class Agent:
         """What is mounted."""
         return agentdata.filesystems(await self._ask("guest-get-fsinfo", patience=15.0))
 
+    async def load(self) -> tuple[float, ...]:
+        """The load over one, five and fifteen minutes. Agents before QEMU 9.3 do not know it, and refuse."""
+        return agentdata.load(await self._ask("guest-get-load"))
+
     async def interfaces(self) -> tuple[guest.GuestInterface, ...]:
         """Network interfaces with their addresses."""
         return agentdata.interfaces(await self._ask("guest-network-get-interfaces"))

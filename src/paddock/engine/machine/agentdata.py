@@ -112,6 +112,12 @@ def users(value: Any) -> tuple[guest.GuestUser, ...]:
     )
 
 
+def load(value: Any) -> tuple[float, ...]:
+    """`guest-get-load`: over one, five and fifteen minutes."""
+    told = value if isinstance(value, dict) else {}
+    return tuple(_seconds(told.get(f"load{span}m")) for span in (1, 5, 15))
+
+
 def filesystems(value: Any) -> tuple[guest.Filesystem, ...]:
     """`guest-get-fsinfo`."""
     return tuple(

@@ -133,11 +133,12 @@ class NicStatistics:
 
 @dataclass(frozen=True)
 class VcpuStatistics:
-    """A virtual processor: seconds it ran, and seconds it was ready to and did not."""
+    """A virtual processor: seconds it ran, was ready to and did not, and waited for disks."""
 
     number: int
     seconds: float = 0.0
     delay_seconds: float = 0.0
+    wait_seconds: float = 0.0
     state: Literal["OFFLINE", "RUNNING", "BLOCKED"] = "RUNNING"
 
 

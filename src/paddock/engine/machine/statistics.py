@@ -14,6 +14,7 @@ from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.process import cpu_seconds
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 _BALLOON = f"/machine/peripheral/{names.BALLOON}"
 # The guest tells about its memory as often.
 _BALLOON_SECONDS = 10
@@ -74,11 +75,14 @@ def _vcpu(pid: int, number: int, thread: int) -> VcpuStatistics:
     with contextlib.suppress(OSError, ValueError, IndexError):
         # time on a CPU, time in a queue for one, time slices
         delay = int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1]) / 1e9
-    state = "RUNNING"
-    with contextlib.suppress(OSError, IndexError):
-        letter = Path(f"/proc/{pid}/task/{thread}/stat").read_bytes().rpartition(b")")[2].split()[0]
-        state = "BLOCKED" if letter == b"D" else "RUNNING"
-    return VcpuStatistics(number, sum(cpu_seconds(pid, thread)), delay, "BLOCKED" if state == "BLOCKED" else "RUNNING")
+    ran, waited, letter = 0.0, 0.0, b""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/task/{thread}/stat").read_bytes().rpartition(b")")[2].split()
+        letter = fields[0]
+        ran = (int(fields[11]) + int(fields[12])) / _TICKS
+        # 0 where the kernel does not account for delays (kernel.task_delayacct)
+        waited = int(fields[39]) / _TICKS
+    return VcpuStatistics(number, ran, delay, waited, "BLOCKED" if letter == b"D" else "RUNNING")
 
 
 async def _memory(owner: Owner) -> MemoryStatistics:

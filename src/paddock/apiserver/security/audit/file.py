@@ -118,8 +118,11 @@ class AuditFile:
 
     def counted(self) -> Iterator[str]:
         """What there is to count, for `/metrics`."""
-        yield f"apiserver_audit_event_total {self.written}"
-        yield f"apiserver_audit_error_total {self.lost}"
+        counts = (("event", "events that were written", self.written), ("error", "events that were lost", self.lost))
+        for name, text, count in counts:
+            yield f"# HELP apiserver_audit_{name}_total {text}"
+            yield f"# TYPE apiserver_audit_{name}_total counter"
+            yield f"apiserver_audit_{name}_total {count}"
 
     def close(self) -> None:
         """Nothing is written any more."""

@@ -1,0 +1,1 @@
+"""`/metrics` of a server that runs machines."""

@@ -1,0 +1,177 @@
+"""Reads everything for the page: the caches of the controllers, the machines, the host.
+
+What an object says is written into lines once for each revision of it, and dropped with it: a page of five hundred machines is made
+mostly of lines that are there already.
+"""
+
+import platform
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from paddock.app.metrics.asking import Asking
+from paddock.app.metrics.life import Panics, Phases
+from paddock.app.subresources.installation import RELEASE
+from paddock.app.subresources.sessions import Sessions
+from paddock.base.metrics import Counter
+from paddock.client.target import Key, Target
+from paddock.controllers.snapshots.targets import SNAPSHOTS
+from paddock.controllers.storage import targets
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.engine.engine import Engine
+from paddock.plan.metrics import disks, families, host, instances, machines, usage
+from paddock.plan.metrics.page import Page, Sample, labels, sample
+from paddock.runtime.cache import Seen
+from paddock.runtime.informer import Informer
+from paddock.runtime.informers import Informers
+from paddock.runtime.program import Program
+
+MACHINES: Target[VirtualMachine] = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
+SYNCS = ("kubevirt_vmi_sync_total", "How often a running machine was looked at.", ("namespace", "name"))
+_SERIES = {
+    "console": "kubevirt_console_active_connections",
+    "vnc": "kubevirt_vnc_active_connections",
+    "usbredir": "kubevirt_usbredir_active_connections",
+    "portforward": "kubevirt_portforward_active_tunnels",
+}
+# name here -> what it is counted as, and the label that has another name
+_RENAMED = {
+    "kubevirt_rest_client_requests_total": ("paddock_client_requests_total", ""),
+    "kubevirt_workqueue_adds_total": ("paddock_workqueue_adds_total", "queue"),
+    "kubevirt_workqueue_retries_total": ("paddock_workqueue_retries_total", "queue"),
+    "kubevirt_workqueue_depth": ("paddock_workqueue_depth", "queue"),
+    "kubevirt_workqueue_queue_duration_seconds": ("paddock_workqueue_wait_seconds", "queue"),
+    "kubevirt_workqueue_work_duration_seconds": ("paddock_reconcile_duration_seconds", "controller"),
+}
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class Kept(Generic[T, V]):
+    """What was made of each object of a kind, for as long as the object is as it was."""
+
+    def __init__(self, informers: Informers, target: Target[T], make: Callable[[T], V]) -> None:
+        self.informer: Informer = informers.of(target)
+        self._target = target
+        self._make = make
+        self._values: dict[Key, tuple[Seen, V]] = {}
+
+    def all(self) -> list[tuple[Seen, V]]:
+        """Of all that are there now."""
+        before = self._values
+        self._values = {seen.key: self._of(before.get(seen.key), seen) for seen in self.informer.cache}
+        return list(self._values.values())
+
+    def values(self) -> list[V]:
+        """The same, without what it was made of."""
+        return [value for _, value in self.all()]
+
+    def get(self, key: Key) -> V | None:
+        """Of one, as of the last look at all."""
+        found = self._values.get(key)
+        return found[1] if found is not None else None
+
+    def _of(self, known: tuple[Seen, V] | None, seen: Seen) -> tuple[Seen, V]:
+        return known if known is not None and known[0] is seen else (seen, self._make(seen.read(self._target)))
+
+
+class Collector:
+    """Makes the page."""
+
+    def __init__(self, program: Program, engine: Engine, sessions: Sessions, fills_disks: Callable[[], bool]) -> None:
+        self._program = program
+        self._engine = engine
+        self._sessions = sessions
+        self._fills_disks = fills_disks
+        of = program.informers
+        self._machines = Kept(of, MACHINES, machines.told)
+        self._instances = Kept(of, targets.INSTANCES, instances.told)
+        self._claims = Kept(of, targets.CLAIMS, machines.size)
+        self._transfers = Kept(of, targets.DATA_VOLUMES, lambda each: each)
+        self._crons = Kept(of, targets.IMPORT_CRONS, lambda each: each)
+        self._profiles = Kept(of, targets.PROFILES, lambda each: each)
+        self._classes = Kept(of, targets.CLASSES, lambda each: each)
+        self._snapshots = Kept(of, SNAPSHOTS, lambda each: tuple(disks.snapshots((each,))))
+        self._asking = Asking()
+        self._panics = Panics()
+        self._syncs: Counter = program.machinery.metrics.counter(*SYNCS)
+        self._instances.informer.cache.index("uid", lambda seen: (seen.meta.uid,))
+        self._instances.informer.handle(Phases(program.machinery.metrics).hear)
+        engine.machines.listen(self._changed)
+
+    async def text(self) -> str:
+        """All series of now."""
+        used = await self._asking.ask(self._engine.machines)
+        page = Page(families.ALL)
+        page.add(host.samples(self._host()))
+        known = self._machines.values()
+        self._claims.all()
+        for machine in known:
+            page.add(machine.samples)
+            page.add(machines.disks(machine, self._size))
+        page.add(machines.numbers(machine.namespace for machine in known))
+        there = self._instances.all()
+        self._forget({Key(each.namespace, each.name) for each in known}, [seen for seen, _ in there])
+        for seen, told in there:
+            page.add(told.samples)
+            page.add(self._measured(seen, told.at, used.get(seen.meta.uid)))
+        page.add(instances.counts(told.kind for _, told in there))
+        page.add(disks.transfers(self._transfers.values()))
+        page.add(disks.crons(self._crons.values()))
+        page.add(disks.profiles(self._profiles.values(), self._classes.values()))
+        for samples in self._snapshots.values():
+            page.add(samples)
+        return page.text() + "".join(f"{line}\n" for line in self._renamed()) + self._program.machinery.metrics.text()
+
+    async def close(self) -> None:
+        """Ask no machine any more."""
+        await self._asking.close()
+
+    def _host(self) -> host.Host:
+        program = self._program
+        return host.Host(
+            interpreter=f"python{platform.python_version()}",
+            version=RELEASE,
+            has_kvm=bool(self._engine.facts.kvm.works),
+            ready=not program.informers.unready(),
+            leading=program.leading,
+            fills_disks=self._fills_disks(),
+            sessions={_SERIES[kind]: count for kind, count in self._sessions.open.items()},
+        )
+
+    def _measured(self, seen: Seen, at: str, used: Any) -> Iterator[Sample]:
+        """What a machine used, and what its guest says."""
+        place = labels(namespace=seen.key.namespace, name=seen.key.name)
+        yield sample("kubevirt_vmi_guest_os_panic_total", place, self._panics.count(seen.key))
+        last = self._sessions.last(seen.meta.uid)
+        if last is not None:
+            yield sample("kubevirt_vmi_last_api_connection_timestamp_seconds", place, last)
+        machine = self._engine.machines.get(seen.meta.uid)
+        if used is None or machine is None:
+            return
+        yield from usage.samples(at, used)
+        yield usage.affinity(at, machine.config, machine.observed.sockets, len(self._engine.facts.cpus))
+        guest = self._asking.guest(machine.id)
+        if guest is not None:
+            yield from usage.filesystems(at, guest.filesystems)
+            yield from usage.loads(at, guest.loads)
+
+    def _size(self, namespace: str, name: str) -> tuple[int, str] | None:
+        return self._claims.get(Key(namespace, name))
+
+    def _forget(self, known: set[Key], there: list[Seen]) -> None:
+        """Counts go with what they are about."""
+        keys = known | {seen.key for seen in there}
+        uids = {seen.meta.uid for seen in there}
+        self._syncs.keep(lambda place: Key(*place) in keys)
+        self._panics.keep(keys, uids)
+        self._sessions.keep(uids)
+
+    def _changed(self, id: str) -> None:
+        machine = self._engine.machines.get(id)
+        if machine is not None:
+            for seen in self._instances.informer.cache.by("uid", id):
+                self._panics.look(machine, seen.key)
+
+    def _renamed(self) -> Iterator[str]:
+        for name, (known, label) in _RENAMED.items():
+            yield from self._program.machinery.metrics.renamed(known, name, (label, "name") if label else None)

@@ -1,0 +1,43 @@
+"""Who is connected to machines now, and when somebody last was: for metrics."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from paddock.base.clock import Clock
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+
+Kind = Literal["console", "vnc", "usbredir", "portforward"]
+
+
+class Sessions:
+    """Counts streams."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open: dict[Kind, int] = {"console": 0, "vnc": 0, "usbredir": 0, "portforward": 0}
+        # by UID of the instance
+        self._last: dict[str, float] = {}
+
+    @contextmanager
+    def during(self, kind: Kind, instance: VirtualMachineInstance) -> Iterator[None]:
+        """A stream is open meanwhile."""
+        self._last[instance.metadata.uid or ""] = self._clock.seconds()
+        self._open[kind] += 1
+        try:
+            yield
+        finally:
+            self._open[kind] -= 1
+
+    @property
+    def open(self) -> Mapping[Kind, int]:
+        """How many are."""
+        return self._open
+
+    def last(self, uid: str) -> float | None:
+        """When one was opened to this instance last; None: never."""
+        return self._last.get(uid)
+
+    def keep(self, uids: set[str]) -> None:
+        """Forget all other instances: they are gone."""
+        self._last = {uid: at for uid, at in self._last.items() if uid in uids}
