@@ -61,7 +61,7 @@ fi
 version=$("$python" -c 'import platform; print(platform.python_version())')
 # What the environment is made of: the interpreter, the place, the lock, and the package's own metadata.
 # What a host needs to run machines, and the tests to look at them.
-host_packages=(qemu-system-x86 qemu-utils ovmf swtpm nftables iproute2 e2fsprogs dosfstools mtools gdisk passt openssh-client xorriso xz-utils zstd mmdebstrap)
+host_packages=(qemu-system-x86 qemu-utils ovmf swtpm nftables iproute2 e2fsprogs dosfstools mtools gdisk xfsprogs passt openssh-client xorriso xz-utils zstd mmdebstrap)
 
 # host_packages_missing: those of them that are not installed, on one line.
 host_packages_missing() {

@@ -81,6 +81,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "mtools": _programs("mcopy", "mmd", "mkfs.vfat"),
     "mmdebstrap": _programs("mmdebstrap"),
     "virtiofsd": _programs("virtiofsd"),
+    "filesystems": _programs("mkfs.ext4", "mkfs.xfs", "losetup"),
     "apt": _apt,
     "vlan": _vlan,
     "iommu": _iommu,

@@ -81,6 +81,19 @@ class Machines:
 
         return str(_synchronized(await self._until(name, reason, holds, seconds)).get("message", ""))
 
+    async def word(self, name: str) -> str:
+        """The state of a machine in one word."""
+        return str((await self.here.get(f"{VMS}/{name}"))["status"]["printableStatus"])
+
+    async def until_told(self, name: str, part: str) -> None:
+        """Wait until an event about a machine says something."""
+
+        async def told() -> bool:
+            events = (await self.here.get(f"{CORE}/events"))["items"]
+            return any(each["involvedObject"]["name"] == name and part in each["message"] for each in events)
+
+        await self.here.until(f"{name}: {part}", told, 30)
+
     async def disk(self, name: str, volume: str) -> Data:
         """What is said of a volume."""
         return next(each for each in (await self.status(name)).get("volumeStatus") or () if each["name"] == volume)

@@ -1,7 +1,11 @@
 """Disks of machines that run, by a whole server: their sizes, where they come from, what becomes of them."""
 
 import asyncio
+import json
+import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,9 +16,9 @@ from paddock.engine.machine.machine import Machine
 from paddock.engine.storage import qemuimg
 from paddock.plan import claimsizes
 from tests.host.machines import bootsector
-from tests.host.storage.conftest import CORE, MB, pvc
-from tests.host.storage.machines import claim, machines
-from tests.imageserver import Server, running
+from tests.host.storage.conftest import CORE, MB, Data, base64_of, pvc
+from tests.host.storage.machines import Machines, claim, machines
+from tests.imageserver import Registry, Server, layer, running
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -119,3 +123,163 @@ def test_what_goes_with_a_run_and_what_stays(work: Path) -> None:
 
     with running(server):
         asyncio.run(script())
+
+
+class Pictures:
+    """A registry for everybody and one for those who have a secret, with images of the guest."""
+
+    def __init__(self) -> None:
+        self.public, self.private = Registry(), Registry("basic")
+        disk = layer({"disk/guest.img": GUEST})
+        self.digest = self.public.image("guest", "1", disk)
+        self.private.image("guest", "1", disk)
+        self.public.image("two", "1", layer({"disk/bad.img": b"\0" * MB, "disk/guest.img": GUEST}))
+        other = self.public.image("many", "other", layer({"disk/bad.img": b"\0" * MB}))
+        ours = self.public.image("many", "ours", disk)
+        self.public.index("many", "1", {"arm64": other, "amd64": ours, "s390x": other})
+
+    def disk(self, name: str, *, private: bool = False, **more: str) -> list[Data]:
+        """The volumes of a machine whose root is an image."""
+        host = self.private.host if private else self.public.host
+        return [{"name": "root", "containerDisk": {"image": f"{host}/{name}", **more}}]
+
+    def asked(self) -> int:
+        """How often the public registry was asked for a manifest since the last look."""
+        count = sum("/manifests/" in each.path for each in self.public.seen)
+        self.public.seen.clear()
+        return count
+
+    @property
+    def secret(self) -> Data:
+        """What opens the private one."""
+        auths = {self.private.host: {"auth": base64_of("me:secret")}}
+        return {"type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": json.dumps({"auths": auths})}}
+
+
+@pytest.mark.spec("kubevirt", 73)
+def test_container_disks(work: Path) -> None:
+    pictures = Pictures()
+
+    async def found(host: Machines) -> None:
+        await host.here.post(f"{CORE}/secrets", {"metadata": {"name": "pull"}, **pictures.secret})
+        for name, volumes in {
+            "secret": pictures.disk("guest:1", private=True, imagePullSecret="pull"),
+            "digest": pictures.disk(f"guest@{pictures.digest}"),
+            "public": pictures.disk("guest:1"),
+            "many": pictures.disk("many:1"),
+            "path": pictures.disk("two:1", path="/disk/guest.img"),
+        }.items():
+            await host.make(name, volumes)
+            await host.running(name)
+            await host.stopped(name)
+
+    async def refused(host: Machines) -> None:
+        # that somebody with the secret had it pulled helps nobody else
+        await host.make("nobody", pictures.disk("guest:1", private=True))
+        assert "authentication required" in await host.held("nobody", "ErrImagePull")
+        await host.make("both", pictures.disk("two:1"))
+        assert "/disk" in await host.held("both", "ErrImagePull")
+        for name in ("nobody", "both"):
+            await host.stopped(name)
+
+    async def policies(host: Machines) -> None:
+        await host.make("never", pictures.disk("later:1", imagePullPolicy="Never"))
+        assert "pull policy of Never" in await host.held("never", "ErrImagePull")
+        pictures.asked()
+        for policy, count in (("IfNotPresent", 0), ("Never", 0), ("Always", 1)):
+            await host.make(policy.lower() + "-here", pictures.disk("guest:1", imagePullPolicy=policy))
+            await host.running(policy.lower() + "-here")
+            assert (policy, pictures.asked()) == (policy, count)
+            # so with every start
+            await host.again(policy.lower() + "-here")
+            assert (policy, pictures.asked()) == (policy, count)
+            await host.stopped(policy.lower() + "-here")
+
+    async def recovery(host: Machines) -> None:
+        await host.make("missing", pictures.disk("missing:1"))
+        assert "manifest unknown" in await host.held("missing", "ErrImagePull")
+        assert (await host.word("missing")) == "ErrImagePull"
+        assert "manifest unknown" in await host.held("missing", "ImagePullBackOff")
+        assert (await host.word("missing")) == "ImagePullBackOff"
+        pictures.public.image("missing", "1", layer({"disk/guest.img": GUEST}))
+        await host.running("missing", 40)
+
+    async def script() -> None:
+        registries = (pictures.public.host, pictures.private.host)
+        async with machines(work / "root", insecure_registries=registries) as host:
+            for part in (found, refused, policies, recovery):
+                await part(host)
+
+    with running(pictures.public), running(pictures.private):
+        asyncio.run(script())
+
+
+@contextmanager
+def mounted(at: Path, kind: str) -> Iterator[Path]:
+    """A file system of its own: in memory, or in a file."""
+    at.mkdir()
+    words = ["-t", kind, "-o", "mode=755", "paddock-test"]
+    if kind in ("ext4", "xfs"):
+        file = at.with_suffix(".fs")
+        file.touch()
+        os.truncate(file, 400 * MB)
+        subprocess.run([f"mkfs.{kind}", "-q", file], check=True)
+        words = ["-o", "loop", str(file)]
+    subprocess.run(["mount", *words, at], check=True)
+    try:
+        yield at
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+def can_direct(directory: Path) -> bool:
+    """Whether the file system of a directory has O_DIRECT: ramfs never, tmpfs since Linux 6.6."""
+    file = directory / "probe"
+    file.write_bytes(b"")
+    try:
+        os.close(os.open(file, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        return False
+    return True
+
+
+def opened(machine: Machine, disk: str) -> tuple[bool, str, str]:
+    """How QEMU was told to open a disk: past the host's cache, by which calls, whether the guest sees a cache."""
+    words = Path(f"/proc/{machine.observed.pid}/cmdline").read_bytes().decode().split("\0")
+    nodes = [json.loads(word) for word in words if word.startswith("{")]
+    device = next(each for each in nodes if each.get("id") == f"ua-{disk}")
+    node = next(each for each in nodes if each.get("node-name") == device["drive"])
+    assert node["cache"] == node["file"]["cache"]
+    return node["cache"]["direct"], node["file"]["aio"], device["write-cache"]
+
+
+@pytest.mark.spec("kubevirt", 78)
+@pytest.mark.needs("root", "filesystems")
+def test_caches_by_file_system(work: Path) -> None:
+    def volumes(directory: Path) -> list[Data]:
+        (directory / "solid.img").write_bytes(b"\1" * MB)
+        bootsector.write(directory / "root.img")
+        return [{"name": name, "hostDisk": {"path": f"{directory / name}.img", "type": "Disk"}} for name in ("root", "solid")]
+
+    async def script(places: dict[str, Path]) -> None:
+        async with machines(work / "root", host_paths=tuple(places.values())) as host:
+            for name, directory in places.items():
+                direct = can_direct(directory)
+                await host.make(name, volumes(directory))
+                guest = await host.running(name)
+                assert opened(guest, "root") == ((True, "threads", "on") if direct else (False, "threads", "off")), name
+                assert opened(guest, "solid") == ((True, "native", "on") if direct else (False, "threads", "off")), name
+                await host.stopped(name)
+                explicit = [{**each, "disk": {"cache": "none"}} for each in volumes(directory)]
+                await host.make(f"{name}-none", explicit)
+                if direct:
+                    assert opened(await host.running(f"{name}-none"), "root")[0]
+                else:
+                    await host.until_told(f"{name}-none", "O_DIRECT")
+                await host.stopped(f"{name}-none")
+
+    with ExitStack() as stack:
+        work.chmod(0o755)
+        places = {kind: stack.enter_context(mounted(work / kind, kind)) for kind in ("ext4", "xfs", "tmpfs", "ramfs")}
+        assert can_direct(places["ext4"]) and can_direct(places["xfs"]) and not can_direct(places["ramfs"])
+        asyncio.run(script(places))
