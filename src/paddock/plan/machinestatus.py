@@ -3,7 +3,7 @@
 Pure. What others write into the same status (snapshots, restores, requests for volumes) is carried over.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -25,6 +25,8 @@ from paddock.plan.runstrategy import life_of
 
 READY, FAILURE, RESTART_REQUIRED = "Ready", "Failure", "RestartRequired"
 _OWN = (READY, FAILURE, RESTART_REQUIRED, "ManualRecoveryRequired")
+# those of an instance that could not be given more while it runs
+_HOTPLUG = ("HotMemoryChange", "HotVCPUChange")
 _SNAPSHOT = ("persistentVolumeClaim", "dataVolume", "memoryDump")
 
 
@@ -93,8 +95,8 @@ def _conditions(before: VirtualMachineStatus, instance: VirtualMachineInstance |
     own = {READY: mirrored.pop(READY, None) or _not_ready(instance)}
     if facts.trouble is not None:
         own[FAILURE] = Condition(type=FAILURE, status="True", reason=facts.trouble.reason, message=facts.trouble.message)
-    if facts.restart:
-        own[RESTART_REQUIRED] = Condition(type=RESTART_REQUIRED, status="True", message=facts.restart)
+    if restart := facts.restart or _refused(mirrored.values()):
+        own[RESTART_REQUIRED] = Condition(type=RESTART_REQUIRED, status="True", message=restart)
     for aspect, each in own.items():
         yield _since(each, known.get(aspect), now)
     for aspect, each in mirrored.items():
@@ -104,6 +106,11 @@ def _conditions(before: VirtualMachineStatus, instance: VirtualMachineInstance |
     recovery = known.get("ManualRecoveryRequired")
     if recovery is not None:
         yield recovery
+
+
+def _refused(conditions: Iterable[Condition]) -> str:
+    """Why the running machine could not take what its template asks for; empty when it could."""
+    return "; ".join(each.message or "" for each in conditions if each.type in _HOTPLUG and each.status == "False")
 
 
 def _since(wanted: Condition, old: Condition | None, now: str) -> Condition:

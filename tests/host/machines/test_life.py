@@ -1,13 +1,15 @@
 """A machine's life with a real QEMU."""
 
 import asyncio
+import itertools
 import os
 import signal
 
 import pytest
 
+from paddock.engine.machine.host import Times
 from paddock.engine.machine.machine import Machine
-from tests.host.machines.conftest import Place, bare, run, until, until_phase
+from tests.host.machines.conftest import TIMES, Place, bare, run, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -121,5 +123,42 @@ def test_a_stop_overtakes_a_reboot(place: Place) -> None:
         await machine.stop(30)
         await until_phase(machine, "ended")
         assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
+
+    run(script)
+
+
+@pytest.mark.spec("kubevirt", 22)
+def test_the_button_is_pressed_at_once_and_again_until_the_time_is_over(place: Place) -> None:
+    assert Times().press == 5.0
+
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", place.guest())
+        await machine.start()
+        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        console = machine.console()
+        # It becomes deaf, and does not say so.
+        await console.write(b"xd")
+        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"x"), "the guest listens")
+        await asyncio.sleep(0.2)
+        presses: list[float] = []
+        loop = asyncio.get_running_loop()
+        owner = machine._owner
+        owner.followers.append(lambda name, data: presses.append(loop.time()) if name == "POWERDOWN" else None)
+        asked = loop.time()
+        await machine.stop(2.0)
+        await until_phase(machine, "ended")
+        end = machine.observed.end
+        assert end is not None and end.reason == "killed" and end.asked
+        # At 0.0, 0.3, ... 1.8: every 0.3 s here, every 5 s else. A busy host may be late, never early.
+        assert 3 <= len(presses) <= 7 and presses[0] - asked < TIMES.press
+        assert all(after - before > TIMES.press * 0.5 for before, after in itertools.pairwise(presses))
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        presses.clear()
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+        assert presses == [] and machine.observed.end is not None and machine.observed.end.reason == "killed"
 
     run(script)

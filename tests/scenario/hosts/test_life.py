@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from paddock.client.options import merge_patch
+from paddock.client.target import Key
+from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
+from paddock.engine.machine.errors import Refused
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 
@@ -260,5 +264,92 @@ def test_memory_is_not_promised_twice(play: Play) -> None:
         await asyncio.sleep(10)
         assert sorted([await host.status("one"), await host.status("two")]) == ["ErrorUnschedulable", "Running"]
         assert host.engine.room.memory < 80 * GIB
+
+    play(script)
+
+
+async def _phases(events: Any) -> list[str]:
+    """The phases of the instance, as a watch told them."""
+    found: list[str] = []
+    while not await events.quiet():
+        phase = (await events.next())["object"].get("status", {}).get("phase", "")
+        if phase and phase not in found[-1:]:
+            found.append(phase)
+    return found
+
+
+@pytest.mark.spec("kubevirt", 22)
+@pytest.mark.parametrize(
+    ("deaf", "asked", "presses", "seconds", "phase"),
+    [
+        (False, None, 1, 0, "Succeeded"),
+        (True, None, 0, 20, "Failed"),
+        (True, 5, 0, 5, "Failed"),
+        (True, 0, 0, 0, "Failed"),
+        (False, 0, 0, 0, "Failed"),
+    ],
+)
+def test_a_stop_waits_for_its_grace(play: Play, deaf: bool, asked: int | None, presses: int, seconds: int, phase: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(machine(terminationGracePeriodSeconds=20))
+        ran = await host.running()
+        ran.deaf = deaf
+        async with host.api.watch("/apis/kubevirt.io/v1/virtualmachineinstances?watch=true") as events:
+            before = asyncio.get_running_loop().time()
+            if asked is not None:
+                # What the verb "stop" writes when it is given a grace.
+                shorter = merge_patch({"spec": {"terminationGracePeriodSeconds": asked}})
+                await host.api.client().patch(INSTANCES, Key("default", "web"), shorter)
+            await host.change("web", {"spec": {"runStrategy": "Halted"}})
+            while ran.observed.phase != "ended":
+                await asyncio.sleep(0.1)
+            took = asyncio.get_running_loop().time() - before
+            assert seconds <= took <= seconds + 2 and ran.presses == presses
+            await asyncio.sleep(5)
+            assert (await _phases(events))[-1] == phase
+        assert await host.status() == "Stopped"
+
+    play(script)
+
+
+async def _restart_required(host: FakeHost) -> str:
+    await asyncio.sleep(2)
+    conditions = (await host.vm())["status"]["conditions"]
+    return next((str(each["message"]) for each in conditions if (each["type"], each["status"]) == ("RestartRequired", "True")), "")
+
+
+@pytest.mark.spec("kubevirt", 84)
+def test_what_cannot_be_added_while_it_runs_needs_a_restart(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(machine(domain={"cpu": {"sockets": 1}, "memory": {"guest": "2Gi"}}))
+        ran = await host.running()
+
+        async def want(sockets: int, memory: str) -> None:
+            wanted = {"cpu": {"sockets": sockets}, "memory": {"guest": memory}}
+            await host.change("web", {"spec": {"template": {"spec": {"domain": wanted}}}})
+
+        await want(2, "3Gi")
+        assert await _restart_required(host) == ""
+        assert (ran.observed.sockets, ran.observed.memory) == (2, 3 * GIB)
+        for sockets, memory, word in ((1, "3Gi", "Reduction"), (5, "3Gi", "higher"), (2, "9Gi", "higher"), (2, "1Gi", "lower")):
+            await want(sockets, memory)
+            assert word in await _restart_required(host), (sockets, memory)
+            assert (ran.observed.sockets, ran.observed.memory) == (2, 3 * GIB)
+            await want(2, "3Gi")
+            assert await _restart_required(host) == ""
+
+        # What QEMU has no room for is refused by the machine itself.
+        async def full(count: int) -> None:
+            raise Refused("cannot add 1 processor", reason="EmulationFull", why="there is no room for it")
+
+        ran.set_sockets = full  # type: ignore[method-assign]
+        await want(3, "3Gi")
+        assert "there is no room for it" in await _restart_required(host)
+        await host.change("web", {"spec": {"runStrategy": "Halted"}})
+        await asyncio.sleep(10)
+        await host.change("web", {"spec": {"runStrategy": "Always"}})
+        again = await host.running()
+        assert again.id != ran.id and again.observed.sockets == 3
+        assert await _restart_required(host) == ""
 
     play(script)

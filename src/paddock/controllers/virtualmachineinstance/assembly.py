@@ -77,6 +77,7 @@ def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve =
     changes = Changes(engine, preparer, lookups, cards, telling, dumps)
     seeing = Seeing(place.node, machinery.clock, lookups, cards, followers)
     seeing.plugging, seeing.dumps, seeing.overhead = changes.waiting, dumps.known, preparer.overhead
+    seeing.refused = changes.refused
     seeing.why_emulated, seeing.machine_type = preparer.why_emulated, preparer.machine_type
     reconciler = Instances(program.client, instances, engine, Parts(preparer, followers, changes, seeing, telling))
     looks = machinery.metrics.counter("kubevirt_vmi_sync_total", "How often a running machine was looked at.", ("namespace", "name"))

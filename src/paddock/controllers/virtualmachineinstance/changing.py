@@ -2,7 +2,7 @@
 
 The instance is the goal: disks and cards that it names and the machine does not have are plugged, plugged ones that it no longer names
 are unplugged; links go up and down; sockets and memory grow; disks grow with their claims. One step that fails does not keep the
-others; what it said stands in the status of the volume, or in an event.
+others; what it said stands in the status of the volume, in a condition, or in an event.
 """
 
 import logging
@@ -20,6 +20,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.engine.engine import Engine
 from paddock.engine.machine.config import Disk
+from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.machine import Machine
 from paddock.plan import claimsizes
 from paddock.plan.instance import volumes as volume_plan
@@ -39,6 +40,8 @@ class Changes:
         self.dumps = dumps
         # why a hot-plugged volume is not there yet, by machine and volume
         self.waiting: dict[str, dict[str, str]] = {}
+        # why sockets or memory are not what they should be, by machine and condition; tried again at each look
+        self.refused: dict[str, dict[str, str]] = {}
         # what was told already, by machine
         self._told: dict[str, set[str]] = {}
 
@@ -53,6 +56,7 @@ class Changes:
     def forget(self, machine: str) -> None:
         """The machine is gone."""
         self.waiting.pop(machine, None)
+        self.refused.pop(machine, None)
         self._told.pop(machine, None)
         self.dumps.forget(machine)
 
@@ -120,16 +124,20 @@ class Changes:
         cpu, memory, observed = instance.spec.domain.cpu, instance.spec.domain.memory, machine.observed
         sockets = cpu.sockets if cpu is not None else None
         guest = quantity.whole(memory.guest) if memory is not None and memory.guest is not None else 0
+        refused: dict[str, str] = {}
         try:
             if sockets and observed.sockets and sockets > observed.sockets:
                 await machine.set_sockets(sockets)
         except PaddockError as error:
+            refused |= _refusal("HotVCPUChange", error)
             self._once(instance, machine, "HotPlugCPUError", str(error))
         try:
             if guest and observed.memory and guest != machine.config.memory.size and guest <= machine.config.memory.max_size:
                 await machine.set_memory(guest)
         except PaddockError as error:
+            refused |= _refusal("HotMemoryChange", error)
             self._once(instance, machine, "HotPlugMemoryError", str(error))
+        self.refused[machine.id] = refused
 
     async def _grow(self, instance: VirtualMachineInstance, machine: Machine) -> None:
         """A disk grows with its claim while the machine runs."""
@@ -157,3 +165,8 @@ class Changes:
             told.add(text)
             _LOG.warning("a change of a running machine failed", extra={"machine": machine.id, "error": text})
             self._telling.note(instance, reason, text)
+
+
+def _refusal(condition: str, error: PaddockError) -> dict[str, str]:
+    """Only what the machine refuses needs a restart; what went wrong by chance is tried again."""
+    return {condition: str(error)} if isinstance(error, Refused) else {}

@@ -35,6 +35,8 @@ class Seeing:
         self.plugging: Mapping[str, Mapping[str, str]] = {}
         # how far dumps of its memory are, by volume
         self.dumps: Callable[[VirtualMachineInstance], Mapping[str, volumes.Dump]] = lambda instance: {}
+        # why it cannot have more sockets or memory while it runs, by machine and condition
+        self.refused: Mapping[str, Mapping[str, str]] = {}
         self.overhead: Callable[[MachineConfig], int] = lambda config: 0
         # why a machine is emulated, and its machine type by its full name
         self.why_emulated: Callable[[MachineConfig], str] = lambda config: ""
@@ -67,6 +69,7 @@ class Seeing:
             machine_type=self.machine_type(config) if config is not None else "",
             memory=self._memory(instance, machine, observed),
             topology=_topology(machine, observed),
+            refused=self.refused.get(instance.metadata.uid or "", {}),
             emulated=_emulated(observed, self.why_emulated(config) if config is not None else ""),
         )
 

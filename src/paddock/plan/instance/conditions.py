@@ -13,6 +13,8 @@ OWN = frozenset(
     (
         "AgentConnected",
         "DataVolumesReady",
+        "HotMemoryChange",
+        "HotVCPUChange",
         "LiveMigratable",
         "NetworkLimited",
         "Paused",
@@ -62,6 +64,9 @@ def of(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[C
         yield Condition(type="SoftwareEmulation", status="True", reason="NoAcceleration", message=sight.emulated)
     if running and sight.limits:
         yield Condition(type="NetworkLimited", status="True", reason="UserModeNetwork", message="; ".join(sight.limits))
+    if running:
+        for aspect, why in sight.refused.items():
+            yield Condition(type=aspect, status="False", reason="RestartRequired", message=why)
     if sight.cloud_init is not None:
         yield sight.cloud_init
 

@@ -53,5 +53,7 @@ class Sight:
     topology: CPUTopology | None = None
     kernel: KernelBootStatus | None = None
     user: int | None = None
+    # why it cannot have more sockets or memory before it is started again, by condition
+    refused: Mapping[str, str] = field(default_factory=dict)
     emulated: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from paddock.client.options import merge_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
 from paddock.engine.machine import guest
+from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.guest import GuestInterface
 from tests.unit.controllers.virtualmachineinstance.conftest import CORE, GIB, Host, Play
 from tests.unit.controllers.virtualmachineinstance.test_waiting import bind, claim
@@ -100,6 +101,31 @@ def test_sockets_and_memory_grow(play: Play) -> None:
         status = await host.status()
         assert status["currentCPUTopology"]["sockets"] == 3
         assert (status["memory"]["guestAtBoot"], status["memory"]["guestCurrent"]) == ("2Gi", "4Gi")
+
+    play(script)
+
+
+def test_sockets_that_are_refused_need_a_restart_until_they_are_taken(play: Play) -> None:
+    async def script(host: Host) -> None:
+        domain = {"cpu": {"sockets": 1, "maxSockets": 4}, "memory": {"guest": "2Gi", "maxGuest": "4Gi"}}
+        machine = await host.running(domain=domain)
+        taken, room = machine.set_sockets, False
+
+        async def full(count: int) -> None:
+            if not room:
+                raise Refused("cannot add 2 processors", reason="EmulationFull", why="there is no room")
+            await taken(count)
+
+        machine.set_sockets = full  # type: ignore[method-assign]
+        await spec(host, {"domain": {"cpu": {"sockets": 3}, "memory": {"guest": "4Gi"}}})
+        await asyncio.sleep(1)
+        assert (machine.observed.sockets, machine.observed.memory) == (1, 4 * GIB)
+        conditions = await host.conditions()
+        assert conditions["HotVCPUChange"] == ("False", "RestartRequired") and "HotMemoryChange" not in conditions
+        room = True
+        machine.observe(resets=1)
+        await asyncio.sleep(1)
+        assert machine.observed.sockets == 3 and "HotVCPUChange" not in await host.conditions()
 
     play(script)
 

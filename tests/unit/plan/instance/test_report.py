@@ -48,9 +48,9 @@ def test_what_no_longer_holds_is_taken_away_and_what_others_say_stays() -> None:
     machine = instance()
     paused = status_of(machine, seen(Observation(phase="running", paused="io-error", agent=True)))
     assert {each.type for each in paused.conditions or ()} >= {"Paused", "AgentConnected", "PodScheduled", "LiveMigratable"}
-    others = [*(paused.conditions or ()), Condition(type="HotVCPUChange", status="True")]
+    others = [*(paused.conditions or ()), Condition(type="Provisioning", status="True")]
     machine = msgspec.structs.replace(machine, status=msgspec.structs.replace(paused, conditions=others))
-    assert set(conditions(machine, seen())) == {"Ready", "PodScheduled", "LiveMigratable", "StorageLiveMigratable", "HotVCPUChange"}
+    assert set(conditions(machine, seen())) == {"Ready", "PodScheduled", "LiveMigratable", "StorageLiveMigratable", "Provisioning"}
 
 
 @pytest.mark.parametrize(
