@@ -194,6 +194,8 @@ class Metrics:
 
 def number(value: float) -> str:
     """A value, as samples have it."""
+    if isinstance(value, int):
+        return str(value)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)

@@ -4,9 +4,10 @@ What an object says is written into lines once for each revision of it, and drop
 mostly of lines that are there already.
 """
 
+import asyncio
 import platform
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from paddock.app.metrics.asking import Asking
 from paddock.app.metrics.life import Panics, Phases
@@ -18,6 +19,7 @@ from paddock.controllers.snapshots.targets import SNAPSHOTS
 from paddock.controllers.storage import targets
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.engine import Engine
+from paddock.engine.machine.observation import Statistics
 from paddock.plan.metrics import disks, families, host, instances, machines, usage
 from paddock.plan.metrics.page import Page, Sample, labels, sample
 from paddock.runtime.cache import Seen
@@ -42,6 +44,8 @@ _RENAMED = {
     "kubevirt_workqueue_queue_duration_seconds": ("paddock_workqueue_wait_seconds", "queue"),
     "kubevirt_workqueue_work_duration_seconds": ("paddock_reconcile_duration_seconds", "controller"),
 }
+# New objects, before others get their turn: a few milliseconds.
+_AT_A_TIME = 20
 T = TypeVar("T")
 V = TypeVar("V")
 
@@ -55,23 +59,28 @@ class Kept(Generic[T, V]):
         self._make = make
         self._values: dict[Key, tuple[Seen, V]] = {}
 
-    def all(self) -> list[tuple[Seen, V]]:
-        """Of all that are there now."""
-        before = self._values
-        self._values = {seen.key: self._of(before.get(seen.key), seen) for seen in self.informer.cache}
-        return list(self._values.values())
+    async def all(self) -> list[tuple[Seen, V]]:
+        """Of all that are there now. Others get their turn while much is new."""
+        before, made, found = self._values, 0, {}
+        for seen in self.informer.cache:
+            known = before.get(seen.key)
+            if known is None or known[0] is not seen:
+                known = (seen, self._make(seen.read(self._target)))
+                made += 1
+                if made % _AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+            found[seen.key] = known
+        self._values = found
+        return list(found.values())
 
-    def values(self) -> list[V]:
+    async def values(self) -> list[V]:
         """The same, without what it was made of."""
-        return [value for _, value in self.all()]
+        return [value for _, value in await self.all()]
 
     def get(self, key: Key) -> V | None:
         """Of one, as of the last look at all."""
         found = self._values.get(key)
         return found[1] if found is not None else None
-
-    def _of(self, known: tuple[Seen, V] | None, seen: Seen) -> tuple[Seen, V]:
-        return known if known is not None and known[0] is seen else (seen, self._make(seen.read(self._target)))
 
 
 class Collector:
@@ -103,22 +112,22 @@ class Collector:
         used = await self._asking.ask(self._engine.machines)
         page = Page(families.ALL)
         page.add(host.samples(self._host()))
-        known = self._machines.values()
-        self._claims.all()
+        known = await self._machines.values()
+        await self._claims.all()
         for machine in known:
             page.add(machine.samples)
             page.add(machines.disks(machine, self._size))
         page.add(machines.numbers(machine.namespace for machine in known))
-        there = self._instances.all()
+        there = await self._instances.all()
         self._forget({Key(each.namespace, each.name) for each in known}, [seen for seen, _ in there])
         for seen, told in there:
             page.add(told.samples)
             page.add(self._measured(seen, told.at, used.get(seen.meta.uid)))
         page.add(instances.counts(told.kind for _, told in there))
-        page.add(disks.transfers(self._transfers.values()))
-        page.add(disks.crons(self._crons.values()))
-        page.add(disks.profiles(self._profiles.values(), self._classes.values()))
-        for samples in self._snapshots.values():
+        page.add(disks.transfers(await self._transfers.values()))
+        page.add(disks.crons(await self._crons.values()))
+        page.add(disks.profiles(await self._profiles.values(), await self._classes.values()))
+        for samples in await self._snapshots.values():
             page.add(samples)
         return page.text() + "".join(f"{line}\n" for line in self._renamed()) + self._program.machinery.metrics.text()
 
@@ -138,7 +147,7 @@ class Collector:
             sessions={_SERIES[kind]: count for kind, count in self._sessions.open.items()},
         )
 
-    def _measured(self, seen: Seen, at: str, used: Any) -> Iterator[Sample]:
+    def _measured(self, seen: Seen, at: str, used: Statistics | None) -> Iterator[Sample]:
         """What a machine used, and what its guest says."""
         place = labels(namespace=seen.key.namespace, name=seen.key.name)
         yield sample("kubevirt_vmi_guest_os_panic_total", place, self._panics.count(seen.key))

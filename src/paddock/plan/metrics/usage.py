@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from paddock.base.metrics import escaped
+from paddock.base.metrics import escaped, number
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.guest import Filesystem
 from paddock.engine.machine.observation import MemoryStatistics, Statistics
@@ -40,6 +40,9 @@ _OF_CARDS = {
     for ours, theirs in (("received", "receive"), ("sent", "transmit"))
     for member, name in (("bytes", "bytes"), ("packets", "packets"), ("errors", "errors"), ("dropped", "packets_dropped"))
 }
+_OF_MEMORY = {member: _MEMORY + name for member, name in _OF_MEMORY.items()}
+_OF_DISKS = {member: _STORAGE + name for member, name in _OF_DISKS.items()}
+_OF_CARDS = {member: _NETWORK + name for member, name in _OF_CARDS.items()}
 _LOADS = ("1m", "5m", "15m")
 
 
@@ -57,11 +60,11 @@ def samples(at: str, used: Statistics) -> Iterator[Sample]:
     for disk, counts in used.disks.items():
         about = f'{at},drive="{escaped(disk)}"'
         for member, name in _OF_DISKS.items():
-            yield sample(_STORAGE + name, about, getattr(counts, member))
+            yield name, f"{name}{{{about}}} {number(getattr(counts, member))}"
     for card, seen in used.nics.items():
         about = f'{at},interface="{escaped(card)}"'
         for member, name in _OF_CARDS.items():
-            yield sample(_NETWORK + name, about, getattr(seen, member))
+            yield name, f"{name}{{{about}}} {number(getattr(seen, member))}"
         yield sample(_NETWORK + "traffic_bytes_total", f'{about},type="rx"', seen.received_bytes)
         yield sample(_NETWORK + "traffic_bytes_total", f'{about},type="tx"', seen.sent_bytes)
 
@@ -70,7 +73,7 @@ def _memory(at: str, memory: MemoryStatistics) -> Iterator[Sample]:
     for member, name in _OF_MEMORY.items():
         value = getattr(memory, member)
         if value is not None:
-            yield sample(_MEMORY + name, at, value)
+            yield name, f"{name}{{{at}}} {number(value)}"
     if memory.available is not None and memory.usable is not None:
         yield sample(_MEMORY + "used_bytes", at, max(0, memory.available - memory.usable))
 
