@@ -174,6 +174,12 @@ class FakeVolumes:
     async def collapse(self, id: str) -> None:
         self._at_rest(id)
 
+    async def flatten(self, id: str) -> Volume:
+        if self._there(id).layer.format != "raw":
+            self._at_rest(id)
+            self.volumes[id] = replace(self._there(id), layer=Layer(self._there(id).directory / "flat.img", "raw"))
+        return self.volumes[id]
+
     async def snapshot(self, id: str, snapshot: str) -> None:
         self._at_rest(id)
         volume = self._there(id)

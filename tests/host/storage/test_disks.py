@@ -156,59 +156,63 @@ class Pictures:
         return {"type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": json.dumps({"auths": auths})}}
 
 
+async def found(host: Machines, pictures: Pictures) -> None:
+    await host.here.post(f"{CORE}/secrets", {"metadata": {"name": "pull"}, **pictures.secret})
+    for name, volumes in {
+        "secret": pictures.disk("guest:1", private=True, imagePullSecret="pull"),
+        "digest": pictures.disk(f"guest@{pictures.digest}"),
+        "public": pictures.disk("guest:1"),
+        "many": pictures.disk("many:1"),
+        "path": pictures.disk("two:1", path="/disk/guest.img"),
+    }.items():
+        await host.make(name, volumes)
+        await host.running(name)
+        await host.stopped(name)
+
+
+async def refused(host: Machines, pictures: Pictures) -> None:
+    # that somebody with the secret had it pulled helps nobody else
+    await host.make("nobody", pictures.disk("guest:1", private=True))
+    assert "authentication required" in await host.held("nobody", "ErrImagePull")
+    await host.make("both", pictures.disk("two:1"))
+    assert "/disk" in await host.held("both", "ErrImagePull")
+    for name in ("nobody", "both"):
+        await host.stopped(name)
+
+
+async def policies(host: Machines, pictures: Pictures) -> None:
+    await host.make("never", pictures.disk("later:1", imagePullPolicy="Never"))
+    assert "pull policy of Never" in await host.held("never", "ErrImagePull")
+    pictures.asked()
+    for policy, count in (("IfNotPresent", 0), ("Never", 0), ("Always", 1)):
+        await host.make(policy.lower() + "-here", pictures.disk("guest:1", imagePullPolicy=policy))
+        await host.running(policy.lower() + "-here")
+        assert (policy, pictures.asked()) == (policy, count)
+        # so with every start
+        await host.again(policy.lower() + "-here")
+        assert (policy, pictures.asked()) == (policy, count)
+        await host.stopped(policy.lower() + "-here")
+
+
+async def recovery(host: Machines, pictures: Pictures) -> None:
+    await host.make("missing", pictures.disk("missing:1"))
+    assert "manifest unknown" in await host.held("missing", "ErrImagePull")
+    assert (await host.word("missing")) == "ErrImagePull"
+    assert "manifest unknown" in await host.held("missing", "ImagePullBackOff")
+    assert (await host.word("missing")) == "ImagePullBackOff"
+    pictures.public.image("missing", "1", layer({"disk/guest.img": GUEST}))
+    await host.running("missing", 40)
+
+
 @pytest.mark.spec("kubevirt", 73)
 def test_container_disks(work: Path) -> None:
     pictures = Pictures()
-
-    async def found(host: Machines) -> None:
-        await host.here.post(f"{CORE}/secrets", {"metadata": {"name": "pull"}, **pictures.secret})
-        for name, volumes in {
-            "secret": pictures.disk("guest:1", private=True, imagePullSecret="pull"),
-            "digest": pictures.disk(f"guest@{pictures.digest}"),
-            "public": pictures.disk("guest:1"),
-            "many": pictures.disk("many:1"),
-            "path": pictures.disk("two:1", path="/disk/guest.img"),
-        }.items():
-            await host.make(name, volumes)
-            await host.running(name)
-            await host.stopped(name)
-
-    async def refused(host: Machines) -> None:
-        # that somebody with the secret had it pulled helps nobody else
-        await host.make("nobody", pictures.disk("guest:1", private=True))
-        assert "authentication required" in await host.held("nobody", "ErrImagePull")
-        await host.make("both", pictures.disk("two:1"))
-        assert "/disk" in await host.held("both", "ErrImagePull")
-        for name in ("nobody", "both"):
-            await host.stopped(name)
-
-    async def policies(host: Machines) -> None:
-        await host.make("never", pictures.disk("later:1", imagePullPolicy="Never"))
-        assert "pull policy of Never" in await host.held("never", "ErrImagePull")
-        pictures.asked()
-        for policy, count in (("IfNotPresent", 0), ("Never", 0), ("Always", 1)):
-            await host.make(policy.lower() + "-here", pictures.disk("guest:1", imagePullPolicy=policy))
-            await host.running(policy.lower() + "-here")
-            assert (policy, pictures.asked()) == (policy, count)
-            # so with every start
-            await host.again(policy.lower() + "-here")
-            assert (policy, pictures.asked()) == (policy, count)
-            await host.stopped(policy.lower() + "-here")
-
-    async def recovery(host: Machines) -> None:
-        await host.make("missing", pictures.disk("missing:1"))
-        assert "manifest unknown" in await host.held("missing", "ErrImagePull")
-        assert (await host.word("missing")) == "ErrImagePull"
-        assert "manifest unknown" in await host.held("missing", "ImagePullBackOff")
-        assert (await host.word("missing")) == "ImagePullBackOff"
-        pictures.public.image("missing", "1", layer({"disk/guest.img": GUEST}))
-        await host.running("missing", 40)
 
     async def script() -> None:
         registries = (pictures.public.host, pictures.private.host)
         async with machines(work / "root", insecure_registries=registries) as host:
             for part in (found, refused, policies, recovery):
-                await part(host)
+                await part(host, pictures)
 
     with running(pictures.public), running(pictures.private):
         asyncio.run(script())
@@ -283,3 +287,44 @@ def test_caches_by_file_system(work: Path) -> None:
         places = {kind: stack.enter_context(mounted(work / kind, kind)) for kind in ("ext4", "xfs", "tmpfs", "ramfs")}
         assert can_direct(places["ext4"]) and can_direct(places["xfs"]) and not can_direct(places["ramfs"])
         asyncio.run(script(places))
+
+
+@pytest.mark.spec("kubevirt", 77)
+def test_a_claim_has_one_writer_unless_it_is_shared(work: Path) -> None:
+    server = Server()
+    image = {"http": {"url": server.put("/guest", GUEST)}}
+
+    async def script() -> None:
+        async with machines(work / "root") as host:
+            here = host.here
+            for name, mode in (("alone", "ReadWriteOnce"), ("raced", "ReadWriteOnce"), ("shared", "ReadWriteMany")):
+                await here.data_volume(name, {"source": image, "pvc": {**pvc("1Mi"), "accessModes": [mode]}})
+                await here.until_phase(name, "Succeeded")
+            await host.make("first", [{"name": "root", **claim("alone")}])
+            await host.running("first")
+            await host.make("second", [{"name": "root", **claim("alone")}])
+            said = await host.held("second", "PVCInUse")
+            assert "alone" in said and "first" in said
+            # both at the same moment: one of them runs, and nothing fails
+            pair = ("left", "right")
+            await asyncio.gather(*(host.make(name, [{"name": "root", **claim("raced")}]) for name in pair))
+
+            async def one_runs() -> bool:
+                return "Running" in [(await host.status(name)).get("phase") for name in pair]
+
+            await here.until("one of two runs", one_runs)
+            await asyncio.sleep(1)
+            phases = {(await host.status(name)).get("phase"): name for name in pair}
+            assert phases.keys() == {"Running", "Pending"}, phases
+            await host.held(phases["Pending"], "PVCInUse")
+            # the next is let in when the first has gone
+            await host.stopped("first")
+            await host.running("second")
+            # both say that they share
+            for name in ("one", "other"):
+                await host.make(name, [{"name": "root", "disk": {"shareable": True}, **claim("shared")}])
+            for name in ("one", "other"):
+                await host.mark(await host.running(name))
+
+    with running(server):
+        asyncio.run(script())

@@ -107,6 +107,25 @@ def test_a_copy_is_a_copy(volumes: Volumes, work: Path) -> None:
     asyncio.run(script())
 
 
+def test_made_one_file(volumes: Volumes, work: Path) -> None:
+    async def script() -> None:
+        made = await volumes.create("a", 16 * MB, base=image(work))
+        io(made.layer, "write -P 9 1M 64k")
+        flat = await volumes.flatten("a")
+        assert (flat.layer.format, flat.layer.backing, flat.size) == ("raw", None, 16 * MB)
+        assert holds(flat.layer, 7) and holds(flat.layer, 9, "1M") and holds(flat.layer, 0, "15M")
+        assert [each.name for each in flat.directory.glob("*.img")] == [flat.layer.path.name] and volumes.used_images() == set()
+        assert await volumes.flatten("a") == volumes.get("a")
+        assert (await volumes.grow("a", 20 * MB)).size == 20 * MB and (await volumes.clone("a", "b", 20 * MB)).layer.format == "raw"
+        await volumes.create("c", 16 * MB, base=image(work))
+        await volumes.snapshot("c", "s")
+        await volumes.next_layer("c", "s")
+        with pytest.raises(NotAllowed, match="snapshots"):
+            await volumes.flatten("c")
+
+    asyncio.run(script())
+
+
 def test_growth(volumes: Volumes, work: Path) -> None:
     async def script() -> None:
         await volumes.create("a", 8 * MB, base=image(work))

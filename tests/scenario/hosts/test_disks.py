@@ -87,3 +87,23 @@ def test_what_is_said_of_a_plugged_volume(play: Play) -> None:
         assert statuses == [{"name": "more", "enabled": True}]
 
     play(script)
+
+
+def test_of_two_machines_that_begin_together_one_has_the_claim(play: Play) -> None:
+    alone = {**CLAIM, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    volumes = [VOLUMES[1], VOLUMES[3]]
+
+    async def script(host: FakeHost) -> None:
+        host.engine.images.offer("registry/disk:1")
+        host.engine.images.hold("registry/disk:1")
+        await host.make(alone, machine("left", volumes=volumes), machine("right", volumes=volumes))
+        await asyncio.sleep(5)
+        host.engine.images.release("registry/disk:1")
+        await asyncio.sleep(10)
+        phases = {name: (await host.vmi(name))["status"]["phase"] for name in ("left", "right")}
+        assert sorted(phases.values()) == ["Pending", "Running"]
+        first, second = sorted(phases, key=lambda name: phases[name], reverse=True)
+        await host.change(first, {"spec": {"runStrategy": "Halted"}})
+        await host.running(second, 30)
+
+    play(script)

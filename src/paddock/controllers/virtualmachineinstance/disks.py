@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paddock.base import quantity
+from paddock.base.errors import PaddockError
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance import waiting
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
@@ -48,6 +49,8 @@ class Disks:
         self._pulls = pulls
         # claims in use by machines that live, so that two of them never write the same
         self.users: Callable[[Key], str] = lambda claim: ""
+        # claims with one writer, by UID, and the machine that is just being started with each
+        self._beginning: dict[str, str] = {}
         self.allowed_host_paths: tuple[Path, ...] = ()
 
     async def layer(self, instance: VirtualMachineInstance, volume: Volume) -> Layer | None:
@@ -60,7 +63,7 @@ class Disks:
             below = self._claimed(instance, volume)
             return await self._volumes.overlay(self._scratch(instance, volume.name), below.layer, below.size)
         if claim_of(volume):
-            return self._claimed(instance, volume).layer
+            return await self._open_to_others(instance, volume, self._claimed(instance, volume))
         if volume.emptyDisk is not None:
             size = quantity.whole(volume.emptyDisk.capacity) // (1 << 20) * (1 << 20)
             return await self._volumes.blank(self._scratch(instance, volume.name), max(size, 1 << 20))
@@ -111,8 +114,13 @@ class Disks:
         path.write_bytes(next(iter(files.values())))
         return path
 
+    def begun(self, machine: str) -> None:
+        """The machine runs, or is not started now: its claims are looked at for what they are."""
+        self._beginning = {claim: uid for claim, uid in self._beginning.items() if uid != machine}
+
     def forget(self, machine: str) -> None:
         """The machine is gone."""
+        self.begun(machine)
         self._pulls.forget(machine)
 
     # --- container disks --------------------------------------------------------------------------------------------------
@@ -156,10 +164,27 @@ class Disks:
                 "PVCInUse",
                 f"PVC {name} is used by the running machine {other}, and allows one writer (its access mode is not ReadWriteMany)",
             )
+        if not _shared(claim) and not _shareable(instance, volume.name):
+            self._begin_alone(instance, claim)
         found = self._volumes.get(claim.metadata.uid or "")
         if found is None:
             raise waiting.volumes("VolumeNotReady", f"the volume of PVC {name} is not there yet", again=0.25)
         return found
+
+    def _begin_alone(self, instance: VirtualMachineInstance, claim: PersistentVolumeClaim) -> None:
+        """Of two machines that begin at the same moment the second waits until it is seen whether the first runs."""
+        uid = instance.metadata.uid or ""
+        if self._beginning.setdefault(claim.metadata.uid or "", uid) != uid:
+            raise waiting.volumes("PVCInUse", f"PVC {claim.metadata.name} is wanted by a machine that is being started", again=0.25)
+
+    async def _open_to_others(self, instance: VirtualMachineInstance, volume: Volume, held: VolumeOnHost) -> Layer:
+        """The layer; one that several machines write at the same time has to be one plain file."""
+        if held.layer.format == "raw" or not _shareable(instance, volume.name):
+            return held.layer
+        try:
+            return (await self._volumes.flatten(held.id)).layer
+        except PaddockError as error:
+            raise waiting.failed("VolumeNotShareable", f"volume {volume.name} cannot be shared: {error}", again=10.0) from error
 
     def _filled(self, who: Key, name: str, claim: PersistentVolumeClaim | None) -> None:
         """A DataVolume has to have its data. One that is gone while its claim is there was filled once."""

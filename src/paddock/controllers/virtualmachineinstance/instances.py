@@ -105,10 +105,13 @@ class Instances:
         return machine
 
     async def _begin(self, instance: VirtualMachineInstance) -> Machine:
-        config = await self._parts.preparer.prepare(instance)
-        machine = await self._engine.machines.define(instance.metadata.uid or "", config)
-        await machine.start(paused=instance.spec.startStrategy == "Paused")
-        return machine
+        try:
+            config = await self._parts.preparer.prepare(instance)
+            machine = await self._engine.machines.define(instance.metadata.uid or "", config)
+            await machine.start(paused=instance.spec.startStrategy == "Paused")
+            return machine
+        finally:
+            self._parts.preparer.begun(instance)
 
     async def _go_on(self, instance: VirtualMachineInstance, machine: Machine) -> None:
         follower = self._parts.followers.of(instance, machine)

@@ -61,10 +61,17 @@ class Preparer:
         self._check_room(instance, result.config)
         return result.config
 
+    def begun(self, instance: VirtualMachineInstance) -> None:
+        """What was prepared runs now, or could not be."""
+        self._disks.begun(instance.metadata.uid or "")
+
     async def wanted(self, instance: VirtualMachineInstance, names: Iterable[str]) -> MachineConfig:
         """The config as the spec wants it now, of a machine that runs: with these volumes, and all cards. Raises `NotYet`."""
         chosen = set(names)
-        found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if volume.name in chosen}
+        try:
+            found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if volume.name in chosen}
+        finally:
+            self.begun(instance)
         # What else stands in the spec was looked at when the machine was started, and is not looked for again.
         return self._translated(instance, found, await self._cards.plug(instance), await self._kernel(instance)).config
 

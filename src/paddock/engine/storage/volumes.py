@@ -319,6 +319,24 @@ class Volumes:
                 await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
                 (volume.directory / above.path).unlink(missing_ok=True)
 
+    async def flatten(self, id: str) -> Volume:
+        """Make a volume at rest one raw file, which several machines may write at the same time."""
+        async with self._locked(id):
+            volume = self._there(id)
+            record = self._record(volume.directory)
+            if volume.layer.format == "raw":
+                return volume
+            if volume.busy:
+                raise busy(id)
+            if len(record.layers) > 1:
+                why = "it has snapshots, which lie below it"
+                raise errors.NotAllowed(f"cannot make volume {id} one file", why=why, fix="remove its snapshots, or copy it first")
+            flat = LayerFile(record.top.name, "raw", "flat.img")
+            await qemuimg.convert(volume.layer, volume.directory / flat.path, "raw")
+            await self._write(volume.directory, msgspec.structs.replace(record, layers=(flat,), base=None))
+            (volume.directory / record.top.path).unlink(missing_ok=True)
+        return self._there(id)
+
     # --- what ends with a machine -----------------------------------------------------------------------------------------
 
     def scratch(self, machine: str, name: str) -> Path:
