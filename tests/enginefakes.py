@@ -34,6 +34,8 @@ from paddock.engine.machine.observation import (
 )
 from paddock.engine.machine.requests import Verb, admit
 
+# What a guest's agent still does while the guest's file systems are frozen.
+_WHILE_FROZEN = ("ping", "info", "frozen", "thaw")
 PNG = b"\x89PNG\r\n\x1a\nfake"
 
 
@@ -91,6 +93,8 @@ class FakeAgent:
         self.calls.append((name, *values))
         if not self._machine.observed.agent:
             raise AgentError(f"cannot ask the agent of {self._machine.id}", reason="NotConnected", why="its channel is closed")
+        if self.is_frozen and name not in _WHILE_FROZEN:
+            raise AgentError(f"the agent of {self._machine.id} refused {name}", reason="Refused", why="file systems are frozen")
         if name in self.refuse:
             raise AgentError(f"the agent of {self._machine.id} refused {name}", reason="Refused", why=self.refuse[name])
 

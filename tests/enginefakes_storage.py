@@ -118,6 +118,7 @@ class FakeVolumes:
         self.open: set[str] = set()
         self.failures: list[BaseException] = []
         self.preallocated: set[str] = set()
+        self.collapsed: list[str] = []
 
     def get(self, id: str) -> Volume | None:
         return self.volumes.get(id)
@@ -173,6 +174,7 @@ class FakeVolumes:
 
     async def collapse(self, id: str) -> None:
         self._at_rest(id)
+        self.collapsed.append(id)
 
     async def flatten(self, id: str) -> Volume:
         if self._there(id).layer.format != "raw":
@@ -215,6 +217,11 @@ class FakeVolumes:
     async def export(self, id: str, format: str) -> AsyncIterator[bytes]:
         self._at_rest(id)
         yield f"{format} of {id}".encode()
+
+    async def export_snapshot(self, snapshot: str, format: str) -> AsyncIterator[bytes]:
+        if snapshot not in self.snapshots:
+            raise VolumeMissing(f"there is no snapshot {snapshot}")
+        yield f"{format} of snapshot {snapshot}".encode()
 
     def _make(self, id: str, size: int, content: str) -> Volume:
         if self.failures:

@@ -7,6 +7,7 @@ async with FakeHost(tmp_path) as host:      # inside tests/virtualtime.run
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -27,6 +28,7 @@ from paddock.engine.machine.config import Layer
 from paddock.engine.machine.machines import Machines as EngineMachines
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
+from paddock.engine.storage.volume import Volume, busy
 from paddock.engine.storage.volumes import Volumes as EngineVolumes
 from paddock.runtime.machinery import Machinery
 from tests import virtualtime
@@ -52,6 +54,7 @@ PLURALS = {
     "ConfigMap": "configmaps",
     "Event": "events",
     "VolumeSnapshot": "volumesnapshots",
+    "VirtualMachineSnapshotContent": "virtualmachinesnapshotcontents",
 }
 
 
@@ -67,6 +70,14 @@ class Clock(virtualtime.Clock):
         return super().seconds() + self._looks * 1e-5
 
 
+class UsedVolume(Volume):
+    """A volume that a machine has open."""
+
+    @property
+    def busy(self) -> bool:
+        return True
+
+
 class Volumes(FakeVolumes):
     """Volumes without files, and scratch files that exist."""
 
@@ -74,6 +85,18 @@ class Volumes(FakeVolumes):
         super().__init__()
         self.root = root
         self.dropped: list[str] = []
+        self.users: Callable[[Path], bool] = lambda directory: False
+
+    def get(self, id: str) -> Volume | None:
+        found = super().get(id)
+        used = found is not None and self.users(found.directory)
+        return UsedVolume(**vars(found)) if found is not None and used else found
+
+    def _at_rest(self, id: str) -> None:
+        found = self.volumes.get(id)
+        if found is not None and self.users(found.directory):
+            raise busy(id)
+        super()._at_rest(id)
 
     def scratch(self, machine: str, name: str) -> Path:
         (self.root / machine).mkdir(exist_ok=True)
@@ -128,9 +151,15 @@ class FakeEngine:
         self.volumes = Volumes(root / "scratch")
         self.images = FakeImages()
         self.states = States(root / "states")
+        self.volumes.users = self._is_used
         self.snapshots = Snapshots(cast(EngineMachines, self.machines), cast(EngineVolumes, self.volumes))
         (root / "scratch").mkdir(exist_ok=True)
         self.states.prepare()
+
+    def _is_used(self, directory: Path) -> bool:
+        """Whether a machine that lives has a disk there."""
+        live = (each for each in self.machines if each.observed.live)
+        return any(disk.layer is not None and disk.layer.path.parent == directory for each in live for disk in each.config.disks)
 
     async def start(self) -> None:
         """Nothing to look at."""

@@ -14,6 +14,7 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import Layer
 from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.machines import Machines
+from paddock.engine.storage.volume import busy
 from paddock.engine.storage.volumes import Volumes
 
 _LOG = logging.getLogger(__name__)
@@ -46,6 +47,9 @@ class Snapshots:
         taken = Taken()
         for machine in tuple(self._machines):
             disks = self._disks(machine, todo)
+            if disks and machine.observed.phase in ("defined", "queued", "starting"):
+                # It will open the layers it was told of, and write into them.
+                raise busy(next(iter(disks.values())))
             if disks and machine.observed.phase == "running":
                 taken = await self._online(machine, disks, todo)
         for volume, snapshot in todo.items():

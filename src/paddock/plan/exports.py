@@ -24,7 +24,6 @@ PREFIX = "/exports"
 TOKEN_HEADER = "x-kubevirt-export-token"
 # What an export may be fetched as, by the end of its address.
 FORMATS = {"raw": "disk.img", "gzip": "disk.img.gz"}
-ARCHIVE_FORMATS = {"dir": "dir", "tar.gz": "disk.tar.gz"}
 MANIFESTS = {"all": "manifests/all", "auth-header-secret": "manifests/secret"}
 _TTL_SECONDS = 7200.0
 
@@ -36,7 +35,6 @@ class Volume:
     name: str
     id: str
     is_snapshot: bool = False
-    is_files: bool = False
 
 
 def expires(export: VirtualMachineExport) -> str:
@@ -65,13 +63,8 @@ def links(export: VirtualMachineExport, volumes: Iterable[Volume], address: str,
 
 
 def _formats(export: VirtualMachineExport, volume: Volume, address: str) -> list[ExportFormat]:
-    formats = ARCHIVE_FORMATS if volume.is_files else FORMATS
-    return [
-        ExportFormat(format=name, url=address + path_of(export, f"volumes/{volume.name}/{rest}"))
-        for name, rest in formats.items()
-        # A directory is fetched as an archive.
-        if name != "dir"
-    ]
+    place = address + path_of(export, f"volumes/{volume.name}")
+    return [ExportFormat(format=name, url=f"{place}/{file}") for name, file in FORMATS.items()]
 
 
 def ready(before: ExportStatus, export: VirtualMachineExport, found: ExportLinks | None, now: str, machine: str = "") -> ExportStatus:

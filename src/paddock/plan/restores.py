@@ -59,6 +59,22 @@ def _claim_name(restore: VirtualMachineRestore, backup: VolumeBackup) -> str:
     return f"restore-{restore.metadata.uid}-{backup.volumeName}"
 
 
+def check(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent) -> None:
+    """Refuse what would take another machine's disks away."""
+    source = _at(content.spec.source.virtualMachine or {}, "metadata").get("name", "")
+    if restore.spec.volumeRestorePolicy == "InPlace" and restore.spec.target.name != source:
+        why = f"the volumes are those of {source}, and the target is {restore.spec.target.name}"
+        raise RestoreRefused("the restore cannot be in place", why=why, fix="use another volumeRestorePolicy")
+    names = [each.claim for each in volumes(restore, content)]
+    if len(set(names)) < len(names):
+        raise RestoreRefused("two volumes would be restored to one claim", fix="choose different names in volumeRestoreOverrides")
+
+
+def is_former(volume: Volume, backup: VolumeBackup) -> bool:
+    """Whether a volume is restored to the claim it was on."""
+    return bool(volume.claim == _at(backup.persistentVolumeClaim, "metadata").get("name"))
+
+
 def _data_volumes(machine: Mapping[str, Any]) -> dict[str, str]:
     spec = _at(machine, "spec", "template", "spec")
     found = {each.get("name", ""): (each.get("dataVolume") or {}).get("name", "") for each in spec.get("volumes") or ()}

@@ -1,6 +1,6 @@
 """Snapshots of machines: which volumes are in them, the objects they consist of, what is said of them (docs/spec/kubevirt.md 7.1). Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +89,7 @@ def indications(*, online: bool, paused: bool, agent: bool, quiesced: bool) -> l
     found = ["Online", *(["Paused"] if paused else [])]
     if not agent:
         return [*found, "NoGuestAgent"]
-    return [*found, "GuestAgent", *([] if quiesced else ["QuiesceFailed"])]
+    return [*found, "GuestAgent" if quiesced else "QuiesceFailed"]
 
 
 def ready(before: SnapshotStatus, now: str, found: Sequence[str], volumes: Volumes) -> SnapshotStatus:
@@ -135,9 +135,3 @@ def _conditions(before: SnapshotStatus, now: str, *, ready: bool, reason: str, p
         Condition(type="Progressing", status="True" if going else "False", reason=reason),
     )
     return settled(before.conditions, wanted, now)
-
-
-def missing_claims(claims: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """The claims that are not there."""
-    there = set(known)
-    return sorted({name for name in claims.values() if name not in there})

@@ -10,6 +10,7 @@ from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memor
 from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.machines import Machines
 from paddock.engine.snapshots import Snapshots, Taken, _rounds, _steps
+from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volumes import Volumes
 from tests.enginefakes import FakeMachine, FakeMachines
 from tests.enginefakes_storage import FakeVolumes
@@ -131,5 +132,24 @@ def test_volumes_at_rest_need_no_machine() -> None:
         await volumes.create("vol-root", GIB)
         assert await snapshots.take({"vol-root": "s1"}) == Taken()
         assert volumes.get_snapshot("s1") is not None
+
+    play(script())
+
+
+def test_disks_of_a_machine_that_is_about_to_open_them_are_left_alone() -> None:
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        machines.hold("m")
+        machine = await running(machines, volumes, agent=False)
+        volumes.open.clear()
+        layers = {disk.name: disk.layer for disk in machine.config.disks}
+        with pytest.raises(VolumeBusy):
+            await snapshots.take(WANTED)
+        assert {f"vol-{name}": volumes.volumes[f"vol-{name}"].layer for name in layers} == {
+            f"vol-{name}": it for name, it in layers.items()
+        }
+        machines.release("m")
+        await asyncio.sleep(0.01)
+        assert (await snapshots.take(WANTED)).online
 
     play(script())

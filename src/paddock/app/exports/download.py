@@ -50,7 +50,11 @@ class Downloads:
 
     async def _may(self, request: Request, export: VirtualMachineExport) -> bool:
         given = request.headers.get(plan.TOKEN_HEADER, "")
-        secret = await self._client.get(SECRETS, Key(export.metadata.namespace or "", plan.secret_name(export)))
+        try:
+            secret = await self._client.get(SECRETS, Key(export.metadata.namespace or "", plan.secret_name(export)))
+        except NotFound:
+            # There is no token yet, so nobody has it.
+            return False
         wanted = base64.b64decode((secret.data or {}).get("token", ""))
         return bool(wanted) and hmac.compare_digest(given.encode(), wanted)
 
@@ -58,7 +62,7 @@ class Downloads:
         if rest[0] == "manifests" and found.machine is not None and len(rest) == 2:
             return _manifest(export, found, rest[1])
         volume = next((each for each in found.volumes if len(rest) == 3 and rest[0] == "volumes" and each.name == rest[1]), None)
-        names = {file: name for name, file in (plan.ARCHIVE_FORMATS if volume is not None and volume.is_files else plan.FORMATS).items()}
+        names = {file: name for name, file in plan.FORMATS.items()}
         if volume is None or rest[-1] not in names:
             return _refused(404, f"the export {export.metadata.name} has nothing of this name")
         if request.method == "HEAD":

@@ -2,6 +2,7 @@
 
 from paddock.client.target import Key
 from paddock.controllers.snapshots import machinesnapshots, restores
+from paddock.controllers.snapshots.layers import Layers
 from paddock.controllers.snapshots.machinesnapshots import MachineSnapshots
 from paddock.controllers.snapshots.restores import Restores
 from paddock.controllers.snapshots.targets import CLAIMS, INSTANCES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
@@ -14,7 +15,7 @@ from paddock.runtime.informer import Informer
 from paddock.runtime.program import Program
 
 # In the JSON of one that is done.
-_ENDS = (b'"complete":true', b'"readyToUse":true')
+_DONE, _READY = b'"complete":true', b'"readyToUse":true'
 
 
 def assemble(program: Program, engine: Snapshots, volumes: Volumes) -> None:
@@ -47,12 +48,20 @@ def assemble(program: Program, engine: Snapshots, volumes: Volumes) -> None:
         restoring.watch(informer, lambda change: _unfinished(restored, change))
     program.add(restoring)
 
+    merging = Controller("snapshotlayers", claims, Layers(claims, engine, volumes).reconcile, machinery=program.machinery, teller=teller)
+    merging.watch(instances, lambda change: _claims_of_ended(claims, change))
+    program.add(merging)
+
+
+def _claims_of_ended(claims: Informer, change: Change) -> list[Key]:
+    """The claims of the namespace when an instance is gone: which of them it had is cheap to find out by looking."""
+    if change.new is not None:
+        return []
+    return [seen.key for seen in claims.cache.by("namespace", change.seen.key.namespace)]
+
 
 def _unfinished(informer: Informer, change: Change) -> list[Key]:
     """Those of the change's namespace that are not done."""
     return [
         seen.key for seen in informer.cache.by("namespace", change.seen.key.namespace) if _DONE not in seen.raw and _READY not in seen.raw
     ]
-
-
-_DONE, _READY = b'"complete":true', b'"readyToUse":true'

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.errors import AlreadyExists, ApiError, NotFound
 from paddock.client.options import DELETE, Write, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.targets import CLAIMS, CLASS_NAME, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
@@ -67,7 +68,13 @@ class MachineSnapshots:
             return DONE
         if await finalizers.put_on(self._client, SNAPSHOTS, seen.meta, _FINALIZER):
             return DONE
-        why = await self._take(seen, snapshot)
+        try:
+            why = await self._take(seen, snapshot)
+        except ApiError:
+            raise
+        except PaddockError as error:
+            # Said, and tried again until the deadline.
+            why = str(error)
         return await self._wait(seen, snapshot, why) if why else DONE
 
     # --- taking -----------------------------------------------------------------------------------------------------------
@@ -188,10 +195,11 @@ class MachineSnapshots:
 
     async def _unlock(self, snapshot: VirtualMachineSnapshot) -> None:
         key = Key(snapshot.metadata.namespace or "", snapshot.spec.source.name)
-        found = self._caches.machines.cache.get(key)
-        if found is None:
+        try:
+            # Not from the cache: the lock may be younger than what is in there.
+            status = (await self._client.get(MACHINES, key)).status
+        except NotFound:
             return
-        status = found.read(MACHINES).status
         if status is not None and status.snapshotInProgress == snapshot.metadata.name:
             await self._client.patch(MACHINES, key, merge_patch({"status": {"snapshotInProgress": None}}), _STATUS)
 

@@ -5,27 +5,31 @@
 While a machine is restored its status names the restore, and it is not started. What a failed attempt made is found by the next one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from paddock.base.clock import Clock
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from paddock.client.options import DELETE, Write, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
-from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
+from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, holds, settled
 from paddock.plan import restores as plan
+from paddock.runtime import finalizers
 from paddock.runtime.cache import Seen
 from paddock.runtime.controller import DONE, Outcome, Teller, again
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import reference
 
+# A restore that is deleted half way lets go of its machine.
+_FINALIZER = "snapshot.kubevirt.io/vmrestore-protection"
 _STATUS = Write(subresource="status")
 _WAIT_SECONDS = 1.0
 
@@ -57,11 +61,14 @@ class Restores:
         if seen is None:
             return DONE
         restore = seen.read(RESTORES)
+        if seen.meta.going:
+            await self._unlock(restore)
+            await finalizers.take_off(self._client, RESTORES, seen.meta, _FINALIZER)
+            return DONE
         if restore.status is not None and (restore.status.complete or holds(restore.status.conditions, "Failure")):
             await self._unlock(restore)
             return DONE
-        if seen.meta.going:
-            await self._unlock(restore)
+        if await finalizers.put_on(self._client, RESTORES, seen.meta, _FINALIZER):
             return DONE
         try:
             waits = await self._restore(seen, restore)
@@ -78,18 +85,23 @@ class Restores:
         content = await self._content(seen.key.namespace, restore.spec.virtualMachineSnapshotName)
         if content is None:
             return f"waiting for snapshot {restore.spec.virtualMachineSnapshotName} to be ready"
+        found = plan.volumes(restore, content)
+        # What cannot be done is refused before anything is touched.
+        plan.check(restore, content)
+        plan.machine(restore, content, found, fresh=True)
         target = Key(seen.key.namespace, restore.spec.target.name)
         machine = self._caches.machines.cache.get(target)
         if machine is not None and (waits := await self._settle(restore, target, machine)):
             return waits
-        found = plan.volumes(restore, content)
         backups = {each.volumeName: each for each in content.spec.volumeBackups or ()}
         if machine is not None:
             # First: a template of a DataVolume that is cleared away below would make it anew.
             await self._machine(restore, content, found, machine)
-        await self._clear(restore, target.namespace, found)
+        await self._clear(restore, target.namespace, found, backups)
         for volume in found:
-            await self._claim(restore, plan.claim(restore, volume, backups[volume.name]))
+            await self._claim(
+                restore, plan.claim(restore, volume, backups[volume.name]), former=plan.is_former(volume, backups[volume.name])
+            )
         if missing := [each.claim for each in found if not self._filled(restore, each.claim)]:
             return f"waiting for {', '.join(missing)} to be filled"
         if machine is None:
@@ -120,6 +132,8 @@ class Restores:
         if other is None:
             document = {"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": {"restoreInProgress": restore.metadata.name}}
             await self._client.patch(MACHINES, key, merge_patch(document), _STATUS)
+            # A start that was decided on before this shows by the next look.
+            return f"locking {key.name}"
         running = self._caches.instances.cache.get(key) is not None
         age = self._clock.seconds() - (ages.seconds_of(restore.metadata.creationTimestamp or "") or 0.0)
         match plan.waits(restore.spec.targetReadinessPolicy, running, age):
@@ -132,13 +146,16 @@ class Restores:
                 return f"waiting for {key.name} to be stopped"
         return ""
 
-    async def _clear(self, restore: VirtualMachineRestore, namespace: str, found: list[plan.Volume]) -> None:
+    async def _clear(
+        self, restore: VirtualMachineRestore, namespace: str, found: list[plan.Volume], backups: Mapping[str, VolumeBackup]
+    ) -> None:
         """Restored in place, what has the claim's name goes first: the DataVolume that owns it, then the claim."""
         if restore.spec.volumeRestorePolicy != "InPlace":
             return
         for volume in found:
             claim = self._caches.claims.cache.get(Key(namespace, volume.claim))
-            if claim is None or self._is_ours(restore, claim):
+            # One that the volume was not on before belongs to somebody else, whatever name was chosen.
+            if claim is None or self._is_ours(restore, claim) or not plan.is_former(volume, backups[volume.name]):
                 continue
             if volume.data_volume:
                 await self._gone(DATA_VOLUMES.path(namespace, volume.data_volume))
@@ -154,10 +171,10 @@ class Restores:
         """Whether a claim was made by this restore: another of its name may hold anything."""
         return (claim.read(CLAIMS).metadata.annotations or {}).get(plan.SOURCE_NOTE) == restore.metadata.uid
 
-    async def _claim(self, restore: VirtualMachineRestore, data: Data) -> None:
+    async def _claim(self, restore: VirtualMachineRestore, data: Data, *, former: bool) -> None:
         there = self._caches.claims.cache.get(Key(data["metadata"]["namespace"], data["metadata"]["name"]))
         if there is not None:
-            if not self._is_ours(restore, there) and restore.spec.volumeRestorePolicy != "InPlace":
+            if not self._is_ours(restore, there) and not (former and restore.spec.volumeRestorePolicy == "InPlace"):
                 raise plan.RestoreRefused(f"there is a claim {there.key.name} already", fix="choose another name for the restored volume")
             return
         try:
@@ -181,6 +198,8 @@ class Restores:
                 await self._client.request("POST", path, body=msgspec.json.encode(data))
             except AlreadyExists:
                 return
+            except (Invalid, BadRequest) as error:
+                raise plan.RestoreRefused("the machine cannot be made", why=str(error), fix="mend the patches") from error
             return
         machine = before.read(MACHINES)
         if (machine.metadata.annotations or {}).get(plan.LAST_RESTORE) == restore.metadata.uid:
@@ -191,7 +210,10 @@ class Restores:
         kept = {name: value for name, value in data["spec"].items() if name not in ("running", "runStrategy") and value is not None}
         merged["spec"] = kept | strategy
         merged["metadata"]["annotations"] = data["metadata"]["annotations"]
-        await self._client.request("PUT", f"{path}/{before.key.name}", body=msgspec.json.encode(merged))
+        try:
+            await self._client.request("PUT", f"{path}/{before.key.name}", body=msgspec.json.encode(merged))
+        except (Invalid, BadRequest) as error:
+            raise plan.RestoreRefused("the machine cannot become what it was", why=str(error), fix="mend the patches") from error
 
     async def _own(self, restore: VirtualMachineRestore, target: Key, found: list[plan.Volume]) -> None:
         """The claims go with the machine, unless they are to be nobody's."""
@@ -204,8 +226,11 @@ class Restores:
 
     async def _unlock(self, restore: VirtualMachineRestore) -> None:
         key = Key(restore.metadata.namespace or "", restore.spec.target.name)
-        machine = self._caches.machines.cache.get(key)
-        status = machine.read(MACHINES).status if machine is not None else None
+        try:
+            # Not from the cache: the lock may be younger than what is in there.
+            status = (await self._client.get(MACHINES, key)).status
+        except NotFound:
+            return
         if status is not None and status.restoreInProgress == restore.metadata.name:
             await self._client.patch(MACHINES, key, merge_patch({"status": {"restoreInProgress": None}}), _STATUS)
 

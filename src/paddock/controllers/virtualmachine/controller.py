@@ -194,6 +194,9 @@ class Machines:
     async def _make_disks(self, look: _Look) -> None:
         """DataVolumes are made with the machine; those that may wait are made when it is to run."""
         sight = look.sight
+        if _is_restored(sight):
+            # The restore replaces them.
+            return
         expects = look.decision.step is Step.START or life_of(sight.instance) is Life.LIVE
         templates = set(template_names(sight.machine))
         sight.disks = [
@@ -219,7 +222,7 @@ class Machines:
             templates = set(template_names(sight.machine))
             waits = any(disk.name in templates and not disk.is_filled for disk in sight.disks)
             look.wait = held or None
-            look.held = bool(held) or waits or look.error is not None
+            look.held = bool(held) or waits or look.error is not None or _is_restored(sight)
             if not look.held:
                 made = await self._try(look, self._acts.start(sight, look.sizes or {}, paused=decision.paused))
                 if made is None:
@@ -336,6 +339,11 @@ class Machines:
 def _named(member: str, matcher: Data) -> tuple[str, str] | None:
     """What a matcher, or the status about it, names: kind and name."""
     return (kind_of(member, matcher.get("kind")) or "", matcher["name"]) if matcher.get("name") else None
+
+
+def _is_restored(sight: Sight) -> bool:
+    """Whether a restore is under way: until it ends, the machine's disks are neither made nor used."""
+    return sight.machine.status is not None and bool(sight.machine.status.restoreInProgress)
 
 
 def _up_to_date(sight: Sight, operations: list[Data]) -> list[Data]:

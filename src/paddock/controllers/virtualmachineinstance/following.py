@@ -135,9 +135,11 @@ class Follower:
         agent = self._machine.agent
         found = self.guest or Guest()
         try:
+            # First: an agent whose file systems are frozen refuses nearly everything else.
+            found = replace(found, frozen=await self._frozen())
             if found.os is None:
                 found = replace(found, os=guestreport.system(await agent.os()))
-            found = replace(found, interfaces=guestreport.interfaces(await agent.interfaces()), frozen=await self._frozen())
+            found = replace(found, interfaces=guestreport.interfaces(await agent.interfaces()))
         except PaddockError as error:
             _LOG.debug("the agent did not answer", extra={"machine": self._machine.id, "error": str(error)})
         cloud_init = self.cloud_init

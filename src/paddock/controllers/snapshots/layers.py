@@ -1,0 +1,36 @@
+"""Layers that snapshots left behind: merged when nothing needs them any more and no machine runs on the volume."""
+
+from paddock.client.target import Key
+from paddock.engine.snapshots import Snapshots
+from paddock.engine.storage.errors import VolumeBusy, VolumeMissing
+from paddock.engine.storage.volumes import Volumes
+from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.informer import Informer
+
+_BUSY_SECONDS = 60.0
+
+
+class Layers:
+    """Looks at a claim when it changes, at the start, and when a machine has ended."""
+
+    def __init__(self, claims: Informer, engine: Snapshots, volumes: Volumes) -> None:
+        self._claims = claims
+        self._engine = engine
+        self._volumes = volumes
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Merge what can be merged of one claim."""
+        seen = self._claims.cache.get(key)
+        if seen is None or seen.meta.going or self._volumes.get(seen.meta.uid) is None:
+            return DONE
+        if self._engine.user_of(seen.meta.uid) is not None:
+            # Its end brings us here again.
+            return DONE
+        try:
+            await self._volumes.collapse(seen.meta.uid)
+        except VolumeMissing:
+            return DONE
+        except VolumeBusy:
+            # Its QEMU has not quite let go, or a copy is being made.
+            return again(_BUSY_SECONDS)
+        return DONE

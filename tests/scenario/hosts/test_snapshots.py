@@ -1,0 +1,514 @@
+"""Snapshots, restores, clones and exports on a whole host: what users ask for, and what is there when something dies in between."""
+
+import asyncio
+import base64
+from typing import Any
+
+import pytest
+
+from paddock.apiserver.edge.http import Answer, Peer, Request, Response, Stream
+from paddock.app.exports.download import Downloads
+from paddock.engine.machine.errors import AgentError
+from paddock.engine.storage.errors import StoreFull
+from tests.fakehost import Data, FakeHost, machine
+from tests.scenario.hosts.conftest import Play
+
+SNAPSHOT, EXPORT, CLONE = "snapshot.kubevirt.io/v1beta1", "export.kubevirt.io/v1", "clone.kubevirt.io/v1beta1"
+VOLUME_SNAPSHOT = "snapshot.storage.k8s.io/v1"
+TEMPLATE = {"metadata": {"name": "disk"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
+VOLUMES = [{"name": "root", "dataVolume": {"name": "disk"}}, {"name": "tmp", "emptyDisk": {"capacity": "1Gi"}}]
+MACHINE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
+
+
+def snapshot(name: str = "one", **spec: Any) -> Data:
+    return {
+        "apiVersion": SNAPSHOT,
+        "kind": "VirtualMachineSnapshot",
+        "metadata": {"name": name},
+        "spec": {"source": MACHINE, **spec},
+    }
+
+
+def restore(name: str = "back", target: str = "web", of: str = "one", **spec: Any) -> Data:
+    return {
+        "apiVersion": SNAPSHOT,
+        "kind": "VirtualMachineRestore",
+        "metadata": {"name": name},
+        "spec": {"target": {**MACHINE, "name": target}, "virtualMachineSnapshotName": of, **spec},
+    }
+
+
+def export(kind: str, name: str, group: str = "", **spec: Any) -> Data:
+    source = {"apiGroup": group, "kind": kind, "name": name}
+    return {"apiVersion": EXPORT, "kind": "VirtualMachineExport", "metadata": {"name": "out"}, "spec": {"source": source, **spec}}
+
+
+async def web(host: FakeHost, strategy: str = "Always") -> None:
+    await host.make(machine(strategy=strategy, volumes=VOLUMES, templates=[TEMPLATE]))
+    await asyncio.sleep(10)
+
+
+async def taken(host: FakeHost, name: str = "one") -> Data:
+    return dict((await host.get("VirtualMachineSnapshot", SNAPSHOT, name)).get("status", {}))
+
+
+async def restored(host: FakeHost, name: str = "back") -> Data:
+    return dict((await host.get("VirtualMachineRestore", SNAPSHOT, name)).get("status", {}))
+
+
+async def exported(host: FakeHost) -> Data:
+    return dict((await host.get("VirtualMachineExport", EXPORT, "out")).get("status", {}))
+
+
+async def claim_of(host: FakeHost, name: str = "web") -> str:
+    """The claim a machine's disk is on."""
+    volume = (await host.vm(name))["spec"]["template"]["spec"]["volumes"][0]
+    return str(volume["persistentVolumeClaim"]["claimName"] if "persistentVolumeClaim" in volume else volume["dataVolume"]["name"])
+
+
+async def content_of(host: FakeHost, claim: str) -> str:
+    """What a claim began with."""
+    uid = (await host.get("PersistentVolumeClaim", "v1", claim))["metadata"]["uid"]
+    return host.engine.volumes.content[uid]
+
+
+def conditions(status: Data) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in status["conditions"]}
+
+
+# --- snapshots ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("kubevirt", 79)
+@pytest.mark.parametrize("agent", ["there", "absent", "refuses"])
+def test_online_snapshot_freezes_and_always_thaws(play: Play, agent: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        running = await host.running()
+        if agent != "absent":
+            running.agent.connect()
+        if agent == "refuses":
+            running.agent.refuse["freeze"] = "busy"
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        status = await taken(host)
+        assert (status["phase"], status["readyToUse"]) == ("Succeeded", True)
+        said = {
+            "there": ["Online", "GuestAgent"],
+            "absent": ["Online", "NoGuestAgent"],
+            "refuses": ["Online", "QuiesceFailed"],
+        }
+        assert status["indications"] == said[agent]
+        assert status["snapshotVolumes"] == {"includedVolumes": ["root"], "excludedVolumes": ["tmp"]}
+        assert conditions(status) == {"Ready": "True", "Progressing": "False"}
+        calls = [name for name, *_ in running.agent.calls if name in ("freeze", "thaw")]
+        assert calls == ([] if agent == "absent" else ["freeze", "thaw"])
+        assert not running.agent.is_frozen and len(running.overlays) == 1
+        assert "snapshotInProgress" not in (await host.vm())["status"]
+        content = await host.get("VirtualMachineSnapshotContent", SNAPSHOT, status["virtualMachineSnapshotContentName"])
+        assert content["spec"]["source"]["virtualMachine"]["metadata"]["name"] == "web"
+        backup = content["spec"]["volumeBackups"][0]
+        made = await host.get("VolumeSnapshot", VOLUME_SNAPSHOT, backup["volumeSnapshotName"])
+        assert made["status"]["readyToUse"] is True and made["metadata"]["uid"] in host.engine.volumes.snapshots
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 79)
+def test_a_guest_left_frozen_is_thawed_when_paddock_is_back(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        running = await host.running()
+        running.agent.connect()
+        thaw = running.agent.thaw
+
+        async def dead() -> int:
+            raise AgentError("nobody is there", reason="NotConnected")
+
+        async def never(layers: Any) -> None:
+            await asyncio.Event().wait()
+
+        overlay = running.overlay_disks
+        # The process dies after the freeze: nothing that follows happens.
+        running.overlay_disks, running.agent.thaw = never, dead  # type: ignore[method-assign]
+        await host.make(snapshot())
+        await asyncio.sleep(5)
+        assert bool(running.agent.is_frozen)
+        assert (await host.vm())["status"]["snapshotInProgress"] == "one"
+        await host.end()
+        running.overlay_disks, running.agent.thaw = overlay, thaw  # type: ignore[method-assign]
+        await host.begin()
+        await asyncio.sleep(20)
+        assert not bool(running.agent.is_frozen)
+        assert (await taken(host))["phase"] == "Succeeded"
+        assert "snapshotInProgress" not in (await host.vm())["status"]
+        assert len(host.engine.volumes.snapshots) == 1
+
+    play(script)
+
+
+def test_a_guest_left_frozen_is_thawed_without_a_snapshot_to_finish(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(machine())
+        running = await host.running()
+        running.agent.connect()
+        await host.end()
+        running.agent.is_frozen = True
+        await host.begin()
+        await asyncio.sleep(10)
+        assert not running.agent.is_frozen
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 79)
+def test_offline_snapshot_and_its_end(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host, "Halted")
+        await host.make(snapshot(), snapshot("kept", deletionPolicy="Retain"))
+        await asyncio.sleep(20)
+        for name in ("one", "kept"):
+            assert (await taken(host, name))["phase"] == "Succeeded"
+            assert "indications" not in await taken(host, name)
+        assert len(host.engine.volumes.snapshots) == 2
+        kept = (await taken(host, "kept"))["virtualMachineSnapshotContentName"]
+        for name in ("one", "kept"):
+            await host.delete("VirtualMachineSnapshot", SNAPSHOT, name)
+        await asyncio.sleep(10)
+        assert await taken(host) == {} and await taken(host, "kept") == {}
+        contents = (await host.api.get(f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinesnapshotcontents")).data["items"]
+        assert [each["metadata"]["name"] for each in contents] == [kept]
+        assert len(host.engine.volumes.snapshots) == 1
+
+    play(script)
+
+
+def test_a_snapshot_that_cannot_be_taken_ends_at_its_deadline(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        running = await host.running()
+
+        async def full(layers: Any) -> None:
+            raise StoreFull("cannot make a layer", why="there is no space left")
+
+        running.overlay_disks = full  # type: ignore[method-assign]
+        await host.make(snapshot(failureDeadline="1m"))
+        await asyncio.sleep(30)
+        assert (await taken(host))["phase"] == "InProgress"
+        reply = await host.api.merge(host.place("VirtualMachine", "kubevirt.io/v1", name="web"), {"spec": {"runStrategy": "Halted"}})
+        assert reply.status == 422 and "snapshot one" in reply.data["message"]
+        await asyncio.sleep(60)
+        status = await taken(host)
+        assert status["phase"] == "Failed" and "no space left" in status["error"]["message"]
+        assert "snapshotInProgress" not in (await host.vm())["status"]
+
+    play(script)
+
+
+def test_a_machine_without_lasting_volumes_has_snapshots_and_stays_free(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(machine(strategy="Halted"))
+        await asyncio.sleep(5)
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        assert (await taken(host))["phase"] == "Succeeded"
+        assert "snapshotInProgress" not in (await host.vm())["status"]
+
+    play(script)
+
+
+def test_layers_are_merged_when_the_machine_has_ended(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        await host.running()
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        await host.delete("VirtualMachineSnapshot", SNAPSHOT, "one")
+        await asyncio.sleep(10)
+        volume = (await host.get("PersistentVolumeClaim", "v1", "disk"))["metadata"]["uid"]
+        host.engine.volumes.collapsed.clear()
+        await asyncio.sleep(60)
+        assert host.engine.volumes.collapsed == []
+        await host.change("web", {"spec": {"runStrategy": "Halted"}})
+        await asyncio.sleep(10)
+        assert volume in host.engine.volumes.collapsed
+
+    play(script)
+
+
+def test_a_volume_snapshot_of_a_user_while_the_machine_runs(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        running = await host.running()
+        running.agent.connect()
+        spec = {"source": {"persistentVolumeClaimName": "disk"}}
+        await host.make({"apiVersion": VOLUME_SNAPSHOT, "kind": "VolumeSnapshot", "metadata": {"name": "mine"}, "spec": spec})
+        await asyncio.sleep(5)
+        assert (await host.get("VolumeSnapshot", VOLUME_SNAPSHOT, "mine"))["status"]["readyToUse"] is True
+        assert len(running.overlays) == 1 and not running.agent.is_frozen
+
+    play(script)
+
+
+# --- restores -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("kubevirt", 79)
+@pytest.mark.parametrize("policy", ["InPlace", "RandomizeNames", "PrefixTargetName"])
+def test_restore_of_the_same_machine(play: Play, policy: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host, "Halted")
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        await host.change("web", {"spec": {"template": {"spec": {"domain": {"memory": {"guest": "256Mi"}}}}}})
+        override = {"volumeName": "root", "labels": {"made": "by-restore"}}
+        await host.make(restore(volumeRestorePolicy=policy, volumeRestoreOverrides=[override]))
+        await asyncio.sleep(30)
+        status = await restored(host)
+        assert status.get("complete") is True, status
+        assert conditions(status) == {"Ready": "True", "Progressing": "False"}
+        after = await host.vm()
+        name = await claim_of(host)
+        assert name == {"InPlace": "disk", "PrefixTargetName": "web-root"}.get(policy, name)
+        assert after["spec"]["template"]["spec"]["domain"]["memory"]["guest"] == "128Mi"
+        assert "restoreInProgress" not in after["status"]
+        back = await host.get("VirtualMachineRestore", SNAPSHOT, "back")
+        assert after["metadata"]["annotations"]["restore.kubevirt.io/lastRestoreUID"] == back["metadata"]["uid"]
+        assert (await content_of(host, name)).startswith("snapshot ")
+        claim = await host.get("PersistentVolumeClaim", "v1", name)
+        assert claim["metadata"]["ownerReferences"][0]["uid"] == after["metadata"]["uid"]
+        assert claim["metadata"]["labels"]["made"] == "by-restore"
+        await host.change("web", {"spec": {"runStrategy": "Always"}})
+        await host.running()
+        assert (await host.get("DataVolume", "cdi.kubevirt.io/v1beta1", "disk") == {}) is (policy == "InPlace")
+        # The disks of a machine go with it, also restored ones.
+        await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+        await asyncio.sleep(60)
+        assert await host.get("PersistentVolumeClaim", "v1", name) == {}
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 79)
+def test_restore_to_a_new_machine_beside_the_running_one(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        await host.running()
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        override = {"volumeName": "root", "restoreName": "chosen"}
+        await host.make(restore(target="new", volumeRestoreOverrides=[override], volumeOwnershipPolicy="None"))
+        await asyncio.sleep(20)
+        assert (await restored(host))["complete"] is True
+        assert await claim_of(host, "new") == "chosen"
+        assert await host.status("web") == "Running" and await host.status("new") == "Stopped"
+        assert "ownerReferences" not in (await host.get("PersistentVolumeClaim", "v1", "chosen"))["metadata"]
+        await host.change("new", {"spec": {"runStrategy": "Always"}})
+        await host.running("new")
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("policy", "complete"), [("StopTarget", True), ("FailImmediate", False), ("WaitGracePeriod", False), ("WaitEventually", None)]
+)
+def test_a_target_that_runs(play: Play, policy: str, complete: bool | None) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        await host.running()
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        await host.make(restore(targetReadinessPolicy=policy))
+        await asyncio.sleep(3 if policy == "FailImmediate" else 320)
+        status = await restored(host)
+        if complete is None:
+            assert conditions(status) == {"Ready": "False", "Progressing": "True"}
+            await host.delete("VirtualMachineRestore", SNAPSHOT, "back")
+            await asyncio.sleep(5)
+        else:
+            assert status["complete"] is complete
+            assert conditions(status).get("Failure") == (None if complete else "True")
+        assert "restoreInProgress" not in (await host.vm())["status"]
+        assert await host.status() == ("Stopped" if complete else "Running")
+
+    play(script)
+
+
+def test_a_machine_does_not_start_while_it_is_restored_and_the_restore_survives_an_end(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host, "Halted")
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        refusal = StoreFull("cannot restore", why="there is no space left")
+        host.engine.volumes.failures.extend([refusal] * 100)
+        await host.make(restore(volumeRestorePolicy="InPlace"))
+        await asyncio.sleep(10)
+        assert (await host.vm())["status"]["restoreInProgress"] == "back"
+        reply = await host.api.merge(host.place("VirtualMachine", "kubevirt.io/v1", name="web"), {"spec": {"runStrategy": "Always"}})
+        assert reply.status == 422 and "restore back" in reply.data["message"]
+        await host.api.client().request(
+            "PATCH",
+            host.place("VirtualMachine", "kubevirt.io/v1", name="web"),
+            body=b'{"spec":{"runStrategy":"Always"}}',
+            media="application/merge-patch+json",
+        )
+        await asyncio.sleep(30)
+        assert await host.vmi() == {}
+        await host.again()
+        host.engine.volumes.failures.clear()
+        await asyncio.sleep(120)
+        assert (await restored(host))["complete"] is True
+        await host.running()
+        assert (await content_of(host, "disk")).startswith("snapshot ")
+
+    play(script)
+
+
+def test_what_cannot_be_restored_is_refused_before_anything_is_touched(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host, "Halted")
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        bad = '{"op":"replace","path":"/spec/nothing/here","value":1}'
+        await host.make(
+            restore("elsewhere", "new", volumeRestorePolicy="InPlace"),
+            restore("patches", patches=[bad]),
+            restore("taken", "new", volumeRestoreOverrides=[{"volumeName": "root", "restoreName": "disk"}]),
+        )
+        await asyncio.sleep(20)
+        for name in ("elsewhere", "patches", "taken"):
+            assert conditions(await restored(host, name))["Failure"] == "True", name
+        assert await host.vm("new") == {}
+        assert await claim_of(host) == "disk" and await content_of(host, "disk") == "blank"
+        claims = (await host.api.get("/api/v1/namespaces/default/persistentvolumeclaims")).data["items"]
+        assert [each["metadata"]["name"] for each in claims] == ["disk"]
+        # Another try of the same snapshot is not in the way of the failed ones.
+        await host.make(restore("again"))
+        await asyncio.sleep(20)
+        assert (await restored(host, "again"))["complete"] is True
+
+    play(script)
+
+
+# --- clones ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("kubevirt", 79)
+@pytest.mark.parametrize("source", ["VirtualMachine", "VirtualMachineSnapshot"])
+def test_clone(play: Play, source: str) -> None:
+    async def script(host: FakeHost) -> None:
+        cards = {"interfaces": [{"name": "default", "masquerade": {}, "macAddress": "02:00:00:00:00:01"}]}
+        made = machine(volumes=VOLUMES, templates=[TEMPLATE], networks=[{"name": "default", "pod": {}}])
+        made["spec"]["template"]["spec"]["domain"]["devices"] |= cards
+        await host.make(made)
+        await host.running(seconds=15)
+        if source == "VirtualMachineSnapshot":
+            await host.make(snapshot())
+            await asyncio.sleep(10)
+        group = "kubevirt.io" if source == "VirtualMachine" else "snapshot.kubevirt.io"
+        of = {"apiGroup": group, "kind": source, "name": "web" if source == "VirtualMachine" else "one"}
+        spec = {"source": of, "target": {**MACHINE, "name": "twin"}}
+        await host.make({"apiVersion": CLONE, "kind": "VirtualMachineClone", "metadata": {"name": "c"}, "spec": spec})
+        await asyncio.sleep(40)
+        status = (await host.get("VirtualMachineClone", CLONE, "c"))["status"]
+        assert (status["phase"], status["targetName"]) == ("Succeeded", "twin"), status
+        assert conditions(status) == {"Ready": "True", "Progressing": "False"}
+        twin = await host.vm("twin")
+        assert "macAddress" not in twin["spec"]["template"]["spec"]["domain"]["devices"]["interfaces"][0]
+        mine, its = [(await host.vm(name))["spec"]["template"]["spec"]["domain"].get("firmware", {}) for name in ("web", "twin")]
+        assert mine["uuid"] != its["uuid"]
+        assert await claim_of(host, "twin") != "disk"
+        # What was in between is gone; what was given stays.
+        assert (await host.api.get(f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinerestores")).data["items"] == []
+        left = (await host.api.get(f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinesnapshots")).data["items"]
+        assert [each["metadata"]["name"] for each in left] == (["one"] if source == "VirtualMachineSnapshot" else [])
+        await host.change("twin", {"spec": {"runStrategy": "Always"}})
+        await host.running("twin")
+
+    play(script)
+
+
+# --- exports --------------------------------------------------------------------------------------------------------------
+
+
+class Sink:
+    """Takes what is sent."""
+
+    def __init__(self) -> None:
+        self.data, self.closed, self.backlog = b"", False, 0
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+
+    async def drained(self) -> None:
+        return
+
+    async def gone(self) -> None:
+        return
+
+
+async def fetch(host: FakeHost, url: str, token: str, method: str = "GET") -> tuple[int, bytes]:
+    assert host.control.exports is not None
+    downloads = Downloads(host.control.program.client, host.control.exports, host.engine.volumes)  # type: ignore[arg-type]  # without files
+    path = url.removeprefix("https://here:6443")
+    answer: Answer = await downloads.answer(Request(method, path, {"x-kubevirt-export-token": token} if token else {}, b"", Peer("there")))
+    if isinstance(answer, Stream):
+        sink = Sink()
+        await answer.run(sink)
+        return answer.status, sink.data
+    assert isinstance(answer, Response)
+    return answer.status, bytes(answer.body)
+
+
+async def token_of(host: FakeHost) -> str:
+    secret = await host.get("Secret", "v1", (await exported(host))["tokenSecretRef"])
+    return base64.b64decode(secret["data"]["token"]).decode()
+
+
+@pytest.mark.spec("kubevirt", 79)
+@pytest.mark.parametrize(
+    ("kind", "name", "group"),
+    [
+        ("PersistentVolumeClaim", "disk", ""),
+        ("VirtualMachine", "web", "kubevirt.io"),
+        ("VirtualMachineSnapshot", "one", "snapshot.kubevirt.io"),
+    ],
+)
+def test_export_of_each_source(play: Play, kind: str, name: str, group: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        await host.running()
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        await host.make(export(kind, name, group, ttlDuration="10m"))
+        await asyncio.sleep(5)
+        if kind != "VirtualMachineSnapshot":
+            status = await exported(host)
+            assert status["phase"] == "Pending" and conditions(status) == {"Ready": "False", "PVCReady": "False"}
+            assert "in use" in status["conditions"][0]["message"] and "links" not in status
+            assert (await fetch(host, f"/exports/default/out/volumes/{name}/disk.img", await token_of(host)))[0] == 503
+            await host.change("web", {"spec": {"runStrategy": "Halted"}})
+            await asyncio.sleep(15)
+        status = await exported(host)
+        assert status["phase"] == "Ready" and conditions(status) == {"Ready": "True", "PVCReady": "True"}
+        assert status["links"]["internal"] == status["links"]["external"] and status["links"]["external"]["cert"] == "authority"
+        token = await token_of(host)
+        assert len(token) == 20
+        formats = {each["format"]: each["url"] for each in status["links"]["external"]["volumes"][0]["formats"]}
+        of = b"of snapshot" if kind == "VirtualMachineSnapshot" else b"of"
+        for each in ("raw", "gzip"):
+            code, data = await fetch(host, formats[each], token)
+            assert code == 200 and data.startswith(each.encode() + b" " + of)
+        assert await fetch(host, formats["raw"], token, "HEAD") == (200, b"")
+        assert (await fetch(host, formats["raw"], ""))[0] == (await fetch(host, formats["raw"], "wrong"))[0] == 401
+        if kind != "PersistentVolumeClaim":
+            urls = {each["type"]: each["url"] for each in status["links"]["external"]["manifests"]}
+            assert b'"VirtualMachine"' in (await fetch(host, urls["all"], token))[1]
+        # After its time it is gone, with the token.
+        await asyncio.sleep(601)
+        assert await exported(host) == {}
+        assert (await fetch(host, formats["raw"], token))[0] == 404
+        await asyncio.sleep(30)
+        assert await host.get("Secret", "v1", "export-token-out") == {}
+
+    play(script)

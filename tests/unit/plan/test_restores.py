@@ -1,0 +1,118 @@
+"""What a restore makes: claims, and the machine on them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from paddock.dialects.kubevirt.restore import VirtualMachineRestore
+from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
+from paddock.plan import restores as plan
+
+MACHINE: dict[str, Any] = {
+    "metadata": {
+        "name": "web",
+        "labels": {"app": "web"},
+        "annotations": {"keep": "1", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+    },
+    "spec": {
+        "runStrategy": "Always",
+        "dataVolumeTemplates": [{"metadata": {"name": "disk"}}, {"metadata": {"name": "other"}}],
+        "template": {
+            "spec": {
+                "domain": {"firmware": {"uuid": "u", "serial": "s", "bootloader": {"bios": {}}}},
+                "volumes": [{"name": "root", "dataVolume": {"name": "disk"}}, {"name": "seed", "cloudInitNoCloud": {"userData": "x"}}],
+            }
+        },
+    },
+}
+CLAIM = {
+    "metadata": {"name": "disk", "labels": {"a": "1"}},
+    "spec": {"volumeName": "pv", "dataSource": {"kind": "x", "name": "y"}, "resources": {"requests": {"storage": "1Gi"}}},
+}
+BACKUP = {"volumeName": "root", "persistentVolumeClaim": CLAIM, "volumeSnapshotName": "snap"}
+
+
+def restore(target: str = "web", **spec: object) -> VirtualMachineRestore:
+    document = {"metadata": {"name": "r", "namespace": "default", "uid": "ru"}, "spec": {"target": {"name": target}, **spec}}
+    return msgspec.convert(document, VirtualMachineRestore)
+
+
+def content(*backups: dict[str, Any]) -> VirtualMachineSnapshotContent:
+    spec = {"source": {"virtualMachine": MACHINE}, "volumeBackups": list(backups or (BACKUP,))}
+    return msgspec.convert({"metadata": {"name": "c"}, "spec": spec}, VirtualMachineSnapshotContent)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ({}, "restore-ru-root"),
+        ({"volumeRestorePolicy": "InPlace"}, "disk"),
+        ({"volumeRestorePolicy": "PrefixTargetName"}, "web-root"),
+        ({"volumeRestoreOverrides": [{"volumeName": "root", "restoreName": "chosen"}]}, "chosen"),
+        ({"volumeRestoreOverrides": [{"volumeName": "data", "restoreName": "chosen"}]}, "restore-ru-root"),
+    ],
+)
+def test_names_of_claims(spec: dict[str, Any], name: str) -> None:
+    assert plan.volumes(restore(**spec), content()) == [plan.Volume("root", name, "snap", "disk")]
+
+
+def test_a_claim_is_filled_from_its_snapshot() -> None:
+    override = {"volumeName": "root", "labels": {"b": "2"}, "annotations": {"n": "3"}}
+    wish, held = restore(volumeRestoreOverrides=[override]), content()
+    (volume,) = plan.volumes(wish, held)
+    found = plan.claim(wish, volume, (held.spec.volumeBackups or [])[0])
+    assert found["metadata"]["labels"] == {"a": "1", "b": "2"}
+    assert found["metadata"]["annotations"] == {plan.SOURCE_NOTE: "ru", "n": "3"}
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "snap"}
+    assert found["spec"] == {"resources": {"requests": {"storage": "1Gi"}}, "dataSourceRef": source}
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_the_machine_is_on_the_restored_claims(fresh: bool) -> None:
+    wish = restore("new", patches=['{"op":"add","path":"/metadata/labels/more","value":"x"}'])
+    found = plan.machine(wish, content(), plan.volumes(wish, content()), fresh=fresh)
+    assert found["metadata"]["name"] == "new" and found["metadata"]["labels"] == {"app": "web", "more": "x"}
+    assert found["metadata"]["annotations"] == {"keep": "1", plan.LAST_RESTORE: "ru"}
+    hardware = found["spec"]["template"]["spec"]
+    assert hardware["volumes"][0] == {"name": "root", "persistentVolumeClaim": {"claimName": "restore-ru-root"}}
+    assert hardware["volumes"][1] == MACHINE["spec"]["template"]["spec"]["volumes"][1]
+    assert found["spec"]["dataVolumeTemplates"] == [{"metadata": {"name": "other"}}]
+    assert ("uuid" in hardware["domain"]["firmware"]) is not fresh
+    assert hardware["domain"]["firmware"]["bootloader"] == {"bios": {}}
+    # The content is as it was.
+    assert MACHINE["spec"]["template"]["spec"]["volumes"][0] == {"name": "root", "dataVolume": {"name": "disk"}}
+
+
+def test_patches_that_cannot_be_applied_are_refused() -> None:
+    wish = restore(patches=['{"op":"remove","path":"/spec/nothing"}'])
+    with pytest.raises(plan.RestoreRefused, match="patches cannot be applied"):
+        plan.machine(wish, content(), [], fresh=True)
+
+
+def test_nobody_else_loses_a_disk() -> None:
+    plan.check(restore(volumeRestorePolicy="InPlace"), content())
+    plan.check(restore("new"), content())
+    with pytest.raises(plan.RestoreRefused, match="cannot be in place"):
+        plan.check(restore("new", volumeRestorePolicy="InPlace"), content())
+    two = [{"volumeName": name, "restoreName": "same"} for name in ("root", "data")]
+    with pytest.raises(plan.RestoreRefused, match="one claim"):
+        plan.check(restore(volumeRestoreOverrides=two), content(BACKUP, {**BACKUP, "volumeName": "data"}))
+    backup = (content().spec.volumeBackups or [])[0]
+    assert plan.is_former(plan.Volume("root", "disk", "snap"), backup)
+    assert not plan.is_former(plan.Volume("root", "else", "snap"), backup)
+
+
+@pytest.mark.parametrize(
+    ("policy", "running", "age", "found"),
+    [
+        ("StopTarget", True, 0, "stop"),
+        ("FailImmediate", True, 0, "fail"),
+        ("WaitEventually", True, 10**6, "wait"),
+        ("WaitGracePeriod", True, 300, "wait"),
+        (None, True, 301, "fail"),
+        ("FailImmediate", False, 0, ""),
+    ],
+)
+def test_a_target_that_runs(policy: str | None, running: bool, age: float, found: str) -> None:
+    assert plan.waits(policy, running, age) == found
