@@ -1,80 +1,30 @@
-"""Snapshots, restores, clones and exports on a whole host: what users ask for, and what is there when something dies in between."""
+"""Snapshots, restores and clones on a whole host: what users ask for, and what is there when something dies in between."""
 
 import asyncio
-import base64
 from typing import Any
 
 import pytest
 
-from paddock.apiserver.edge.http import Answer, Peer, Request, Response, Stream
-from paddock.app.exports.download import Downloads
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.storage.errors import StoreFull
-from tests.fakehost import Data, FakeHost, machine
+from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
-
-SNAPSHOT, EXPORT, CLONE = "snapshot.kubevirt.io/v1beta1", "export.kubevirt.io/v1", "clone.kubevirt.io/v1beta1"
-VOLUME_SNAPSHOT = "snapshot.storage.k8s.io/v1"
-TEMPLATE = {"metadata": {"name": "disk"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
-VOLUMES = [{"name": "root", "dataVolume": {"name": "disk"}}, {"name": "tmp", "emptyDisk": {"capacity": "1Gi"}}]
-MACHINE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
-
-
-def snapshot(name: str = "one", **spec: Any) -> Data:
-    return {
-        "apiVersion": SNAPSHOT,
-        "kind": "VirtualMachineSnapshot",
-        "metadata": {"name": name},
-        "spec": {"source": MACHINE, **spec},
-    }
-
-
-def restore(name: str = "back", target: str = "web", of: str = "one", **spec: Any) -> Data:
-    return {
-        "apiVersion": SNAPSHOT,
-        "kind": "VirtualMachineRestore",
-        "metadata": {"name": name},
-        "spec": {"target": {**MACHINE, "name": target}, "virtualMachineSnapshotName": of, **spec},
-    }
-
-
-def export(kind: str, name: str, group: str = "", **spec: Any) -> Data:
-    source = {"apiGroup": group, "kind": kind, "name": name}
-    return {"apiVersion": EXPORT, "kind": "VirtualMachineExport", "metadata": {"name": "out"}, "spec": {"source": source, **spec}}
-
-
-async def web(host: FakeHost, strategy: str = "Always") -> None:
-    await host.make(machine(strategy=strategy, volumes=VOLUMES, templates=[TEMPLATE]))
-    await asyncio.sleep(10)
-
-
-async def taken(host: FakeHost, name: str = "one") -> Data:
-    return dict((await host.get("VirtualMachineSnapshot", SNAPSHOT, name)).get("status", {}))
-
-
-async def restored(host: FakeHost, name: str = "back") -> Data:
-    return dict((await host.get("VirtualMachineRestore", SNAPSHOT, name)).get("status", {}))
-
-
-async def exported(host: FakeHost) -> Data:
-    return dict((await host.get("VirtualMachineExport", EXPORT, "out")).get("status", {}))
-
-
-async def claim_of(host: FakeHost, name: str = "web") -> str:
-    """The claim a machine's disk is on."""
-    volume = (await host.vm(name))["spec"]["template"]["spec"]["volumes"][0]
-    return str(volume["persistentVolumeClaim"]["claimName"] if "persistentVolumeClaim" in volume else volume["dataVolume"]["name"])
-
-
-async def content_of(host: FakeHost, claim: str) -> str:
-    """What a claim began with."""
-    uid = (await host.get("PersistentVolumeClaim", "v1", claim))["metadata"]["uid"]
-    return host.engine.volumes.content[uid]
-
-
-def conditions(status: Data) -> dict[str, str]:
-    return {each["type"]: each["status"] for each in status["conditions"]}
-
+from tests.scenario.hosts.snapshotting import (
+    CLONE,
+    MACHINE,
+    SNAPSHOT,
+    TEMPLATE,
+    VOLUME_SNAPSHOT,
+    VOLUMES,
+    claim_of,
+    conditions,
+    content_of,
+    restore,
+    restored,
+    snapshot,
+    taken,
+    web,
+)
 
 # --- snapshots ------------------------------------------------------------------------------------------------------------
 
@@ -424,91 +374,5 @@ def test_clone(play: Play, source: str) -> None:
         assert [each["metadata"]["name"] for each in left] == (["one"] if source == "VirtualMachineSnapshot" else [])
         await host.change("twin", {"spec": {"runStrategy": "Always"}})
         await host.running("twin")
-
-    play(script)
-
-
-# --- exports --------------------------------------------------------------------------------------------------------------
-
-
-class Sink:
-    """Takes what is sent."""
-
-    def __init__(self) -> None:
-        self.data, self.closed, self.backlog = b"", False, 0
-
-    def write(self, data: bytes) -> None:
-        self.data += data
-
-    async def drained(self) -> None:
-        return
-
-    async def gone(self) -> None:
-        return
-
-
-async def fetch(host: FakeHost, url: str, token: str, method: str = "GET") -> tuple[int, bytes]:
-    assert host.control.exports is not None
-    downloads = Downloads(host.control.program.client, host.control.exports, host.engine.volumes)  # type: ignore[arg-type]  # without files
-    path = url.removeprefix("https://here:6443")
-    answer: Answer = await downloads.answer(Request(method, path, {"x-kubevirt-export-token": token} if token else {}, b"", Peer("there")))
-    if isinstance(answer, Stream):
-        sink = Sink()
-        await answer.run(sink)
-        return answer.status, sink.data
-    assert isinstance(answer, Response)
-    return answer.status, bytes(answer.body)
-
-
-async def token_of(host: FakeHost) -> str:
-    secret = await host.get("Secret", "v1", (await exported(host))["tokenSecretRef"])
-    return base64.b64decode(secret["data"]["token"]).decode()
-
-
-@pytest.mark.spec("kubevirt", 79)
-@pytest.mark.parametrize(
-    ("kind", "name", "group"),
-    [
-        ("PersistentVolumeClaim", "disk", ""),
-        ("VirtualMachine", "web", "kubevirt.io"),
-        ("VirtualMachineSnapshot", "one", "snapshot.kubevirt.io"),
-    ],
-)
-def test_export_of_each_source(play: Play, kind: str, name: str, group: str) -> None:
-    async def script(host: FakeHost) -> None:
-        await web(host)
-        await host.running()
-        await host.make(snapshot())
-        await asyncio.sleep(10)
-        await host.make(export(kind, name, group, ttlDuration="10m"))
-        await asyncio.sleep(5)
-        if kind != "VirtualMachineSnapshot":
-            status = await exported(host)
-            assert status["phase"] == "Pending" and conditions(status) == {"Ready": "False", "PVCReady": "False"}
-            assert "in use" in status["conditions"][0]["message"] and "links" not in status
-            assert (await fetch(host, f"/exports/default/out/volumes/{name}/disk.img", await token_of(host)))[0] == 503
-            await host.change("web", {"spec": {"runStrategy": "Halted"}})
-            await asyncio.sleep(15)
-        status = await exported(host)
-        assert status["phase"] == "Ready" and conditions(status) == {"Ready": "True", "PVCReady": "True"}
-        assert status["links"]["internal"] == status["links"]["external"] and status["links"]["external"]["cert"] == "authority"
-        token = await token_of(host)
-        assert len(token) == 20
-        formats = {each["format"]: each["url"] for each in status["links"]["external"]["volumes"][0]["formats"]}
-        of = b"of snapshot" if kind == "VirtualMachineSnapshot" else b"of"
-        for each in ("raw", "gzip"):
-            code, data = await fetch(host, formats[each], token)
-            assert code == 200 and data.startswith(each.encode() + b" " + of)
-        assert await fetch(host, formats["raw"], token, "HEAD") == (200, b"")
-        assert (await fetch(host, formats["raw"], ""))[0] == (await fetch(host, formats["raw"], "wrong"))[0] == 401
-        if kind != "PersistentVolumeClaim":
-            urls = {each["type"]: each["url"] for each in status["links"]["external"]["manifests"]}
-            assert b'"VirtualMachine"' in (await fetch(host, urls["all"], token))[1]
-        # After its time it is gone, with the token.
-        await asyncio.sleep(601)
-        assert await exported(host) == {}
-        assert (await fetch(host, formats["raw"], token))[0] == 404
-        await asyncio.sleep(30)
-        assert await host.get("Secret", "v1", "export-token-out") == {}
 
     play(script)

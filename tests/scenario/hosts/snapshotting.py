@@ -1,0 +1,68 @@
+"""What scripts of snapshots and exports share: the objects users write, and what became of them."""
+
+import asyncio
+from typing import Any
+
+from tests.fakehost import Data, FakeHost, machine
+
+SNAPSHOT, EXPORT, CLONE = "snapshot.kubevirt.io/v1beta1", "export.kubevirt.io/v1", "clone.kubevirt.io/v1beta1"
+VOLUME_SNAPSHOT = "snapshot.storage.k8s.io/v1"
+TEMPLATE = {"metadata": {"name": "disk"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
+VOLUMES = [{"name": "root", "dataVolume": {"name": "disk"}}, {"name": "tmp", "emptyDisk": {"capacity": "1Gi"}}]
+MACHINE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
+
+
+def snapshot(name: str = "one", **spec: Any) -> Data:
+    return {
+        "apiVersion": SNAPSHOT,
+        "kind": "VirtualMachineSnapshot",
+        "metadata": {"name": name},
+        "spec": {"source": MACHINE, **spec},
+    }
+
+
+def restore(name: str = "back", target: str = "web", of: str = "one", **spec: Any) -> Data:
+    return {
+        "apiVersion": SNAPSHOT,
+        "kind": "VirtualMachineRestore",
+        "metadata": {"name": name},
+        "spec": {"target": {**MACHINE, "name": target}, "virtualMachineSnapshotName": of, **spec},
+    }
+
+
+def export(kind: str, name: str, group: str = "", **spec: Any) -> Data:
+    source = {"apiGroup": group, "kind": kind, "name": name}
+    return {"apiVersion": EXPORT, "kind": "VirtualMachineExport", "metadata": {"name": "out"}, "spec": {"source": source, **spec}}
+
+
+async def web(host: FakeHost, strategy: str = "Always") -> None:
+    await host.make(machine(strategy=strategy, volumes=VOLUMES, templates=[TEMPLATE]))
+    await asyncio.sleep(10)
+
+
+async def taken(host: FakeHost, name: str = "one") -> Data:
+    return dict((await host.get("VirtualMachineSnapshot", SNAPSHOT, name)).get("status", {}))
+
+
+async def restored(host: FakeHost, name: str = "back") -> Data:
+    return dict((await host.get("VirtualMachineRestore", SNAPSHOT, name)).get("status", {}))
+
+
+async def exported(host: FakeHost) -> Data:
+    return dict((await host.get("VirtualMachineExport", EXPORT, "out")).get("status", {}))
+
+
+async def claim_of(host: FakeHost, name: str = "web") -> str:
+    """The claim a machine's disk is on."""
+    volume = (await host.vm(name))["spec"]["template"]["spec"]["volumes"][0]
+    return str(volume["persistentVolumeClaim"]["claimName"] if "persistentVolumeClaim" in volume else volume["dataVolume"]["name"])
+
+
+async def content_of(host: FakeHost, claim: str) -> str:
+    """What a claim began with."""
+    uid = (await host.get("PersistentVolumeClaim", "v1", claim))["metadata"]["uid"]
+    return host.engine.volumes.content[uid]
+
+
+def conditions(status: Data) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in status["conditions"]}
