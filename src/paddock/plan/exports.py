@@ -23,7 +23,8 @@ PENDING, READY, SKIPPED = "Pending", "Ready", "Skipped"
 PREFIX = "/exports"
 TOKEN_HEADER = "x-kubevirt-export-token"
 # What an export may be fetched as, by the end of its address.
-FORMATS = {"raw": "disk.img", "gzip": "disk.img.gz"}
+FORMATS = {"raw": "disk.img", "gzip": "disk.img.gz", "tar.gz": "disk.tar.gz"}
+_OF_DISKS, _OF_FILES = ("raw", "gzip"), ("tar.gz",)
 MANIFESTS = {"all": "manifests/all", "auth-header-secret": "manifests/secret"}
 _TTL_SECONDS = 7200.0
 
@@ -35,6 +36,13 @@ class Volume:
     name: str
     id: str
     is_snapshot: bool = False
+    # it holds files, and no disk
+    is_files: bool = False
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """What it may be fetched as."""
+        return _OF_FILES if self.is_files else _OF_DISKS
 
 
 def expires(export: VirtualMachineExport) -> str:
@@ -64,7 +72,7 @@ def links(export: VirtualMachineExport, volumes: Iterable[Volume], address: str,
 
 def _formats(export: VirtualMachineExport, volume: Volume, address: str) -> list[ExportFormat]:
     place = address + path_of(export, f"volumes/{volume.name}")
-    return [ExportFormat(format=name, url=f"{place}/{file}") for name, file in FORMATS.items()]
+    return [ExportFormat(format=name, url=f"{place}/{FORMATS[name]}") for name in volume.formats]
 
 
 def ready(before: ExportStatus, export: VirtualMachineExport, found: ExportLinks | None, now: str, machine: str = "") -> ExportStatus:

@@ -62,7 +62,7 @@ class Downloads:
         if rest[0] == "manifests" and found.machine is not None and len(rest) == 2:
             return _manifest(export, found, rest[1])
         volume = next((each for each in found.volumes if len(rest) == 3 and rest[0] == "volumes" and each.name == rest[1]), None)
-        names = {file: name for name, file in plan.FORMATS.items()}
+        names = {plan.FORMATS[name]: name for name in volume.formats} if volume is not None else {}
         if volume is None or rest[-1] not in names:
             return _refused(404, f"the export {export.metadata.name} has nothing of this name")
         if request.method == "HEAD":

@@ -105,12 +105,14 @@ class MemoryDumps:
 
 
 def dump_bytes(instance: VirtualMachineInstance) -> int:
-    """How large the dump of an instance may become."""
-    domain = instance.spec.domain
-    said = domain.memory.guest if domain.memory is not None else None
-    if said is None and domain.resources is not None:
-        said = (domain.resources.requests or {}).get("memory")
-    return quantity.whole(str(said or "0")) + _BESIDES_BYTES
+    """The least that a claim for the dump of an instance asks for.
+
+    virtctl makes its claims by this rule, which looks at the request for memory and not at the guest's; they have to be taken. Files on
+    a claim are not held to its size on this host, so the dump is whole in any case.
+    """
+    resources = instance.spec.domain.resources
+    asked = (resources.requests or {}).get("memory") if resources is not None else None
+    return quantity.whole(str(asked or "0")) + _BESIDES_BYTES
 
 
 def _request_of(machine: Data) -> Data:

@@ -67,11 +67,9 @@ class Sources:
             held = self._volumes.get(claim.meta.uid) if claim is not None else None
             if claim is None or held is None:
                 return NotNow("PVCNotFound", f"pvc {namespace}/{name} does not exist, or has no data yet")
-            if held.files is not None:
-                return NotNow("NotADisk", f"pvc {namespace}/{name} holds files of an archive, and only disks can be exported")
             if held.busy:
                 return NotNow("InUse", f"pvc {namespace}/{name} is in use by a running machine")
-            found.append(plan.Volume(volume, claim.meta.uid))
+            found.append(plan.Volume(volume, claim.meta.uid, is_files=held.files is not None))
         return Found(tuple(found), machine)
 
     async def _of_snapshot(self, key: Key) -> Found | NotNow:

@@ -1,17 +1,20 @@
-"""A disk as a stream. It is made flat in a file that has no name any more when the first byte goes out, so nothing is left behind."""
+"""A disk, or files, as a stream. It is made whole in a file without a name before the first byte goes out: nothing is left behind."""
 
 import asyncio
 import os
+import tarfile
 import tempfile
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import IO
 
 from paddock.engine.machine.config import Layer
 from paddock.engine.storage import errors, qemuimg
 from paddock.engine.storage.errors import NotAllowed
 
 FORMATS = ("raw", "gzip", "qcow2")
+ARCHIVE = "tar.gz"
 _PIECE = 1024 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -26,12 +29,35 @@ async def stream(layer: Layer, format: str, scratch: Path) -> AsyncIterator[byte
             async for piece in _compressed(number):
                 yield piece
         else:
-            offset = 0
-            while piece := await asyncio.to_thread(os.pread, number, _PIECE, offset):
-                offset += len(piece)
+            async for piece in _pieces(number):
                 yield piece
     finally:
         os.close(number)
+
+
+async def archive(directory: Path, format: str, scratch: Path) -> AsyncIterator[bytes]:
+    """The files of a volume in pieces. What is still being written has a name that begins with a dot, and is left out."""
+    if format != ARCHIVE:
+        raise NotAllowed(f"cannot export files as {format}", fix=f"use {ARCHIVE}")
+    with errors.spoken("cannot export a volume", scratch), tempfile.TemporaryFile(prefix=".export-", dir=scratch) as packed:
+        await asyncio.to_thread(_pack, directory, packed)
+        async for piece in _pieces(packed.fileno()):
+            yield piece
+
+
+def _pack(directory: Path, target: IO[bytes]) -> None:
+    with tarfile.open(fileobj=target, mode="w:gz", compresslevel=1) as made:
+        for file in sorted(directory.iterdir()):
+            if not file.name.startswith("."):
+                made.add(file, file.name)
+    target.flush()
+
+
+async def _pieces(number: int) -> AsyncIterator[bytes]:
+    offset = 0
+    while piece := await asyncio.to_thread(os.pread, number, _PIECE, offset):
+        offset += len(piece)
+        yield piece
 
 
 async def _flat(layer: Layer, format: str, scratch: Path) -> int:
@@ -50,9 +76,7 @@ async def _flat(layer: Layer, format: str, scratch: Path) -> int:
 
 async def _compressed(number: int) -> AsyncIterator[bytes]:
     press = zlib.compressobj(level=1, wbits=_GZIP)
-    offset = 0
-    while piece := await asyncio.to_thread(os.pread, number, _PIECE, offset):
-        offset += len(piece)
+    async for piece in _pieces(number):
         packed = await asyncio.to_thread(press.compress, piece)
         if packed:
             yield packed

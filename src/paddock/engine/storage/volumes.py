@@ -376,11 +376,12 @@ class Volumes:
     # --- exporting --------------------------------------------------------------------------------------------------------
 
     async def export(self, id: str, format: str) -> AsyncIterator[bytes]:
-        """What a volume at rest holds, flat: raw, gzip (of raw) or qcow2."""
-        volume = self._there(id)
+        """What a volume at rest holds, flat: raw, gzip (of raw) or qcow2; files as tar.gz."""
+        volume, scratch = self._there(id), self._places.scratch
         if volume.busy:
             raise busy(id)
-        async for piece in exports.stream(volume.layer, format, self._places.scratch):
+        layer, files_ = volume.layer, volume.files
+        async for piece in exports.archive(files_, format, scratch) if files_ else exports.stream(layer, format, scratch):
             yield piece
 
     async def export_snapshot(self, snapshot: str, format: str) -> AsyncIterator[bytes]:

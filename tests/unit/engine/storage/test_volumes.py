@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import io
+import tarfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -120,6 +122,12 @@ def test_a_volume_of_files(volumes: Volumes) -> None:
         assert copy.files is not None and (copy.files / "x").read_text() == "hello"
         with pytest.raises(NotAllowed):
             await volumes.snapshot("a", "s")
+        (made.files / ".part").write_text("half")
+        packed = b"".join([piece async for piece in volumes.export("a", "tar.gz")])
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            assert archive.getnames() == ["x"]
+        with pytest.raises(NotAllowed, match=r"use tar\.gz"):
+            await anext(volumes.export("a", "raw"))
 
     asyncio.run(script())
 

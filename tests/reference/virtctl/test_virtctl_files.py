@@ -1,0 +1,73 @@
+"""Disks and memory that leave the host: vmexport and memory-dump through the real virtctl.
+
+An old virtctl asks for versions of the API that KubeVirt itself has given up since.
+"""
+
+import gzip
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.reference.client import Api
+from tests.reference.virtctl.conftest import Guests, Virtctl, until
+
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+EXPORTS = "/apis/export.kubevirt.io/v1beta1/namespaces/default/virtualmachineexports"
+BLANK = b"\0" * (16 << 20)
+
+
+def claim(api: Api, name: str, size: str) -> None:
+    """A blank disk."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    api.request("POST", CLAIMS, {"metadata": {"name": name}, "spec": spec})
+    until("it is bound", lambda: (api.request("GET", f"{CLAIMS}/{name}").body.get("status") or {}).get("phase") == "Bound")
+
+
+@pytest.mark.spec("kubevirt", 48)
+def test_a_disk_is_downloaded_and_the_export_deleted(newest: Virtctl, api: Api, tmp_path: Path) -> None:
+    name = "out"
+    claim(api, name, "16Mi")
+    newest.ok("vmexport", "create", name, f"--pvc={name}")
+    assert api.request("GET", f"{EXPORTS}/{name}").ok
+    raw, packed = tmp_path / "disk.img", tmp_path / "disk.img.gz"
+    where = ("--insecure", "--keep-vme", f"--volume={name}")
+    newest.ok("vmexport", "download", name, f"--output={raw}", "--format=raw", *where, seconds=120)
+    assert raw.read_bytes() == BLANK
+    newest.ok("vmexport", "download", name, f"--output={packed}", *where, seconds=120)
+    assert gzip.decompress(packed.read_bytes()) == BLANK
+    newest.ok("vmexport", "delete", name)
+    until("it is gone", lambda: not api.request("GET", f"{EXPORTS}/{name}").ok)
+
+
+@pytest.mark.spec("kubevirt", 48)
+def test_memory_is_dumped_twice_downloaded_and_let_go(newest: Virtctl, guests: Guests, api: Api, tiny: str, tmp_path: Path) -> None:
+    guests.until_up(tiny)
+    name = "memory"
+
+    def request() -> dict[str, str]:
+        return dict(guests.vm(tiny)["status"].get("memoryDumpRequest") or {})
+
+    def dumped() -> bool:
+        assert request().get("phase") != "Failed", request()
+        return request().get("phase") == "Completed"
+
+    newest.ok("memory-dump", "get", tiny, "--create-claim", f"--claim-name={name}", seconds=120)
+    until("the memory is written", dumped, 120)
+    first = request()["fileName"]
+    # Names of dumps have seconds in them.
+    time.sleep(1.1)
+    newest.ok("memory-dump", "get", tiny, seconds=120)
+    until("it is written again", lambda: dumped() and request()["fileName"] != first, 120)
+    packed = tmp_path / "dump.tar.gz"
+    newest.ok("memory-dump", "download", tiny, f"--output={packed}", seconds=300)
+    with tarfile.open(packed) as archive:
+        (file,) = [each for each in archive.getmembers() if each.isfile()]
+        content = archive.extractfile(file)
+        assert file.name.endswith(request()["fileName"]) and content is not None and content.read(4) == b"\x7fELF"
+        assert file.size > 100 << 20, "all of the guest's memory"
+    newest.ok("memory-dump", "remove", tiny)
+    until("the machine has let go of it", lambda: not request(), 60)
+    assert name not in [each["name"] for each in guests.vm(tiny)["spec"]["template"]["spec"]["volumes"]]
+    api.request("DELETE", f"{CLAIMS}/{name}")
