@@ -117,8 +117,10 @@ def _conditions(stored: Json) -> Iterator[str]:
         seen = condition(stored, name)
         if seen.get("status", "") != wanted:
             yield f"condition {name} is {seen.get('status') or 'absent'}: {seen.get('message', '')}"
-    if condition(stored, "KubernetesAPIApprovalPolicyConformant").get("status") == "False":
-        yield "the group is protected and the CRD carries no approval"
+    # That somebody else's protected group was not approved for us is said in an annotation; without it a CRD is refused.
+    conformant = condition(stored, "KubernetesAPIApprovalPolicyConformant")
+    if conformant.get("status") == "False" and conformant.get("reason") != "UnapprovedAnnotation":
+        yield f"the group is protected: {conformant.get('message')}"
 
 
 def _names(crd: Crd, stored: Json) -> Iterator[str]:

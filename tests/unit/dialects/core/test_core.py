@@ -34,6 +34,10 @@ def service(**spec: Any) -> dict[str, Any]:
     return thing("Service", spec={"ports": [{"port": 80}], **spec})
 
 
+def kept(name: str) -> dict[str, Any]:
+    return thing("VolumeSnapshot", "snapshot.storage.k8s.io/v1", spec={"source": {"persistentVolumeClaimName": name}})
+
+
 def attachment(config: str) -> dict[str, Any]:
     return thing("NetworkAttachmentDefinition", "k8s.cni.cncf.io/v1", spec={"config": config})
 
@@ -167,6 +171,7 @@ CHANGES = (
         "data",
         "field is immutable",
     ),
+    (kept("a"), kept("b"), "spec.source", "field is immutable"),
 )
 
 
