@@ -20,11 +20,12 @@ _MOST_BUFFERED = 256 * 1024
 
 
 class _Side(asyncio.Protocol):
-    """One of two connected transports: what comes here goes there."""
+    """One of two connected transports: what comes here goes there, and waits until there is a there."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.other: _Side | None = None
+        self._early = b""
         self._ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -32,13 +33,31 @@ class _Side(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=_MOST_BUFFERED)
 
     def data_received(self, data: bytes) -> None:
-        if self.other is not None and self.other.transport is not None:
+        if self.other is None:
+            # Only here: an asyncio of Python 3.11 reads on when it is told to pause while the connection is made.
+            self._early += data
+            assert self.transport is not None
+            self.transport.pause_reading()
+        elif self.other.transport is not None:
             self.other.transport.write(data)
+
+    def join(self, other: "_Side") -> None:
+        """From now on everything goes to the other, first what came before."""
+        self.other = other
+        assert self.transport is not None and other.transport is not None
+        other.transport.write(self._early)
+        self._early = b""
+        if self._ended:
+            self.eof_received()
+        self.transport.resume_reading()
 
     def eof_received(self) -> bool:
         self._ended = True
         other = self.other
-        if other is None or other.transport is None or other.transport.is_closing():
+        if other is None:
+            # It may have said all it had to say, and wait for the answer.
+            return True
+        if other.transport is None or other.transport.is_closing():
             return False
         if other._ended:
             # Both have said everything: what is buffered is still sent.
@@ -68,7 +87,7 @@ class _Side(asyncio.Protocol):
 
 
 class _Arrived(_Side):
-    """The client's side: waits for the guest's before it is read."""
+    """The client's side."""
 
     def __init__(self, owner: "TcpForward") -> None:
         super().__init__()
@@ -76,8 +95,6 @@ class _Arrived(_Side):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        assert self.transport is not None
-        self.transport.pause_reading()
         self._owner.arrived(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -137,12 +154,11 @@ class TcpForward:
             assert guest.transport is not None
             guest.transport.abort()
             return
-        client.other, guest.other = guest, client
-        for side in (client, guest):
+        for side, other in ((client, guest), (guest, client)):
             assert side.transport is not None
             known = side.transport.get_extra_info("socket")
             known.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            side.transport.resume_reading()
+            side.join(other)
 
     async def _reach(self, peer: str) -> _Side | None:
         loop = asyncio.get_running_loop()
@@ -152,21 +168,12 @@ class TcpForward:
                     place = await self.choose(peer)
                     if place is None:
                         return None
-                    side = _Waiting()
+                    side = _Side()
                     await loop.create_connection(lambda made=side: made, *place)  # type: ignore[misc]
                     return side
             except (OSError, TimeoutError, PaddockError):
                 continue
         return None
-
-
-class _Waiting(_Side):
-    """The guest's side: not read before both are joined."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        assert self.transport is not None
-        self.transport.pause_reading()
 
 
 class UdpForward(asyncio.DatagramProtocol):

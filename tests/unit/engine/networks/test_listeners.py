@@ -32,6 +32,8 @@ class World:
 
     def __init__(self) -> None:
         self.places: dict[str, tuple[str, int]] = {}
+        # seconds until a guest is reached
+        self.far = 0.0
         self.listeners = Listeners(self.reach)
         self._servers: list[asyncio.Server] = []
         self._writers: list[asyncio.StreamWriter] = []
@@ -49,6 +51,7 @@ class World:
     async def reach(self, target: Target, protocol: Protocol) -> tuple[str, int]:
         if target.owner not in self.places:
             raise Unreachable("cannot reach it")
+        await asyncio.sleep(self.far)
         return self.places[target.owner]
 
     async def guest(self, name: str) -> None:
@@ -216,6 +219,25 @@ def test_udp_clients_are_flows_of_their_own() -> None:
         for flow in flows:
             flow.close()
         transport.close()
+        await world.end()
+
+    asyncio.run(script())
+
+
+def test_what_a_client_says_and_ends_before_its_guest_is_reached_arrives() -> None:
+    async def script() -> None:
+        world = World()
+        world.far = 0.3
+        await world.guest("one")
+        place = Place("tcp", "127.0.0.1", free())
+        await world.listeners.bring({place: Lead("s", (ONE,))})
+        for said in (b"early", b"x" * 1_000_000, b""):
+            reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
+            writer.write(said)
+            writer.write_eof()
+            assert await reader.read() == b"one\n" + said
+            writer.close()
+            await writer.wait_closed()
         await world.end()
 
     asyncio.run(script())
