@@ -25,6 +25,19 @@ def apply_merge_patch(document: Any, patch: Any) -> Any:
     return {key: value if key in patch else copied(value) for key, value in result.items()}
 
 
+def merge_patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Merge Patch that makes one document of another; empty when they are the same. A null in `after` counts as absent."""
+    patch: dict[str, Any] = {}
+    for key in {**before, **after}:
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            if inner := merge_patch_between(old, new):
+                patch[key] = inner
+        elif type(old) is not type(new) or old != new:
+            patch[key] = new
+    return patch
+
+
 def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
     """The document after all operations, or `BadPatch` at the first that does not fit."""
     result = copied(document)

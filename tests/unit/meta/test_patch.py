@@ -82,6 +82,29 @@ def test_merge_patches(document: Any, change: Any, result: Any) -> None:
     assert document == before
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ({"a": 1, "b": {"c": [1], "d": 2}}, {"a": 1, "b": {"c": [1], "d": 2}}, {}),
+        ({"a": 1}, {"b": 2}, {"a": None, "b": 2}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, {"a": {"c": None}}),
+        ({"a": [1, 2]}, {"a": [1]}, {"a": [1]}),
+        ({"a": {"b": 1}}, {"a": "c"}, {"a": "c"}),
+        ({"a": 1}, {"a": True}, {"a": True}),
+        ({}, {"a": None}, {}),
+    ],
+)
+def test_the_merge_patch_between_two_documents(before: Any, after: Any, change: Any) -> None:
+    found = patch.merge_patch_between(before, after)
+    assert copied_types(found) == copied_types(change)
+    assert patch.apply_merge_patch(before, found) == {key: value for key, value in after.items() if value is not None}
+
+
+def copied_types(value: Any) -> Any:
+    """Values with their types, as 1 equals True."""
+    return {key: (type(each), each) for key, each in value.items()}
+
+
 KEYED = {"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"}
 SCHEMA: dict[str, Any] = {
     "properties": {
