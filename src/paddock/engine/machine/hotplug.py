@@ -48,13 +48,7 @@ class Hotplug:
         plan = hotplug.plug_disk(disk, owner.started, view, *await self._ports())
         with _said(f"hand disk {disk.name} to machine {owner.id}"):
             hand_over_disk(disk, owner.record.user, owner.surroundings.users)
-        before = owner.config
-        owner.reconfigure(config)
-        try:
-            await self._carry_out(plan)
-        except BaseException:
-            owner.reconfigure(before)
-            raise
+        await self._reconfigured(config, plan)
         sizes = survey.disk_sizes(await owner.execute("query-block"))
         owner.observe(disks={**owner.observed.disks, disk.name: DiskState(size=sizes.get(plan.device, 0))})
 
@@ -83,12 +77,7 @@ class Hotplug:
         before = owner.config
         config = replace(before, nics=(*(one for one in before.nics if one.name != nic.name), nic))
         plan = hotplug.plug_nic(nic, owner.started, owner.surroundings.look(config), *await self._ports())
-        owner.reconfigure(config)
-        try:
-            await self._carry_out(plan)
-        except BaseException:
-            owner.reconfigure(before)
-            raise
+        await self._reconfigured(config, plan)
         owner.observe(nics={**owner.observed.nics, nic.name: NicState(link_up=nic.link_up)})
 
     async def unplug_nic(self, name: str) -> None:
@@ -220,6 +209,16 @@ class Hotplug:
                     bus = str(await owner.execute("qom-get", {"path": path, "property": "parent_bus"}))
                     taken.append(bus.rpartition("/")[2])
         return spare_ports(owner.started, owner.surroundings.look(owner.started)), taken
+
+    async def _reconfigured(self, config: MachineConfig, plan: hotplug.Plan) -> None:
+        """The config is kept only when the guest has the device."""
+        owner, before = self._owner, self._owner.config
+        owner.reconfigure(config)
+        try:
+            await self._carry_out(plan)
+        except BaseException:
+            owner.reconfigure(before)
+            raise
 
     async def _carry_out(self, plan: hotplug.Plan) -> None:
         owner = self._owner
