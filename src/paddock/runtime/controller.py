@@ -62,6 +62,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 600.0
     # what one that is working gets at the end
     finish_seconds: float = 3.0
+    # every object is looked at again this often, whatever was heard: the net below lost events; None: never
+    sweep_seconds: float | None = None
 
 
 class Controller:
@@ -113,13 +115,21 @@ class Controller:
         for informer in self.informers:
             await informer.wait_synced()
         workers = [asyncio.create_task(self._work(), name=f"{self.name} {number}") for number in range(self._settings.workers)]
+        sweep = asyncio.create_task(self._sweep(), name=f"{self.name} sweep")
         try:
             # Cancelling this wait leaves the workers to `_end`.
             ended, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
             for worker in ended:
                 worker.result()
         finally:
+            sweep.cancel()
             await self._end(workers)
+
+    async def _sweep(self) -> None:
+        while (pause := self._settings.sweep_seconds) is not None:
+            await asyncio.sleep(pause)
+            for seen in self._primary.cache:
+                self.queue.add(seen.key)
 
     async def _end(self, workers: list[asyncio.Task[None]]) -> None:
         """Who looks at a key may finish, within a time; nobody begins with another."""

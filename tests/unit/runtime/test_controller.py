@@ -69,6 +69,20 @@ class Running:
         return [round(when, 1) for when, who in self.looks if who == name]
 
 
+def test_what_was_never_heard_of_is_found_by_the_sweep(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with Running(world, Settings(sweep_seconds=60)) as running:
+            deaf, running.controller.queue.add = running.controller.queue.add, lambda key: None  # type: ignore[method-assign]
+            await world.api.post(PATH, {"metadata": {"name": "lost"}})
+            await asyncio.sleep(30)
+            running.controller.queue.add = deaf  # type: ignore[method-assign]
+            assert running.times("lost") == []
+            await asyncio.sleep(100)
+            assert running.times("lost") == [60.0, 120.0]
+
+    play(script)
+
+
 def test_every_object_at_the_start_then_what_changes(play: Play) -> None:
     async def script(world: World) -> None:
         await world.api.post(PATH, {"metadata": {"name": "old"}})
