@@ -9,6 +9,7 @@ PYTEST := $(PY) -m pytest
 RESULTS := .cache/conformance.json
 UV ?= uv
 PART ?=
+LIMIT ?=
 
 export PYTHON
 
@@ -62,13 +63,13 @@ soak: setup ## property tests with many more examples, and the long tests; PART=
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none)
 	@if command -v go >/dev/null; then \
-		$(PYTEST) tests/reference --conformance-results=tests/reference/results.json; \
+		$(PYTEST) tests/reference $(if $(LIMIT),--limit=$(LIMIT)) --conformance-results=tests/reference/results.json; \
 	else \
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
 	fi
 
-test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part
-	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(if $(SLOW),--slow $(if $(PART),,--conformance-results=tests/host/results.json))
+test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; LIMIT=seconds
+	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(if $(LIMIT),--limit=$(LIMIT)) $(if $(SLOW),--slow $(if $(PART),,--conformance-results=tests/host/results.json))
 
 lock: ## write the lock files anew from pyproject.toml (needs uv)
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group build -o requirements.lock

@@ -1,5 +1,6 @@
 """What every test shares: golden files, the property tests' profiles and the record of what proves which spec item."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,36 @@ settings.load_profile("test")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("paddock")
     group.addoption("--golden-update", action="store_true", help="rewrite golden files instead of comparing with them")
+    group.addoption("--limit", type=float, metavar="SECONDS", help="leave out the tests that would begin later than that, and say how many")
     group.addoption("--conformance-results", metavar="FILE", help="write which spec items were tested, with outcomes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     results = config.getoption("--conformance-results")
     config.pluginmanager.register(ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None))
+    if config.getoption("--limit") is not None:
+        config.pluginmanager.register(TimeLimit(config.getoption("--limit")))
+
+
+class TimeLimit:
+    """A run that has to end in time leaves out what it cannot begin any more, instead of being cut off."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._left_out = 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Before any fixture of the test is made."""
+        if time.monotonic() > self._end:
+            self._left_out += 1
+            pytest.skip(f"no time: the run was given {self._seconds:g} s")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Not to be overlooked."""
+        if self._left_out:
+            terminalreporter.write_line(f"{self._left_out} tests were left out: the {self._seconds:g} s of this run were over", red=True)
 
 
 @pytest.fixture

@@ -1,0 +1,219 @@
+"""One dialect's controllers in a storm: whatever is lost, late or restarted, the end is the one that good weather brings.
+
+A trial plays some moves of a user against a server in memory. `calm` waits between them for everything to settle; `stormy` does not wait,
+breaks requests, answers and watches, lets controllers miss what they are told, and restarts them, all by its seed. Then the weather
+turns good, everything settles, and both servers have to hold the same.
+"""
+
+import asyncio
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.apiserver.housekeeping.house import House
+from paddock.app.inside import door
+from paddock.client.client import Client
+from paddock.client.inside import Inside
+from paddock.client.target import Data
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+from tests import virtualtime
+from tests.apiharness import Harness
+from tests.scenario.fronts.player import Player
+from tests.scenario.fronts.storm import Storm
+
+# How long everything takes at most to settle: the longest pause after failures, and some sweeps.
+_SETTLED_SECONDS = 900.0
+_PAUSES = (0.0, 0.0, 0.05, 1.0, 30.0)
+_KINDS = (
+    "/apis/kubevirt.io/v1/virtualmachines",
+    "/apis/kubevirt.io/v1/virtualmachineinstances",
+    "/apis/cdi.kubevirt.io/v1beta1/datavolumes",
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/secrets",
+    "/api/v1/configmaps",
+    "/api/v1/services",
+    "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions",
+)
+_FLEETING = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+_TIMES = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime", "lastUpdated", "resourceVersion", "observedGeneration")
+_GENERATED_MAC = re.compile(r"02:12(:[0-9a-f]{2}){4}")
+
+
+class Move(msgspec.Struct, frozen=True):
+    """One thing that a user does: a method, a place and a document. What is answered does not matter."""
+
+    method: str
+    path: str
+    body: str = ""
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """What a trial needs to know of a dialect."""
+
+    wire: Callable[[Program], Any]
+    # what is there at the beginning
+    setting: tuple[Move, ...]
+    # what users may do
+    moves: tuple[Move, ...]
+    # the front kinds, beside those that every dialect makes
+    kinds: tuple[str, ...]
+
+
+def put(path: str, document: Data) -> Move:
+    """Make an object."""
+    return Move("POST", path, orjson.dumps(document).decode())
+
+
+def merge(path: str, patch: Data) -> Move:
+    """Change an object."""
+    return Move("MERGE", path, orjson.dumps(patch).decode())
+
+
+def remove(path: str) -> Move:
+    """Delete an object."""
+    return Move("DELETE", path)
+
+
+class _World:
+    """A server, KubeVirt's player and the controllers of one dialect."""
+
+    def __init__(self, dialect: Dialect, chance: random.Random | None) -> None:
+        self.api = Harness()
+        self._dialect = dialect
+        self._chance = chance
+        self._storms: list[Storm] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "_World":
+        await self.api.__aenter__()
+        self._house = House(self.api.parts, "authority")
+        self._house.collector.start()
+        self._house.claims.start()
+        self._player = Player(self._client())
+        await self._player.start()
+        await self.begin()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+        await self._player.stop()
+        await self._house.stop()
+        await self.api.__aexit__(*_)
+
+    def _client(self) -> Client:
+        return Client(Inside(door(self.api.api, "controller", ("system:masters",))))
+
+    async def begin(self) -> None:
+        """Start the controllers."""
+        carried: Any = Inside(door(self.api.api, "controller", ("system:masters",)))
+        if self._chance is not None:
+            carried = Storm(carried, self._chance)
+            self._storms.append(carried)
+        machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
+        program = Program(Client(carried), component="fronts", instance="trial", machinery=machinery)
+        self._dialect.wire(program)
+        if self._chance is not None:
+            for controller in program._controllers:
+                carried.deafen(controller)
+        self._task = asyncio.create_task(program.run())
+
+    async def end(self) -> None:
+        """Stop them, wherever they are."""
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def clear_up(self) -> None:
+        """Good weather from now on."""
+        for storm in self._storms:
+            storm.blows = False
+
+    async def play(self, move: Move) -> None:
+        """What the user does."""
+        body = orjson.loads(move.body) if move.body else None
+        match move.method:
+            case "POST":
+                await self.api.post(move.path, body)
+            case "MERGE":
+                await self.api.merge(move.path, body)
+            case _:
+                await self.api.delete(move.path)
+
+    async def settled(self) -> Mapping[str, Any]:
+        """Everything there is, when nothing moves any more."""
+        await asyncio.sleep(_SETTLED_SECONDS)
+        revision = self.api.store.revision
+        await asyncio.sleep(_SETTLED_SECONDS)
+        assert self.api.store.revision == revision, "it never comes to rest"
+        found = {}
+        for path in (*_KINDS, *self._dialect.kinds):
+            for each in (await self.api.get(path)).data["items"]:
+                found[f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"] = _lasting(each)
+        return found
+
+
+def calm(dialect: Dialect, moves: Sequence[Move]) -> Mapping[str, Any]:
+    """What good weather brings."""
+    return _calm(dialect, tuple(moves))
+
+
+@cache
+def _calm(dialect: Dialect, moves: tuple[Move, ...]) -> Mapping[str, Any]:
+    async def script() -> Mapping[str, Any]:
+        async with _World(dialect, None) as world:
+            for move in (*dialect.setting, *moves):
+                await world.play(move)
+                await asyncio.sleep(_SETTLED_SECONDS)
+            return await world.settled()
+
+    return _run(script)
+
+
+def stormy(dialect: Dialect, moves: Sequence[Move], seed: int) -> Mapping[str, Any]:
+    """What is there after a storm."""
+    chance = random.Random(seed)
+
+    async def script() -> Mapping[str, Any]:
+        async with _World(dialect, chance) as world:
+            for move in (*dialect.setting, *moves):
+                await world.play(move)
+                await asyncio.sleep(chance.choice(_PAUSES))
+                if chance.randrange(3) == 0:
+                    await world.end()
+                    await world.begin()
+            world.clear_up()
+            return await world.settled()
+
+    return _run(script)
+
+
+def _run(script: Callable[[], Any]) -> Mapping[str, Any]:
+    found: list[Mapping[str, Any]] = []
+
+    async def inside() -> None:
+        found.append(await script())
+
+    virtualtime.run(inside())
+    return found[0]
+
+
+def _lasting(value: Any, *, meta: bool = False) -> Any:
+    """An object without what is another in every run: identities, revisions, times."""
+    if isinstance(value, dict):
+        left_out = _FLEETING if meta else _TIMES
+        return {key: _lasting(each, meta=key in ("metadata", "ownerReferences")) for key, each in value.items() if key not in left_out}
+    if isinstance(value, list):
+        return [_lasting(each, meta=meta) for each in value]
+    return _GENERATED_MAC.sub("02:12:generated", value) if isinstance(value, str) else value
+
+
+def moves_of(dialect: Dialect, seed: int) -> tuple[Move, ...]:
+    """Some moves, by a seed."""
+    chance = random.Random(seed)
+    return tuple(chance.choice(dialect.moves) for _ in range(chance.randint(1, 4)))
