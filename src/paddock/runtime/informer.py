@@ -6,6 +6,8 @@
         ^                           |
         +-- back-off, few at a time +-- each event: cache first, then handlers
 
+     404: the kind is not served --> an optional kind has no objects then --(after a while)--> list
+
 A lost connection costs no list. A list is waited for with a back-off that grows while lists follow each other closely, and a
 `Gate` lets a few informers of a program list at a time, so that a server that comes back is not met by all of them at once.
 """
@@ -21,7 +23,7 @@ import msgspec
 from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
 from paddock.client.client import BOOKMARK, DELETED, Client, Frame, Frames
-from paddock.client.errors import BadAnswer, BadRequest, Expired, Invalid, TimedOut
+from paddock.client.errors import BadAnswer, BadRequest, Expired, Invalid, NotFound, TimedOut
 from paddock.client.options import EVERYTHING, Selection, Watching
 from paddock.client.target import Key, Target
 from paddock.runtime.cache import Cache, Change, Meta, Seen
@@ -36,6 +38,8 @@ _CALM_SECONDS = 300.0
 _SHORT_SECONDS = 1.0
 _WATCH_SECONDS = (300, 600)
 _GRACE_SECONDS = 30.0
+# A kind that is not served is asked for again after about so long.
+_ABSENT_SECONDS = (20.0, 30.0)
 _INITIAL_END = "k8s.io/initial-events-end"
 Handler = Callable[[Change], None]
 
@@ -72,6 +76,10 @@ class Informer:
         self.cache = Cache()
         # why it is not current; empty when it is
         self.problem = "not started"
+        # the server need not have the kind
+        self.optional = False
+        # the server does not have it
+        self.absent = False
         self._client = client
         self._selection = selection
         self._chance = machinery.chance
@@ -121,6 +129,10 @@ class Informer:
             began, before = loop.time(), self._count_event.value(self._about)
             try:
                 await (self._follow() if self._revision else self._begin())
+            except NotFound:
+                self._is_absent()
+                await asyncio.sleep(self._chance.uniform(*_ABSENT_SECONDS))
+                continue
             except PaddockError as error:
                 self._interrupted(error)
             else:
@@ -139,6 +151,18 @@ class Informer:
             self._revision = ""
         level = logging.INFO if isinstance(error, Expired) else logging.WARNING
         _LOG.log(level, "a watch was interrupted", extra={"resource": self._about, "error": str(error)})
+
+    def _is_absent(self) -> None:
+        """The server has no such kind. Whoever can do without it goes on; for the others the last that was known stays."""
+        if not self.absent:
+            level = logging.INFO if self.optional else logging.WARNING
+            _LOG.log(level, "a kind is not served", extra={"resource": self._about, "needed": not self.optional})
+        if self.optional:
+            self._replace((), "")
+        # Lists that were answered so were none.
+        self._revision, self._lists, self._failures = "", 0, 0
+        self.absent = True
+        self.problem = "the server does not serve it"
 
     async def _begin(self) -> None:
         """Fetch everything, at a pace that a server in trouble can bear, and follow from there."""
@@ -245,6 +269,7 @@ class Informer:
         """Make the cache this; whoever listens hears of the differences alone."""
         self._revision = revision
         self.problem = ""
+        self.absent = False
         self._failures = 0
         self._lists += 1
         self._listed_at = asyncio.get_running_loop().time()

@@ -21,15 +21,20 @@ class Informers:
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
         self._started = False
 
-    def of(self, target: Target[Any], selection: Selection = EVERYTHING) -> Informer:
-        """The informer of a kind. All who ask share it, also when they read its objects into different classes."""
+    def of(self, target: Target[Any], selection: Selection = EVERYTHING, *, optional: bool = False) -> Informer:
+        """The informer of a kind. All who ask share it, also when they read its objects into different classes.
+
+        An `optional` kind need not be served: then there are no objects of it, until it is. One who needs it is enough to need it.
+        """
         place = (target.group, target.version, target.plural, selection)
         found = self._informers.get(place)
         if found is None:
             found = Informer(self._client, target, selection, machinery=self._machinery, gate=self._gate)
+            found.optional = optional
             self._informers[place] = found
             if self._started:
                 self._start(found)
+        found.optional = found.optional and optional
         return found
 
     def start(self) -> None:
@@ -48,8 +53,9 @@ class Informers:
             await informer.wait_synced()
 
     def unready(self) -> str:
-        """What is still waited for; empty when every cache has been whole once."""
-        waiting = [f"{each.target.qualified} ({each.problem or 'listing'})" for each in self._informers.values() if not each.synced]
+        """What is still waited for; empty when every cache has been whole once, and every kind that is needed is served."""
+        missing = [each for each in self._informers.values() if not each.synced or (each.absent and not each.optional)]
+        waiting = [f"{each.target.qualified} ({each.problem or 'listing'})" for each in missing]
         return f"waiting for {', '.join(waiting)}" if waiting else ""
 
     async def stop(self) -> None:

@@ -8,7 +8,8 @@ import logging
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
-from paddock.app.controllers import instances, networks, snapshots, storage, virtualmachines
+from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtualmachines
+from paddock.app.controllers.fronts import Fronts
 from paddock.app.controllers.surroundings import Surroundings
 from paddock.app.inside import door
 from paddock.app.settings import Machines
@@ -51,6 +52,7 @@ class Control:
             *instances.wire(self.program, self.engine, self._around, attachments),
             *snapshots.wire(self.program, self.engine),
         ]
+        fronts.wire(self.program, Fronts())
         for name, work in (("controllers", self.program.run()), *more):
             task = asyncio.create_task(work, name=name)
             task.add_done_callback(_ended)

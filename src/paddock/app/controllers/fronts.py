@@ -1,0 +1,38 @@
+"""The front doors: which are looked after, and with what settings. The embedded server and the operator wire them with the same words.
+
+A dialect has one function here, which makes its settings from what is said for all, and loads its controllers: a program with one
+dialect does without the others.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from paddock.runtime.program import Program
+
+DIALECTS = ("stakater", "vitistack", "kubermatic")
+
+
+class Fronts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is decided about the front doors when a program starts."""
+
+    # which of the dialects
+    wanted: frozenset[str] = frozenset(DIALECTS)
+    # objects of a kind that are looked at at a time
+    workers: int = 5
+    # every object is looked at again this often; None: as each dialect documents it
+    resync_seconds: float | None = None
+    # the machines run on the engine of this process; else it is a cluster's KubeVirt that runs them
+    embedded: bool = True
+
+
+# The program, the settings, and the program that has the front objects: the same one, unless they are in an API of their own.
+Wire = Callable[[Program, Fronts, Program], None]
+WIRES: Mapping[str, Wire] = {}
+
+
+def wire(program: Program, fronts: Fronts, front: Program | None = None) -> None:
+    """Add the controllers of the dialects that are wanted."""
+    for name, each in WIRES.items():
+        if name in fronts.wanted:
+            each(program, fronts, front or program)
