@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -41,7 +42,10 @@ def _tun() -> str:
 
 
 def _vlan() -> str:
-    return "" if Path("/proc/net/vlan").exists() else "this kernel has no VLANs on bridges"
+    if missing := _programs("ip", "unshare")() or _root():
+        return missing
+    made = subprocess.run(["unshare", "-n", "ip", "link", "add", "b", "type", "bridge", "vlan_filtering", "1"], capture_output=True)
+    return "" if made.returncode == 0 else "this kernel has no VLANs on bridges"
 
 
 def _iommu() -> str:

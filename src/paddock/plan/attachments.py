@@ -16,6 +16,7 @@ from paddock.engine.networks.cards import Bridge, Range
 _TYPES = ("bridge", "cnv-bridge")
 _RANGES = ("host-local", "whereabouts")
 _DEFAULT_BRIDGE = "cni0"
+_LAST_VLAN = 4094
 Data = Mapping[str, Any]
 
 
@@ -54,8 +55,11 @@ def _plugin(config: Any) -> Data:
 
 
 def _bridge(plugin: Data) -> Bridge:
-    if plugin.get("vlan") or plugin.get("vlanTrunk"):
-        raise _Wrong("VLANs inside a bridge are not supported; make a bridge on top of the VLAN's device and name that")
+    if plugin.get("vlanTrunk"):
+        raise _Wrong("trunks are not supported; name one vlan")
+    vlan = int(plugin.get("vlan") or 0)
+    if not 0 <= vlan <= _LAST_VLAN:
+        raise _Wrong(f"{vlan} is no VLAN: they go from 1 to {_LAST_VLAN}")
     ipam: Data = plugin.get("ipam") or {}
     kind = ipam.get("type", "")
     if kind not in ("", "static", "dhcp", *_RANGES):
@@ -63,6 +67,7 @@ def _bridge(plugin: Data) -> Bridge:
     dns: Data = ipam.get("dns") or plugin.get("dns") or {}
     return Bridge(
         name=str(plugin.get("bridge") or _DEFAULT_BRIDGE),
+        vlan=vlan,
         mtu=int(plugin.get("mtu") or 0),
         is_gateway=bool(plugin.get("isGateway") or plugin.get("isDefaultGateway")),
         masquerade=bool(plugin.get("ipMasq")),

@@ -73,6 +73,50 @@ def test_a_bridge_of_ours_goes_with_its_last_card_and_one_of_others_stays(play: 
     play(script)
 
 
+def test_vlans_of_a_bridge_of_ours_are_apart(play: Play) -> None:
+    async def script(world: World) -> None:
+        blue, red, long = Bridge("br3", vlan=10), Bridge("br3", vlan=20), Bridge("a-long-bridge", vlan=4094)
+        here = await world.guest(card("one", blue), dhcp=False)
+        same, other = await world.guest(card("two", blue), dhcp=False), await world.guest(card("three", red), dhcp=False)
+        for number, guest in enumerate((here, same, other), 1):
+            guest.set_address(f"172.23.0.{number}/24")
+        assert await here.can_ping("172.23.0.2")
+        assert not await here.can_ping("172.23.0.3")
+        await world.networks.plug(card("four", long))
+        for owner in ("one", "two", "three", "four"):
+            await world.networks.release(owner)
+        assert "br3" not in (links := run("ip", "-o", "link")) and ".4094" not in links
+
+    play(script)
+
+
+def test_a_bridge_of_the_host_has_to_keep_vlans_apart_itself(play: Play) -> None:
+    async def script(world: World) -> None:
+        run("ip", "link", "add", "theirs", "type", "bridge")
+        with pytest.raises(NetworkUnusable, match=r"does not keep VLANs apart.*vlan_filtering 1"):
+            await world.networks.plug(card("one", Bridge("theirs", vlan=10)))
+
+    play(script)
+
+
+@pytest.mark.needs("vlan")
+def test_vlans_of_a_bridge_of_the_host(play: Play) -> None:
+    async def script(world: World) -> None:
+        run("ip", "link", "add", "theirs", "type", "bridge", "vlan_filtering", "1")
+        run("ip", "link", "set", "theirs", "up")
+        wanted = {"one": 10, "two": 10, "three": 20, "four": 0}
+        guests = [await world.guest(card(owner, Bridge("theirs", vlan=vlan)), dhcp=False) for owner, vlan in wanted.items()]
+        for number, guest in enumerate(guests, 1):
+            guest.set_address(f"172.23.0.{number}/24")
+        assert await guests[0].can_ping("172.23.0.2")
+        assert not await guests[0].can_ping("172.23.0.3")
+        assert not await guests[0].can_ping("172.23.0.4")
+        with pytest.raises(NetworkUnusable, match="gateway"):
+            await world.networks.plug(card("five", Bridge("theirs", vlan=10, is_gateway=True)))
+
+    play(script)
+
+
 def test_what_is_no_bridge_is_refused(play: Play) -> None:
     async def script(world: World) -> None:
         for bridge, why in (

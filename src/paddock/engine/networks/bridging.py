@@ -1,12 +1,15 @@
 """Cards in bridges of the host: which bridge, which address, what is refused. Pure, but for the books of addresses it is handed."""
 
+import hashlib
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paddock.engine.networks.addresses import Book
 from paddock.engine.networks.cards import Bridge, Card, Range
 from paddock.engine.networks.dhcp import Lease
 from paddock.engine.networks.errors import NetworkUnusable
+
+_DEVICE_NAME = 15
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,14 @@ class Given:
     address: str
     gateway: str
     routes: tuple[tuple[str, str], ...] = ()
+
+
+def segment(bridge: Bridge) -> Bridge:
+    """What a VLAN is in a bridge of ours: a bridge of its own. Nobody sees tags there, and every kernel has bridges."""
+    name = f"{bridge.name}.{bridge.vlan}"
+    if len(name) > _DEVICE_NAME:
+        name = f"{hashlib.sha256(bridge.name.encode()).hexdigest()[:8]}.{bridge.vlan}"
+    return replace(bridge, name=name, vlan=0)
 
 
 def book(of: Range) -> Book:

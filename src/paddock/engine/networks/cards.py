@@ -65,6 +65,8 @@ class Bridge:
     name: str
     # made when it is missing, and removed with the last card
     create: bool = True
+    # cards see only those of the same VLAN; 0: none
+    vlan: int = 0
     mtu: int = 0
     # the host takes the gateway's address of each range
     is_gateway: bool = False
@@ -137,6 +139,8 @@ def _wrong(card: Card) -> Iterator[str]:
             yield f"{card.bridge.name!r} is no name of a device"
         if not 0 <= card.bridge.mtu <= 65535 or 0 < card.bridge.mtu < 576:
             yield f"{card.bridge.mtu} is no MTU"
+        if not 0 <= card.bridge.vlan <= 4094:
+            yield f"{card.bridge.vlan} is no VLAN: they go from 1 to 4094"
     for text in (card.hostname, card.domain, *card.search):
         if text and not _DOMAIN.match(text):
             yield f"{text!r} is no name of a host"

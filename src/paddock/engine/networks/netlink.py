@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from paddock.engine.networks.errors import NetworkBusy
 
-NEWLINK, DELLINK, GETLINK = 16, 17, 18
+NEWLINK, DELLINK, GETLINK, SETLINK = 16, 17, 18, 19
 NEWADDR, NEWROUTE, DELROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 24, 25, 28, 32, 33
 _REQUEST, _ACK, _DUMP, _REPLACE, _EXCLUSIVE, _CREATE = 1, 4, 0x300, 0x100, 0x200, 0x400
 _ERROR, _DONE = 2, 3
@@ -22,6 +22,8 @@ _NESTED = 0x8000
 UNICAST, UNREACHABLE = 1, 7
 MAIN = 254
 _PERMANENT, _PROXY = 0x80, 8
+_BRIDGE_FAMILY, _BRIDGE_SPEC, _VLAN_INFO = 7, 26, 2
+_VLAN_OF_PORT, _UNTAGGED, _FIRST_VLAN = 2, 4, 1
 
 
 class Link(NamedTuple):
@@ -37,6 +39,8 @@ class Link(NamedTuple):
     up: bool
     # of a tap: whether it was made for several queues
     many_queues: bool = False
+    # of a bridge: whether it keeps VLANs apart
+    filters: bool = False
 
 
 def index(name: str) -> int:
@@ -112,6 +116,17 @@ class Netlink:
         if master is not None:
             body += attribute(10, struct.pack("=I", master))
         self._ask(NEWLINK, 0, body)
+
+    def set_vlan(self, number: int, vlan: int) -> None:
+        """A port of a bridge is in this VLAN, and no more in the one that every port is in at first."""
+        self._ask(SETLINK, 0, self._port(number, vlan, _VLAN_OF_PORT | _UNTAGGED))
+        if vlan != _FIRST_VLAN:
+            self._ask(DELLINK, 0, self._port(number, _FIRST_VLAN, 0), errno.ENOENT)
+
+    @staticmethod
+    def _port(number: int, vlan: int, flags: int) -> bytes:
+        about = attribute(_VLAN_INFO, struct.pack("=HH", flags, vlan))
+        return _LINK.pack(_BRIDGE_FAMILY, 0, number, 0, 0) + attribute(_BRIDGE_SPEC, about)
 
     def delete_link(self, name: str) -> None:
         """Remove a device, and its routes and neighbours with it."""
@@ -200,6 +215,7 @@ def _read_link(body: bytes) -> Link:
     said = dict(attributes(body[_LINK.size :]))
     about = dict(attributes(said.get(18, b"")))
     kind = about.get(1, b"").rstrip(b"\0").decode(errors="replace")
+    data = dict(attributes(about.get(2, b"")))
     return Link(
         number,
         said.get(3, b"").rstrip(b"\0").decode(errors="replace"),
@@ -208,5 +224,6 @@ def _read_link(body: bytes) -> Link:
         struct.unpack("=I", said[4])[0] if len(said.get(4, b"")) == 4 else 0,
         struct.unpack("=I", said[10])[0] if len(said.get(10, b"")) == 4 else 0,
         bool(flags & _UP),
-        kind == "tun" and dict(attributes(about.get(2, b""))).get(7, b"\0") != b"\0",
+        kind == "tun" and data.get(7, b"\0") != b"\0",
+        kind == "bridge" and data.get(7, b"\0") != b"\0",
     )

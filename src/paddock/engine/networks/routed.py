@@ -269,14 +269,8 @@ class Routed:
     # -- a card in a bridge
 
     def _bridge(self, card: Card, entry: Entry, device: str) -> _Plugged:
-        bridge = card.bridge
-        if bridge is None:
-            raise NetworkUnusable(f"cannot connect {card.name}", why="no bridge is named")
+        bridge = self._bridge_for(card)
         number = index(bridge.name)
-        if not number and not bridge.create:
-            raise NetworkUnusable(f"cannot connect {card.name}", why=f"the host has no bridge {bridge.name}", fix="make it")
-        if number and self._netlink.links()[bridge.name].kind != "bridge":
-            raise NetworkUnusable(f"cannot connect {card.name}", why=f"{bridge.name} is no bridge", fix="name another")
         if not number:
             self._change(replace(self._table, made=(*self._table.made, bridge.name)))
             number = self._netlink.make_bridge(bridge.name)
@@ -292,6 +286,8 @@ class Routed:
         tap = self._tap(card, device)
         taps.set_ipv6(device, on=False)
         self._netlink.set_link(tap, mtu=mtu, master=number)
+        if bridge.vlan:
+            self._netlink.set_vlan(tap, bridge.vlan)
         given = self._given(card, bridge)
         if given is not None:
             self._dhcp.serve(device, bridging.lease(card, given, entry.mac, mtu), self._netlink.links()[bridge.name].mac)
@@ -305,6 +301,26 @@ class Routed:
             gateway=given.gateway if given is not None else "",
         )
         return _Plugged(card, entry, plug, Bridged(device, card.owner, entry.mac, bridge.name, address), tap)
+
+    def _bridge_for(self, card: Card) -> Bridge:
+        """The device that a card is put into. A VLAN is kept apart by the host's own bridge, or has a bridge of ours to itself."""
+        bridge, action = card.bridge, f"cannot connect {card.name}"
+        if bridge is None:
+            raise NetworkUnusable(action, why="no bridge is named")
+        if bridge.vlan and (bridge.name in self._table.made or not index(bridge.name)):
+            bridge = bridging.segment(bridge)
+        found = self._netlink.link(bridge.name)
+        if found is None and not bridge.create:
+            raise NetworkUnusable(action, why=f"the host has no bridge {bridge.name}", fix="make it")
+        if found is not None and found.kind != "bridge":
+            raise NetworkUnusable(action, why=f"{bridge.name} is no bridge", fix="name another")
+        if found is not None and bridge.vlan:
+            if not found.filters:
+                fix = f"ip link set {bridge.name} type bridge vlan_filtering 1"
+                raise NetworkUnusable(action, why=f"the host's bridge {bridge.name} does not keep VLANs apart", fix=fix)
+            if bridge.is_gateway:
+                raise NetworkUnusable(action, why=f"the host cannot be the gateway of a VLAN of {bridge.name}", fix="leave isGateway out")
+        return bridge
 
     def _given(self, card: Card, bridge: Bridge) -> bridging.Given | None:
         said = bridging.fixed(bridge)
