@@ -19,14 +19,14 @@ _META_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "managedFields"
 
 def is_applied(wanted: Data, found: Data, manager: str) -> bool:
     """Whether an apply of `wanted` by this manager would leave `found` as it is. False when that cannot be told."""
-    owned = _owned(found, manager)
+    owned = applied_fields(found, manager)
     if owned is None:
         return False
     return _matches(_without_identity(wanted), found, owned)
 
 
-def _owned(found: Data, manager: str) -> Mapping[str, Any] | None:
-    """The fields that a manager has applied to an object itself."""
+def applied_fields(found: Data, manager: str) -> Mapping[str, Any] | None:
+    """The fields that a manager has applied to an object itself, as managedFields has them; None when it has applied none."""
     for entry in found["metadata"].get("managedFields") or ():
         if (entry.get("manager"), entry.get("operation")) == (manager, "Apply") and not entry.get("subresource"):
             fields: Mapping[str, Any] = entry.get("fieldsV1") or {}

@@ -7,7 +7,7 @@ with its traceback, and must not stop the others.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -42,6 +42,8 @@ def again(seconds: float) -> Outcome:
 
 Reconcile = Callable[[Key], Awaitable[Outcome]]
 Keys = Callable[[Change], Iterable[Key]]
+# What every line of the log about a key has, beside the key.
+About = Callable[[Key], Mapping[str, str]]
 # controller, result (done, again, failed, refused, defect), seconds
 Observer = Callable[[str, str, float], None]
 
@@ -83,6 +85,7 @@ class Controller:
         self.queue: WorkQueue[Key] = WorkQueue(name, machinery, settings.backoff)
         self.informers: list[Informer] = []
         self.observers: list[Observer] = []
+        self.about: About = lambda key: {}
         self._primary = primary
         self._reconcile = reconcile
         self._teller = teller
@@ -164,7 +167,8 @@ class Controller:
     async def _handle(self, key: Key) -> None:
         self._count += 1
         started = asyncio.get_running_loop().time()
-        with logs.about(controller=self.name, namespace=key.namespace, name=key.name, reconcile=str(self._count)):
+        fields = {"controller": self.name, "namespace": key.namespace, "name": key.name, "reconcile": str(self._count), **self.about(key)}
+        with logs.about(**fields):
             result = await self._try(key)
         seconds = asyncio.get_running_loop().time() - started
         self._results.inc(self.name, result)

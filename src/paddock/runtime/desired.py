@@ -43,6 +43,8 @@ class Wanted(msgspec.Struct, frozen=True):
     data: Data
     # take over an object that is there and has no owner
     adopt: bool = False
+    # apply it only to the object at this revision: it repeats what it was read to say
+    at: str = ""
 
     @property
     def key(self) -> Key:
@@ -67,12 +69,16 @@ class _Last(msgspec.Struct):
 
 
 class DesiredSet:
-    """What owners of one kind should have. Every kind that may be in a set needs its informer here, wanted at the moment or not."""
+    """What owners of one kind should have. Every kind that may be in a set needs its informer here, wanted at the moment or not.
 
-    def __init__(self, client: Client, informers: Sequence[Informer], *, manager: str) -> None:
+    Objects of the kinds in `keeps` are made and kept in order, and stay when they are not wanted any more.
+    """
+
+    def __init__(self, client: Client, informers: Sequence[Informer], *, manager: str, keeps: Sequence[Informer] = ()) -> None:
         self._client = client
         self._manager = manager
-        self._informers = {_place(informer.target): informer for informer in informers}
+        self._informers = {_place(informer.target): informer for informer in (*informers, *keeps)}
+        self._pruned = {_place(informer.target): informer for informer in informers}
         self._last: dict[tuple[str, Key], _Last] = {}
 
     async def reach(self, owner: Reference, wanted: Sequence[Wanted]) -> Reached:
@@ -103,7 +109,7 @@ class DesiredSet:
         if self._is_so(wanted, data, digest, seen):
             return False
         plain = msgspec.structs.replace(wanted.target, cls=dict)
-        answer = await self._client.apply(plain, data, Write(manager=self._manager, force=True))
+        answer = await self._client.apply(plain, _only_at(wanted.at, data), Write(manager=self._manager, force=True))
         self._last[_place(wanted.target), wanted.key] = _Last(digest, answer)
         return True
 
@@ -115,12 +121,18 @@ class DesiredSet:
             # with a cache that has seen it go.
             return remembered and last is not None and not self._has_passed(wanted, last.answer)
         now: Data = orjson.loads(seen.raw)
-        if remembered and last is not None:
-            if not self._has_passed(wanted, last.answer):
-                return True
-            if last.answer["metadata"].get("uid") == seen.meta.uid and same_where_said(data, last.answer, now):
-                return True
-        return is_applied(data, now, self._manager)
+        if remembered and last is not None and not self._has_passed(wanted, last.answer):
+            return True
+        if is_applied(data, now, self._manager):
+            # What can be seen need not be remembered.
+            self._last.pop((_place(wanted.target), wanted.key), None)
+            return True
+        return (
+            remembered
+            and last is not None
+            and last.answer["metadata"].get("uid") == seen.meta.uid
+            and same_where_said(data, last.answer, now)
+        )
 
     def _has_passed(self, wanted: Wanted, answer: Data) -> bool:
         """Whether the cache has come to the revision of an answer."""
@@ -143,7 +155,7 @@ class DesiredSet:
 
     async def _prune(self, owner: Reference, kept: set[tuple[str, Key]]) -> tuple[str, ...]:
         deleted = []
-        for place, informer in self._informers.items():
+        for place, informer in self._pruned.items():
             for seen in informer.cache.by("owner", owner.uid):
                 known = self._last.get((place, seen.key))
                 surplus = (place, seen.key) not in kept and not seen.meta.going
@@ -159,6 +171,10 @@ class DesiredSet:
         except NotFound:
             # Gone already.
             return
+
+
+def _only_at(revision: str, data: Data) -> Data:
+    return {**data, "metadata": {**data["metadata"], "resourceVersion": revision}} if revision else data
 
 
 def _place(target: Target[Any]) -> str:

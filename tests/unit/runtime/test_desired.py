@@ -219,6 +219,34 @@ def test_what_is_no_longer_wanted_is_deleted_and_nothing_else(play: Play) -> Non
     play(script)
 
 
+def test_what_is_kept_stays_when_it_is_not_wanted_any_more(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            here.set = DesiredSet(here.client, [here.informers.of(SERVICES)], manager="vm-controller", keeps=[here.informers.of(MAPS)])
+            kept = Wanted(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}})
+            assert (await here.reach(kept)).applied == ("configmaps default/kept",)
+            assert (await here.reach(kept)).unchanged == 1
+            assert await here.reach() == Reached()
+            assert (await here.api.get(f"{BASE}/configmaps/kept")).status == 200
+
+    play(script)
+
+
+def test_what_was_read_is_said_again_to_the_object_that_was_read_alone(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": {"a": "1"}}
+            await here.reach(Wanted(MAPS, body))
+            seen = here.informers.of(MAPS).cache.get(Key("default", "a"))
+            assert seen is not None
+            await here.client.patch(MAPS, Key("default", "a"), merge_patch({"data": {"a": "2"}}))
+            with pytest.raises(Conflict):
+                await here.set.reach(here.owner, [Wanted(MAPS, {**body, "data": {"a": "3"}}, at=seen.meta.resourceVersion)])
+            assert (await here.api.get(f"{BASE}/configmaps/a")).data["data"] == {"a": "2"}
+
+    play(script)
+
+
 def test_what_is_deleted_by_others_comes_back(play: Play) -> None:
     async def script(world: World) -> None:
         async with site(world) as here:
