@@ -28,7 +28,23 @@ class Fronts(msgspec.Struct, frozen=True, kw_only=True):
 
 # The program, the settings, and the program that has the front objects: the same one, unless they are in an API of their own.
 Wire = Callable[[Program, Fronts, Program], None]
-WIRES: Mapping[str, Wire] = {}
+
+
+def _kubermatic(program: Program, fronts: Fronts, front: Program) -> None:
+    """Kubermatic's forms are the embedded server's own objects; for a cluster there has to be an API that can hold them."""
+    if fronts.embedded or front is program:
+        return
+    # Whoever does without this dialect does not load it.
+    from paddock.controllers.kubermatic import controller  # noqa: PLC0415
+    from paddock.controllers.kubermatic.settings import Settings  # noqa: PLC0415
+
+    settings = Settings(workers=fronts.workers)
+    if fronts.resync_seconds is not None:
+        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
+    controller.wire(front, program, settings)
+
+
+WIRES: Mapping[str, Wire] = {"kubermatic": _kubermatic}
 
 
 def wire(program: Program, fronts: Fronts, front: Program | None = None) -> None:

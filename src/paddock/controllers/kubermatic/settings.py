@@ -1,0 +1,14 @@
+"""What is decided about Kubermatic's front door when a program starts."""
+
+import msgspec
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How it works."""
+
+    # value of the label app.kubernetes.io/managed-by
+    product: str = "paddock"
+    # objects of a kind that are looked at at a time
+    workers: int = 5
+    # every object is looked at again this often: the net below lost events
+    resync_seconds: float = 30.0
