@@ -14,6 +14,7 @@ from paddock.controllers.storage.datavolumes import DataVolumes
 from paddock.controllers.storage.filling import Filling
 from paddock.controllers.storage.importcrons import ImportCrons
 from paddock.controllers.storage.imports import Importing
+from paddock.controllers.storage.objecttransfers import ObjectTransfers
 from paddock.controllers.storage.persistentvolumes import PersistentVolumes
 from paddock.controllers.storage.ports import Images, Volumes
 from paddock.controllers.storage.receiving import Receiving
@@ -87,6 +88,7 @@ def storage_controllers(
     of_sources = controller("datasources", world.data_sources, sources.reconcile)
     of_crons = controller("dataimportcrons", world.import_crons, crons.reconcile)
     _watch_sources(world, of_sources, of_crons)
+    controller("objecttransfers", world.transfers, ObjectTransfers(client, world, machinery).reconcile)
     # What is always there is looked at though nothing has happened to it.
     of_classes.offer(Key("", targets.CLASS_NAME))
     of_config.offer(CONFIG)

@@ -5,12 +5,22 @@ from paddock.dialects.core import persistentvolumeclaim, storageclass, volumesna
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.storageclass import StorageClass
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
-from paddock.dialects.kubevirt import cdiconfig, dataimportcron, datasource, datavolume_kind, instance, storageprofile, volumesources
+from paddock.dialects.kubevirt import (
+    cdiconfig,
+    dataimportcron,
+    datasource,
+    datavolume_kind,
+    instance,
+    objecttransfer,
+    storageprofile,
+    volumesources,
+)
 from paddock.dialects.kubevirt.cdiconfig import CDI, CDIConfig
 from paddock.dialects.kubevirt.dataimportcron import DataImportCron
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.objecttransfer import ObjectTransfer
 from paddock.dialects.kubevirt.storageprofile import StorageProfile
 from paddock.dialects.kubevirt.volumesources import VolumeCloneSource, VolumeImportSource, VolumeUploadSource
 
@@ -29,6 +39,7 @@ ACCESS_REVIEWS = plain("authorization.k8s.io", "v1", "subjectaccessreviews", "Su
 DATA_VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
 DATA_SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
 IMPORT_CRONS: Target[DataImportCron] = declared(dataimportcron.KINDS[0], DataImportCron)
+TRANSFERS: Target[ObjectTransfer] = declared(objecttransfer.KINDS[0], ObjectTransfer)
 PROFILES: Target[StorageProfile] = declared(storageprofile.KINDS[0], StorageProfile)
 CONFIGS: Target[CDIConfig] = declared(cdiconfig.KINDS[0], CDIConfig)
 CDIS: Target[CDI] = declared(cdiconfig.KINDS[1], CDI)

@@ -29,6 +29,7 @@ class World:
         self.data_volumes = informers.of(targets.DATA_VOLUMES)
         self.data_sources = informers.of(targets.DATA_SOURCES)
         self.import_crons = informers.of(targets.IMPORT_CRONS)
+        self.transfers = informers.of(targets.TRANSFERS)
         self.profiles = informers.of(targets.PROFILES)
         self.configs = informers.of(targets.CONFIGS)
         self.cdis = informers.of(targets.CDIS)

@@ -1,0 +1,148 @@
+"""ObjectTransfers: a claim or a DataVolume gets another name or namespace. Its content is copied, as cheaply as any clone, then it goes.
+
+Pending (the source is missing, or in use) -> Running (copied by a DataVolume) -> Complete (the source has gone), or Error.
+"""
+
+from typing import Any
+
+import msgspec
+
+from paddock.client.client import Client
+from paddock.client.errors import AlreadyExists, NotFound
+from paddock.client.options import Deletion
+from paddock.client.target import Data, Key, Target
+from paddock.controllers.storage import targets
+from paddock.controllers.storage.reporting import conditions
+from paddock.controllers.storage.world import World
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.kubevirt.datavolume_kind import DataCondition
+from paddock.dialects.kubevirt.objecttransfer import ObjectTransfer
+from paddock.meta import ages
+from paddock.meta.wire import to_data
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.statuses import write_status
+
+_OF = "cdi.kubevirt.io/object-transfer"
+_LOOK_SECONDS = 5.0
+_FINAL = ("Complete", "Error")
+
+
+class _Held(Exception):
+    """A transfer that does not go on; `phase` says whether it ever may."""
+
+    def __init__(self, phase: str, why: str) -> None:
+        super().__init__(why)
+        self.phase = phase
+
+
+class ObjectTransfers:
+    """Reconciles ObjectTransfers."""
+
+    def __init__(self, client: Client, world: World, machinery: Machinery) -> None:
+        self._client = client
+        self._world = world
+        self._clock = machinery.clock
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one transfer a step on."""
+        seen = self._world.transfers.cache.get(key)
+        if seen is None or seen.meta.going:
+            return DONE
+        transfer = seen.read(targets.TRANSFERS)
+        if transfer.status is not None and transfer.status.phase in _FINAL:
+            return DONE
+        try:
+            phase, why = await self._move(transfer), ""
+        except _Held as held:
+            phase, why = held.phase, str(held)
+        await self._report(seen, transfer, phase, why)
+        return DONE if phase in _FINAL else again(_LOOK_SECONDS)
+
+    async def _move(self, transfer: ObjectTransfer) -> str:
+        source, target = transfer.spec.source, transfer.spec.target
+        there = Key(source.namespace, source.name)
+        wanted = Key(target.namespace or source.namespace, target.name or source.name)
+        claim = self._world.claim(there)
+        made = self._world.read(self._world.data_volumes, targets.DATA_VOLUMES, wanted)
+        is_copy = made is not None and (made.metadata.annotations or {}).get(_OF) == transfer.metadata.uid
+        if claim is None and self._arrived(wanted, transfer):
+            await self._let_go(transfer, wanted)
+            return "Complete"
+        if claim is None:
+            raise _Held("Pending", f"waiting for {source.kind} {there}")
+        if (made is None and self._world.claim(wanted) is not None) or (made is not None and not is_copy):
+            raise _Held("Error", f"{wanted} is there already: delete it, or choose another name, and make a new transfer")
+        if made is None:
+            self._check(transfer, there, claim)
+            await self._copy(transfer, claim, wanted)
+            return "Running"
+        phase = made.status.phase if made.status is not None else None
+        if phase == "Failed":
+            raise _Held("Error", f"the content could not be copied: see DataVolume {wanted}")
+        if phase == "Succeeded":
+            await self._remove_source(transfer, there)
+        return "Running"
+
+    def _check(self, transfer: ObjectTransfer, there: Key, claim: PersistentVolumeClaim) -> None:
+        source = transfer.spec.source
+        if source.kind == "DataVolume":
+            found = self._world.read(self._world.data_volumes, targets.DATA_VOLUMES, there)
+            if found is None or found.status is None or found.status.phase != "Succeeded":
+                raise _Held("Pending", f"waiting for DataVolume {there} to be filled")
+            noted = found.metadata.annotations or {}
+        else:
+            noted = claim.metadata.annotations or {}
+        lacking = [name for name, value in (source.requiredAnnotations or {}).items() if noted.get(name) != value]
+        if lacking:
+            raise _Held("Pending", f"waiting for the annotations {', '.join(lacking)} of {source.kind} {there}")
+        if users := self._world.users(there):
+            raise _Held("Pending", f"{there} is in use by machine {users[0].metadata.name}: stop it")
+
+    async def _copy(self, transfer: ObjectTransfer, claim: PersistentVolumeClaim, wanted: Key) -> None:
+        source, spec = transfer.spec.source, claim.spec
+        assert spec is not None
+        storage = {
+            name: value for name, value in to_data(spec).items() if name in ("accessModes", "volumeMode", "resources", "storageClassName")
+        }
+        body: Data = {
+            "metadata": {"name": wanted.name, "namespace": wanted.namespace, "annotations": {_OF: transfer.metadata.uid or ""}},
+            "spec": {"source": {"pvc": {"namespace": source.namespace, "name": source.name}}, "pvc": storage},
+        }
+        try:
+            await self._client.create(targets.DATA_VOLUMES, targets.DATA_VOLUMES.read(msgspec.json.encode(body)))
+        except AlreadyExists:
+            return
+
+    async def _remove_source(self, transfer: ObjectTransfer, there: Key) -> None:
+        target: Target[Any] = targets.DATA_VOLUMES if transfer.spec.source.kind == "DataVolume" else targets.CLAIMS
+        try:
+            await self._client.delete(target, there, Deletion(propagation="Background"))
+        except NotFound:
+            return
+
+    def _arrived(self, wanted: Key, transfer: ObjectTransfer) -> bool:
+        """Whether the copy is whole: its DataVolume says so, or has been let go of, which comes after that."""
+        made = self._world.read(self._world.data_volumes, targets.DATA_VOLUMES, wanted)
+        is_running = transfer.status is not None and transfer.status.phase == "Running"
+        if made is None:
+            return is_running and self._world.claim(wanted) is not None
+        is_copy = (made.metadata.annotations or {}).get(_OF) == transfer.metadata.uid
+        return is_copy and made.status is not None and made.status.phase == "Succeeded"
+
+    async def _let_go(self, transfer: ObjectTransfer, wanted: Key) -> None:
+        """A claim that was moved is a claim again, and no DataVolume."""
+        if transfer.spec.source.kind == "DataVolume":
+            return
+        try:
+            await self._client.delete(targets.DATA_VOLUMES, wanted, Deletion(propagation="Orphan"))
+        except NotFound:
+            return
+
+    async def _report(self, seen: Seen, transfer: ObjectTransfer, phase: str, why: str) -> None:
+        done = DataCondition(type="Complete", status="True" if phase == "Complete" else "False", reason=phase, message=why)
+        before = transfer.status.conditions if transfer.status is not None else None
+        now = ages.timestamp(self._clock.seconds())
+        status = {"phase": phase, "conditions": [to_data(each) for each in conditions(before, [done], now)]}
+        await write_status(self._client, targets.TRANSFERS, seen, status)
