@@ -8,6 +8,7 @@ COMMANDS = {
     "down": ("paddock.app.commands.down", "stop the control plane"),
     "status": ("paddock.app.commands.status", "tell whether the control plane runs, and where"),
     "apiserver": ("paddock.app.commands.apiserver", "run the API server alone, without controllers"),
+    "operator": ("paddock.app.commands.operator", "look after front-door objects of any Kubernetes API"),
     "envtest-assets": ("paddock.app.commands.envtest_assets", "write the programs that envtest starts"),
     "backup": ("paddock.app.commands.backup", "copy the store to a file, also while the server runs"),
     "image": ("paddock.app.commands.image", "list, pull, push, build and remove disk images"),

@@ -4,12 +4,16 @@ from paddock.apiserver.edge.http import Answer, Request, Response
 from paddock.apiserver.edge.server import Server
 from paddock.runtime.health import Health
 
+HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+METRICS = frozenset({"/metrics"})
+
 
 class Probes:
-    """Serves one program's health on an address."""
+    """Serves one program's health on an address: all pages, or some."""
 
-    def __init__(self, health: Health) -> None:
+    def __init__(self, health: Health, pages: frozenset[str] = HEALTH | METRICS) -> None:
         self._health = health
+        self._pages = pages
         self._server = Server(self._answer, tls=None)
 
     async def listen(self, host: str, port: int) -> int:
@@ -23,7 +27,7 @@ class Probes:
     async def _answer(self, request: Request) -> Answer:
         if request.method not in ("GET", "HEAD"):
             return Response(405, b"only GET is served here\n", (("content-type", "text/plain; charset=utf-8"),))
-        page = self._health.answer(request.path)
+        page = self._health.answer(request.path) if request.path in self._pages else None
         if page is None:
             return Response(404, b"there is no such page\n", (("content-type", "text/plain; charset=utf-8"),))
         status, media, body = page

@@ -25,6 +25,7 @@ from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
+from paddock.app import loop
 from paddock.app.credentials import RENEW_SECONDS, Credentials
 from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
@@ -98,7 +99,7 @@ class Running:
         self._house.every(RENEW_SECONDS, credentials.renew)
         self._starting = ""
         self._host_machines(host.name, credentials.trusted)
-        _spare_the_collector()
+        loop.spare_the_collector()
 
     def _host_machines(self, node: str, authority: bytes) -> None:
         if self._settings.controllers:
@@ -162,10 +163,3 @@ def _told(task: "asyncio.Task[Hosting]") -> None:
     """A start that broke has to be seen by somebody."""
     if not task.cancelled() and task.exception() is not None:
         _LOG.error("machines are not looked after", exc_info=task.exception())
-
-
-def _spare_the_collector() -> None:
-    """What has been made so far stays; the collector need not look at it, neither now nor later."""
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(50_000, 20, 100)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from paddock.app import options, running
+from paddock.app import loop, options, running
 from paddock.app.places import Places
 from paddock.app.settings import Settings
 from paddock.base.errors import PaddockError, Terminal
@@ -38,7 +38,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
     _log_to(sys.stderr)
     # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
     sys.setswitchinterval(0.001)
-    with asyncio.Runner(loop_factory=_loop) as runner:
+    with asyncio.Runner(loop_factory=loop.new) as runner:
         runner.run(_serve(settings, console))
     return 0
 
@@ -54,17 +54,6 @@ def _log_to(stream: TextIO) -> None:
 def _fixed(settings: Settings) -> list[str]:
     """What the process in the background must not choose again."""
     return ["--dir", str(settings.root), *(["--in-memory"] if settings.in_memory else [])]
-
-
-def _loop() -> asyncio.AbstractEventLoop:
-    """uvloop's event loop; the standard library's for a Python that there is no uvloop for."""
-    try:
-        import uvloop  # noqa: PLC0415 - only a server needs it
-    except ImportError:
-        # A TLS connection keeps a buffer of this size, 256 KB as it stands.
-        asyncio.sslproto.SSLProtocol.max_size = 16 * 1024  # type: ignore[attr-defined]  # no stub has it
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 async def _serve(settings: Settings, console: Console) -> None:

@@ -63,6 +63,8 @@ class Election:
         self._leader = machinery.metrics.gauge("paddock_leader", "Whether this copy leads.", ("lease",))
         self._leader.set(0, str(terms.key))
         self.leading = False
+        # why we could not even try to lead when we last did; empty while all is well, whoever leads
+        self.problem = ""
 
     @property
     def holder(self) -> str:
@@ -120,11 +122,18 @@ class Election:
             began = loop.time()
             try:
                 async with asyncio.timeout(self._terms.deadline):
-                    if await self._try(renews=False):
-                        return began
+                    leads = await self._try(renews=False)
+                self.problem = ""
+                if leads:
+                    return began
             except (PaddockError, TimeoutError) as error:
-                _LOG.debug("no lease yet", extra={"lease": str(self._terms.key), "error": str(error)})
+                self._note(str(error) or f"no answer within {self._terms.deadline:g} s")
             await asyncio.sleep(self._terms.retry * self._chance.uniform(1.0, 1.0 + _JITTER))
+
+    def _note(self, problem: str) -> None:
+        if problem != self.problem:
+            _LOG.warning("cannot try to lead", extra={"lease": str(self._terms.key), "error": problem})
+        self.problem = problem
 
     async def _renew(self, began: float) -> None:
         """Stay leader; returns when that failed for too long, or somebody else leads."""

@@ -71,7 +71,16 @@ class Gate(asyncio.Semaphore):
 class Informer:
     """A cache of one kind, and everybody who wants to hear of its changes."""
 
-    def __init__(self, client: Client, target: Target[Any], selection: Selection = EVERYTHING, *, machinery: Machinery, gate: Gate) -> None:
+    def __init__(
+        self,
+        client: Client,
+        target: Target[Any],
+        selection: Selection = EVERYTHING,
+        *,
+        machinery: Machinery,
+        gate: Gate,
+        api: str = "",
+    ) -> None:
         self.target = target
         self.cache = Cache()
         # why it is not current; empty when it is
@@ -91,12 +100,13 @@ class Informer:
         self._failures = 0
         self._lists = 0
         self._listed_at = float("-inf")
-        self._about = target.qualified + "".join(f" {part}" for part in (selection.namespace, selection.labels, selection.fields) if part)
+        # the kind, as metrics and messages name it
+        self.about = " ".join(filter(None, (api, target.qualified, selection.namespace, selection.labels, selection.fields)))
         metrics = machinery.metrics
         self._count_list = metrics.counter("paddock_informer_lists_total", "How often a kind was listed.", ("resource",))
         self._count_event = metrics.counter("paddock_informer_events_total", "Events of watches.", ("resource",))
         self._count_break = metrics.counter("paddock_informer_interruptions_total", "Watches that broke.", ("resource", "reason"))
-        metrics.gauge("paddock_informer_objects", "Objects in the cache.", ("resource",)).ask(lambda: len(self.cache), self._about)
+        metrics.gauge("paddock_informer_objects", "Objects in the cache.", ("resource",)).ask(lambda: len(self.cache), self.about)
 
     # --- for controllers --------------------------------------------------------------------------------------------------
 
@@ -126,7 +136,7 @@ class Informer:
         """Follow the kind until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            began, before = loop.time(), self._count_event.value(self._about)
+            began, before = loop.time(), self._count_event.value(self.about)
             try:
                 await (self._follow() if self._revision else self._begin())
             except NotFound:
@@ -136,7 +146,7 @@ class Informer:
             except PaddockError as error:
                 self._interrupted(error)
             else:
-                brought = self._count_event.value(self._about) > before
+                brought = self._count_event.value(self.about) > before
                 if loop.time() - began >= _SHORT_SECONDS or brought:
                     self._failures = 0
                     continue
@@ -146,17 +156,17 @@ class Informer:
     def _interrupted(self, error: PaddockError) -> None:
         self._failures += 1
         self.problem = str(error)
-        self._count_break.inc(self._about, type(error).__name__)
+        self._count_break.inc(self.about, type(error).__name__)
         if isinstance(error, Expired | BadAnswer):
             self._revision = ""
         level = logging.INFO if isinstance(error, Expired) else logging.WARNING
-        _LOG.log(level, "a watch was interrupted", extra={"resource": self._about, "error": str(error)})
+        _LOG.log(level, "a watch was interrupted", extra={"resource": self.about, "error": str(error)})
 
     def _is_absent(self) -> None:
         """The server has no such kind. Whoever can do without it goes on; for the others the last that was known stays."""
         if not self.absent:
             level = logging.INFO if self.optional else logging.WARNING
-            _LOG.log(level, "a kind is not served", extra={"resource": self._about, "needed": not self.optional})
+            _LOG.log(level, "a kind is not served", extra={"resource": self.about, "needed": not self.optional})
         if self.optional:
             self._replace((), "")
         # Lists that were answered so were none.
@@ -174,7 +184,7 @@ class Informer:
             await self._stream_all()
             return
         async with self._gate:
-            self._count_list.inc(self._about)
+            self._count_list.inc(self.about)
             page = await self._client.list_raw(self.target, self._selection)
         self._replace([_seen(raw) for raw in page.items], page.revision)
         await self._follow()
@@ -189,7 +199,7 @@ class Informer:
         fresh: dict[Key, Seen] = {}
         await self._gate.acquire()
         holding = True
-        self._count_list.inc(self._about)
+        self._count_list.inc(self.about)
         try:
             async for frames in self._frames(Watching(initial=True, seconds=self._seconds())):
                 for index, frame in enumerate(frames):
@@ -236,7 +246,7 @@ class Informer:
                 except StopAsyncIteration:
                     return
                 except TimeoutError as error:
-                    raise TimedOut(f"the watch of {self._about} did not end in its time", sent=True) from error
+                    raise TimedOut(f"the watch of {self.about} did not end in its time", sent=True) from error
                 yield frames
 
     def _seconds(self) -> int:
@@ -250,7 +260,7 @@ class Informer:
         if not frames:
             return
         self._failures = 0
-        self._count_event.inc(self._about, by=len(frames))
+        self._count_event.inc(self.about, by=len(frames))
         for frame in frames:
             if frame.type == BOOKMARK:
                 self._revision = _decoded(_BOOKMARKS, frame.object).metadata.resourceVersion or self._revision

@@ -13,9 +13,10 @@ from paddock.runtime.machinery import Machinery
 class Informers:
     """Makes, starts and stops informers."""
 
-    def __init__(self, client: Client, machinery: Machinery, *, lists_at_a_time: int = 4) -> None:
+    def __init__(self, client: Client, machinery: Machinery, *, lists_at_a_time: int = 4, api: str = "") -> None:
         self._client = client
         self._machinery = machinery
+        self._api = api
         self._gate = Gate(lists_at_a_time)
         self._informers: dict[tuple[str, str, str, Selection], Informer] = {}
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
@@ -29,7 +30,7 @@ class Informers:
         place = (target.group, target.version, target.plural, selection)
         found = self._informers.get(place)
         if found is None:
-            found = Informer(self._client, target, selection, machinery=self._machinery, gate=self._gate)
+            found = Informer(self._client, target, selection, machinery=self._machinery, gate=self._gate, api=self._api)
             found.optional = optional
             self._informers[place] = found
             if self._started:
@@ -47,6 +48,10 @@ class Informers:
     def _start(self, informer: Informer) -> None:
         self._tasks[informer] = asyncio.create_task(informer.run(), name=f"informer {informer.target.qualified}")
 
+    def needed(self) -> tuple[Target[Any], ...]:
+        """The kinds that the server has to have."""
+        return tuple(each.target for each in self._informers.values() if not each.optional)
+
     async def wait_synced(self) -> None:
         """Wait until every cache has been whole once."""
         for informer in tuple(self._informers.values()):
@@ -55,7 +60,7 @@ class Informers:
     def unready(self) -> str:
         """What is still waited for; empty when every cache has been whole once, and every kind that is needed is served."""
         missing = [each for each in self._informers.values() if not each.synced or (each.absent and not each.optional)]
-        waiting = [f"{each.target.qualified} ({each.problem or 'listing'})" for each in missing]
+        waiting = [f"{each.about} ({each.problem or 'listing'})" for each in missing]
         return f"waiting for {', '.join(waiting)}" if waiting else ""
 
     async def stop(self) -> None:

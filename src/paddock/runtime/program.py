@@ -21,18 +21,24 @@ _LOG = logging.getLogger(__name__)
 class Program:
     """Controllers with all they stand on."""
 
-    def __init__(self, client: Client, *, component: str, instance: str, machinery: Machinery, terms: Terms | None = None) -> None:
+    def __init__(
+        self, client: Client, *, component: str, instance: str, machinery: Machinery, terms: Terms | None = None, api: str = ""
+    ) -> None:
         self.client = client
         self.machinery = machinery
-        self.informers = Informers(client, machinery)
+        # `api` names the API among several, in metrics and messages
+        self.informers = Informers(client, machinery, api=api)
         self.recorder = Recorder(client, component, instance, machinery)
         self.health = Health(machinery.metrics)
         self._controllers: list[Controller] = []
         # Without terms nobody else can be there (the embedded server has one process).
         self._election = None if terms is None else Election(client, terms, machinery)
+        self._members = [self]
         self._problem = "the program has not started"
-        self.health.add_ready("caches", self.informers.unready)
+        self.health.add_ready("caches", lambda: "; ".join(filter(None, (each.informers.unready() for each in self._members))))
         self.health.add_ready("program", lambda: self._problem)
+        if (election := self._election) is not None:
+            self.health.add_ready("election", lambda: election.problem)
 
     @property
     def leading(self) -> bool:
@@ -43,23 +49,31 @@ class Program:
         """Run this controller; before `run`."""
         self._controllers.append(controller)
 
+    def join(self, other: "Program") -> None:
+        """Run what stands on another API together with this, under this one's leadership; before `run`."""
+        self._members.append(other)
+
     async def run(self) -> None:
         """Run until cancelled; raises what a controller or the election ended with."""
-        self.informers.start()
-        self.recorder.start()
+        for each in self._members:
+            each.informers.start()
+            each.recorder.start()
         self._problem = ""
         try:
-            await self.informers.wait_synced()
+            for each in self._members:
+                await each.informers.wait_synced()
             if self._election is None:
                 await self._control()
             else:
                 await self._election.run(self._control)
         finally:
             self._problem = "the program is stopping"
-            await self.recorder.stop()
-            await self.informers.stop()
+            for each in self._members:
+                await each.recorder.stop()
+                await each.informers.stop()
 
     async def _control(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for controller in self._controllers:
-                group.create_task(controller.run(), name=controller.name)
+            for each in self._members:
+                for controller in each._controllers:
+                    group.create_task(controller.run(), name=controller.name)

@@ -1,0 +1,1 @@
+"""`paddock operator`: the front doors against any Kubernetes API, and nothing else."""

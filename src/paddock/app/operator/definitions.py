@@ -1,0 +1,116 @@
+"""Whether an API has the kinds that controllers need, and whether the front kinds there are the ones that they know.
+
+Asked before anything acts: a front kind that Crossplane serves from a definition of its own has an owner already, and two of them
+would undo each other's work for ever. What is only missing may still come, so it is waited for and named.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from paddock.base.errors import Terminal
+from paddock.client.client import Client
+from paddock.client.errors import Forbidden, NotFound
+from paddock.client.target import Data, Key, Target, plain
+from paddock.schema.field import Object
+from paddock.schema.shape import ObjectShape, shape_of
+
+DEFINITIONS = plain("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+# API group -> the dialect whose front kinds are in it
+FRONT_GROUPS = {"infrastructure.stakater.com": "stakater", "vitistack.io": "vitistack"}
+_INSTALL = {
+    "kubevirt.io": "install KubeVirt",
+    "pool.kubevirt.io": "install KubeVirt",
+    "cdi.kubevirt.io": "install CDI, KubeVirt's Containerized Data Importer",
+}
+
+
+class Foreign(Terminal):
+    """A front kind belongs to somebody else."""
+
+    def __init__(self, name: str, owner: str) -> None:
+        super().__init__(
+            f"cannot look after {name}",
+            why=f"its definition belongs to {owner}, which looks after its objects itself",
+            fix="leave this dialect out (--dialect), or take the definition away from Crossplane",
+        )
+        self.name = name
+
+
+class _Listed(msgspec.Struct):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Listed] | None = None
+
+
+async def problems(client: Client, targets: Iterable[Target[Any]]) -> tuple[str, ...]:
+    """What keeps the controllers of these kinds from working, each with its remedy. Raises `Foreign`, and the client's errors."""
+    found: list[str] = []
+    by_version: dict[tuple[str, str], list[Target[Any]]] = {}
+    for each in targets:
+        by_version.setdefault((each.group, each.version), []).append(each)
+    for (group, version), those in sorted(by_version.items()):
+        served = await _served(client, group, version)
+        for target in sorted(those, key=lambda each: each.plural):
+            if target.plural not in served:
+                found.append(f"{target.qualified}/{version} is not served: {remedy(group)}")
+            elif group in FRONT_GROUPS:
+                found += await _definition_problems(client, target)
+    return tuple(found)
+
+
+def remedy(group: str) -> str:
+    """What brings the kinds of a group."""
+    if group in FRONT_GROUPS:
+        return f"paddock crds --dialect {FRONT_GROUPS[group]} | kubectl apply --server-side -f -"
+    return _INSTALL.get(group, f"install what serves {group or 'the core group'}")
+
+
+async def _served(client: Client, group: str, version: str) -> frozenset[str]:
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        body = await client.request("GET", path)
+    except NotFound:
+        return frozenset()
+    return frozenset(each.name for each in msgspec.json.decode(body, type=_Resources).resources or ())
+
+
+async def _definition_problems(client: Client, target: Target[Any]) -> Sequence[str]:
+    try:
+        definition = await client.get(DEFINITIONS, Key("", target.qualified))
+    except NotFound:
+        # It is served by something else than a definition, as by the embedded server while it starts.
+        return ()
+    except Forbidden:
+        return (f"cannot see whose {target.qualified} is: allow get of customresourcedefinitions to the operator",)
+    owner = claimed_by(definition)
+    if owner:
+        raise Foreign(target.qualified, owner)
+    lacking = lacks(definition, target)
+    if lacking:
+        said = f"the definition of {target.qualified} is older than this operator, or another project's: it lacks {', '.join(lacking)}"
+        return (f"{said}; {remedy(target.group)}",)
+    return ()
+
+
+def claimed_by(definition: Data) -> str:
+    """The composition that a definition is made from; empty for one that stands for itself."""
+    for owner in definition["metadata"].get("ownerReferences") or ():
+        if owner.get("apiVersion", "").partition("/")[0].endswith("crossplane.io"):
+            return f"{owner.get('kind')} {owner.get('name')} of Crossplane"
+    return ""
+
+
+def lacks(definition: Data, target: Target[Any]) -> tuple[str, ...]:
+    """Members of the spec that the controllers know and a definition does not have."""
+    version: Data = next((each for each in definition["spec"]["versions"] if each["name"] == target.version), {})
+    spec = version.get("schema", {}).get("openAPIV3Schema", {}).get("properties", {}).get("spec", {})
+    if spec.get("x-kubernetes-preserve-unknown-fields") or not issubclass(target.cls, Object):
+        return ()
+    declared = shape_of(target.cls).properties.get("spec")
+    if declared is None or not isinstance(declared.shape, ObjectShape):
+        return ()
+    return tuple(f"spec.{name}" for name in sorted(declared.shape.properties.keys() - spec.get("properties", {}).keys()))

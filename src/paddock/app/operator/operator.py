@@ -1,0 +1,112 @@
+"""One running operator: the front doors' controllers with their pages, and nothing that acts before it is known to be welcome.
+
+pages are served -> the kinds are there and ours -> caches whole -> (leadership) -> controllers        and backwards at the end
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from paddock.app.controllers import fronts
+from paddock.app.operator import definitions
+from paddock.app.operator.settings import Address, Settings
+from paddock.app.probes import HEALTH, METRICS, Probes
+from paddock.base.errors import PaddockError, Terminal
+from paddock.client.client import Client
+from paddock.client.target import Key
+from paddock.runtime.election import Terms
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+
+_LOG = logging.getLogger(__name__)
+COMPONENT = "paddock-operator"
+# How often it is asked for kinds that are missing.
+_AGAIN_SECONDS = 5.0
+
+
+class Operator:
+    """The controllers that are wanted, against one API, or two when the front objects are in another."""
+
+    def __init__(self, settings: Settings, client: Client, machinery: Machinery, *, identity: str, front: Client | None = None) -> None:
+        self._settings = settings
+        lease = settings.lease
+        terms = Terms(
+            key=Key(settings.namespace, lease.name),
+            identity=identity,
+            duration=lease.duration,
+            deadline=lease.deadline,
+            retry=lease.retry,
+        )
+        self.program = Program(client, component=COMPONENT, instance=identity, machinery=machinery, terms=terms if lease.wanted else None)
+        self._programs = [self.program]
+        other = None
+        if front is not None:
+            other = Program(front, component=COMPONENT, instance=identity, machinery=machinery, api="front")
+            self.program.join(other)
+            self._programs.append(other)
+        fronts.wire(self.program, settings.fronts, other)
+        self._lacking = "it was not looked yet"
+        self.program.health.add_ready("definitions", lambda: self._lacking)
+        self._probes: list[Probes] = []
+        # where the pages are: /metrics, then the others; None where they are not served
+        self.ports: tuple[int | None, int | None] = (None, None)
+
+    async def run(self) -> None:
+        """Work until cancelled. Raises `Foreign`, and what a controller or the election ended with."""
+        await self._serve()
+        try:
+            await self._wait_for_definitions()
+            await self.program.run()
+        finally:
+            for each in self._probes:
+                await each.close()
+
+    async def _serve(self) -> None:
+        metrics, health = self._settings.metrics, self._settings.health
+        if metrics is not None and metrics == health:
+            port = await self._listen(metrics, HEALTH | METRICS, "METRICS_BIND_ADDRESS")
+            self.ports = (port, port)
+        else:
+            ports = (
+                await self._listen(metrics, METRICS, "METRICS_BIND_ADDRESS"),
+                await self._listen(health, HEALTH, "HEALTH_PROBE_BIND_ADDRESS"),
+            )
+            self.ports = ports
+        _LOG.info("pages are served", extra={"metrics": self.ports[0], "health": self.ports[1]})
+
+    async def _listen(self, address: Address | None, pages: frozenset[str], variable: str) -> int | None:
+        if address is None:
+            return None
+        probes = Probes(self.program.health, pages)
+        self._probes.append(probes)
+        try:
+            return await probes.listen(address.host, address.port)
+        except OSError as error:
+            place = f"{address.host or 'all addresses'}, port {address.port}"
+            raise Terminal(f"cannot serve pages on {place}", why=str(error), fix=f"choose another address with {variable}") from error
+
+    async def _wait_for_definitions(self) -> None:
+        """Until every kind that is needed is served and, where it is a front kind, is the one that is known here."""
+        told: Sequence[str] = ()
+        while True:
+            lacking = await self._look()
+            self._lacking = "; ".join(lacking)
+            if not lacking:
+                _LOG.info("every kind that is needed is there")
+                return
+            if lacking != told:
+                for each in lacking:
+                    _LOG.warning("not ready", extra={"problem": each})
+                told = lacking
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _look(self) -> Sequence[str]:
+        found: list[str] = []
+        for each in self._programs:
+            try:
+                found += await definitions.problems(each.client, each.informers.needed())
+            except definitions.Foreign:
+                raise
+            except PaddockError as problem:
+                found.append(str(problem))
+        return found

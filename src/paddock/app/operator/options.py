@@ -1,0 +1,169 @@
+"""The options of `paddock operator`. What has an environment variable too is read from it where the option is not given.
+
+The variables are those that the Vitistack document names (docs/spec/vitistack.md 4.7). A value that cannot be read ends the start, and the
+message names the option or variable that it came from. An empty variable is none.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from paddock.app.controllers.fronts import DIALECTS, Fronts
+from paddock.app.operator.settings import Address, Lease, Settings
+from paddock.base import duration
+from paddock.base.errors import PaddockError, Terminal
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+
+_BY_DEFAULT = ("stakater", "vitistack")
+_ADDRESS = "write :PORT, ADDRESS:PORT or [ADDRESS]:PORT, or 0 to serve nothing"
+
+
+class BadSetting(Terminal):
+    """An option or an environment variable says something that cannot be meant."""
+
+    def __init__(self, source: str, text: str, problem: PaddockError) -> None:
+        super().__init__(f"{source} cannot be {text!r}", why=problem.why or problem.what, fix=problem.fix)
+        self.source = source
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One decision: its option, its variable if it has one, and how its words are read."""
+
+    option: str
+    variable: str
+    read: Callable[[str], Any]
+    metavar: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """Where the parser keeps it."""
+        return self.option.lstrip("-").replace("-", "_")
+
+
+def seconds(word: str) -> float:
+    """A Go duration that takes time."""
+    found = duration.parse(word) / duration.SECOND
+    if found <= 0:
+        raise Terminal(f"{word!r} takes no time", fix="write a duration such as 30s")
+    return found
+
+
+def count(word: str) -> int:
+    """A number of at least 1."""
+    if not (word.isascii() and word.isdecimal() and 0 < int(word) <= 1000):
+        raise Terminal(f"{word!r} is no number from 1 to 1000", fix="write a number such as 5")
+    return int(word)
+
+
+def flag(word: str) -> bool:
+    """A truth value, in the words of Go's strconv.ParseBool."""
+    if word not in ("1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"):
+        raise Terminal(f"{word!r} is neither true nor false", fix="write true or false")
+    return word in ("1", "t", "T", "TRUE", "true", "True")
+
+
+def address(word: str) -> Address | None:
+    """Where to listen, in the words of controller-runtime; `0` is nowhere."""
+    if word == "0":
+        return None
+    host, colon, port = word.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in host and not bracketed):
+        raise Terminal(f"{word!r} is no address", fix=_ADDRESS)
+    return Address(host[1:-1] if bracketed else host, int(port))
+
+
+_INTERVAL = Setting(
+    "--reconcile-interval", "RECONCILE_INTERVAL", seconds, "DURATION", "every object is looked at again (default: 30s; Stakater 60s)"
+)
+_WORKERS = Setting("--max-concurrent-reconciles", "MAX_CONCURRENT_RECONCILES", count, "N", "objects of a kind at a time (default: 5)")
+_METRICS = Setting("--metrics-bind-address", "METRICS_BIND_ADDRESS", address, "ADDRESS", "where /metrics is; 0: nowhere (default: :8080)")
+_HEALTH = Setting(
+    "--health-probe-bind-address", "HEALTH_PROBE_BIND_ADDRESS", address, "ADDRESS", "where /healthz and /readyz are (default: :8081)"
+)
+_ELECT = Setting("--leader-elect", "LEADER_ELECTION", flag, "BOOL", "of several copies one acts (default: true)")
+_NAMESPACE = Setting("--namespace", "NAMESPACE", str, "NAME", "the operator's own, where the lease is (default: that of the way in)")
+_DURATION = Setting("--leader-elect-lease-duration", "", seconds, "DURATION", "a lease that is not renewed is free (default: 15s)")
+_DEADLINE = Setting("--leader-elect-renew-deadline", "", seconds, "DURATION", "a leader that cannot renew it stops (default: 10s)")
+_RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "how often the lease is looked at (default: 2s)")
+SETTINGS = (_INTERVAL, _WORKERS, _METRICS, _HEALTH, _ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY)
+
+
+def parser(text: str) -> Parser:
+    """Everything that may be said at a start."""
+    options = arguments.parser("operator", text)
+    add = options.add_argument
+    add("--kubeconfig", type=Path, metavar="FILE", help="the API to work against (default: $KUBECONFIG, else the Pod's own)")
+    add("--context", default="", metavar="NAME", help="a context of the kubeconfig (default: its current one)")
+    names = ", ".join(DIALECTS)
+    words = f"front door to look after, several times or with commas: {names} (default: stakater, vitistack; kubermatic with --front)"
+    add("--dialect", action="append", default=[], metavar="NAME", help=words)
+    add("--front", type=Path, metavar="FILE", help="kubeconfig of the API that has kubermatic's objects: a `paddock apiserver`")
+    for each in SETTINGS:
+        also = f"; also {each.variable}" if each.variable else ""
+        # As kube-controller-manager's, a flag alone says yes.
+        alone = {"nargs": "?", "const": "true"} if each.read is flag else {}
+        add(each.option, metavar=each.metavar, help=each.text + also, **alone)
+    add("--lease", default="", metavar="NAME", help="name of the lease (default: paddock-operator, and the dialects when they were chosen)")
+    arguments.add_choice(options, ("--log-format",), ("json", "text"), "form of the log (default: json)", "json")
+    arguments.add_choice(options, ("--log-level",), ("debug", "info", "warning", "error"), "least of the log (default: info)", "info")
+    return options
+
+
+def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
+    """The settings that options and the environment make."""
+
+    def said(setting: Setting, default: Any) -> Any:
+        given = getattr(parsed, setting.place)
+        source, word = (setting.option, given) if given is not None else (setting.variable, environ.get(setting.variable, ""))
+        if not word:
+            return default
+        try:
+            return setting.read(word)
+        except PaddockError as problem:
+            raise BadSetting(source, word, problem) from None
+
+    known, dialects = Settings(), _dialects(parsed.dialect, parsed.front)
+    fronts = Fronts(
+        wanted=frozenset(dialects), workers=said(_WORKERS, Fronts().workers), resync_seconds=said(_INTERVAL, None), embedded=False
+    )
+    chosen = "" if not parsed.dialect else "-" + "-".join(sorted(dialects))
+    return Settings(
+        kubeconfig=parsed.kubeconfig,
+        context=parsed.context,
+        front=parsed.front,
+        fronts=fronts,
+        metrics=said(_METRICS, known.metrics),
+        health=said(_HEALTH, known.health),
+        lease=Lease(
+            wanted=said(_ELECT, known.lease.wanted),
+            name=parsed.lease or f"paddock-operator{chosen}",
+            duration=said(_DURATION, known.lease.duration),
+            deadline=said(_DEADLINE, known.lease.deadline),
+            retry=said(_RETRY, known.lease.retry),
+        ),
+        namespace=said(_NAMESPACE, ""),
+        log_format=parsed.log_format,
+        log_level=parsed.log_level,
+    )
+
+
+def _dialects(given: Sequence[str], front: Path | None) -> tuple[str, ...]:
+    named = tuple(dict.fromkeys(part.strip() for each in given for part in each.split(",") if part.strip()))
+    unknown = [each for each in named if each not in DIALECTS]
+    if unknown:
+        raise Terminal(f"there is no front door {unknown[0]!r}", fix=f"choose of {', '.join(DIALECTS)}")
+    if "kubermatic" in named and front is None:
+        raise Terminal(
+            "kubermatic needs an API for its own objects",
+            why="a cluster's KubeVirt and CDI cannot keep them",
+            fix="start `paddock apiserver` and name its kubeconfig with --front",
+        )
+    if front is not None and named and "kubermatic" not in named:
+        raise Terminal("only kubermatic has a --front", fix="take it out, or add --dialect kubermatic")
+    return named or (*_BY_DEFAULT, *(("kubermatic",) if front is not None else ()))

@@ -1,0 +1,88 @@
+"""An operator as a process: its log, its signals, its end."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import uuid
+from typing import TextIO
+
+import msgspec
+
+from paddock.app import loop
+from paddock.app.operator import options, wayin
+from paddock.app.operator.operator import Operator
+from paddock.app.operator.settings import Settings
+from paddock.base.errors import PaddockError
+from paddock.client.access import Access
+from paddock.client.client import Client
+from paddock.client.http.https import Https
+from paddock.runtime.election import StillActing
+from paddock.runtime.logs import JsonLines, TextLines
+from paddock.runtime.machinery import Machinery
+
+_LOG = logging.getLogger(__name__)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Work until SIGTERM or SIGINT; a second one ends it at once."""
+    settings = options.settings(parsed, os.environ)
+    machinery = Machinery()
+    access, front = wayin.find(settings, os.environ, machinery.clock), wayin.front(settings, os.environ, machinery.clock)
+    settings = msgspec.structs.replace(settings, namespace=settings.namespace or access.namespace)
+    _log_to(sys.stderr, settings)
+    with asyncio.Runner(loop_factory=loop.new) as runner:
+        return runner.run(_work(settings, machinery, access, front))
+
+
+def _log_to(stream: TextIO, settings: Settings) -> None:
+    lines = logging.StreamHandler(stream)
+    lines.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[lines], force=True)
+
+
+async def _work(settings: Settings, machinery: Machinery, access: Access, front: Access | None) -> int:
+    clients = [Client(Https(each), observe=machinery.observe_request) for each in (access, front) if each is not None]
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    operator = Operator(settings, clients[0], machinery, identity=identity, front=clients[1] if front is not None else None)
+    work = asyncio.create_task(operator.run(), name="operator")
+    _end_on_signals(work)
+    loop.spare_the_collector()
+    dialects = sorted(settings.fronts.wanted)
+    _LOG.info("started", extra={"server": access.server, "dialects": dialects, "identity": identity, "lease": settings.lease.name})
+    try:
+        await work
+    except asyncio.CancelledError:
+        _LOG.info("ended")
+        return 0
+    except StillActing as problem:
+        _LOG.critical("leadership was lost and the work goes on", extra={"error": str(problem)})
+        logging.shutdown()
+        # Whatever does not end must not hold up the end.
+        os._exit(1)
+    except PaddockError as problem:
+        _LOG.critical("the operator cannot go on", extra={"error": str(problem)})
+        return 1
+    except Exception:
+        _LOG.critical("the operator broke", exc_info=True)
+        return 1
+    finally:
+        for client in clients:
+            await client.close()
+    return 0
+
+
+def _end_on_signals(work: "asyncio.Task[None]") -> None:
+    running = asyncio.get_running_loop()
+
+    def end(number: signal.Signals) -> None:
+        _LOG.info("ending", extra={"signal": number.name})
+        for each in (signal.SIGTERM, signal.SIGINT):
+            running.remove_signal_handler(each)
+        work.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, end, number)

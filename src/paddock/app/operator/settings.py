@@ -1,0 +1,44 @@
+"""What somebody decides about an operator when they start it."""
+
+from pathlib import Path
+
+import msgspec
+
+from paddock.app.controllers.fronts import Fronts
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where pages are served; an empty host is every address of the machine."""
+
+    host: str
+    port: int
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """How copies take turns."""
+
+    wanted: bool = True
+    # empty: made from the dialects, so that operators with different ones do not wait for each other
+    name: str = ""
+    duration: float = 15.0
+    deadline: float = 10.0
+    retry: float = 2.0
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one start."""
+
+    # None: KUBECONFIG, else the Pod's own way in
+    kubeconfig: Path | None = None
+    context: str = ""
+    # the kubeconfig of the API that has the front objects, when it is not the same
+    front: Path | None = None
+    fronts: Fronts = Fronts(embedded=False)
+    # None: not served
+    metrics: Address | None = Address("", 8080)
+    health: Address | None = Address("", 8081)
+    lease: Lease = Lease()
+    # the operator's own, where the lease is; empty: that of the way in
+    namespace: str = ""
+    log_format: str = "json"
+    log_level: str = "info"

@@ -1,0 +1,79 @@
+"""What an operator makes of the kinds that an API has and lacks."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from paddock.app.operator import definitions
+from paddock.client.target import Target, declared, plain
+from paddock.dialects.vitistack import machine
+from tests.apiclient import inside
+from tests.apiharness import Harness
+
+MACHINES = declared(machine.KINDS[0], machine.Machine)
+INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
+OTHERS = plain("cdi.kubevirt.io", "v1beta9", "datavolumes", "DataVolume")
+SPACESHIPS = plain("space.example.com", "v1", "ships", "Ship")
+
+
+def definition(*members: str, **metadata: Any) -> dict[str, Any]:
+    spec = {"type": "object", "properties": {each: {"type": "string"} for each in members}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    return {"metadata": {"name": "machines.vitistack.io", **metadata}, "spec": {"versions": [{"name": "v1alpha1", "schema": schema}]}}
+
+
+def problems(*targets: Target[Any]) -> tuple[str, ...]:
+    async def script() -> tuple[str, ...]:
+        async with Harness() as api, inside(api) as client:
+            return await definitions.problems(client, targets)
+
+    return asyncio.run(script())
+
+
+def test_everything_is_there() -> None:
+    assert problems(MACHINES, INSTANCES, plain("", "v1", "secrets", "Secret")) == ()
+
+
+def test_what_is_missing_is_named_with_its_remedy() -> None:
+    assert problems(MACHINES, OTHERS, SPACESHIPS) == (
+        "datavolumes.cdi.kubevirt.io/v1beta9 is not served: install CDI, KubeVirt's Containerized Data Importer",
+        "ships.space.example.com/v1 is not served: install what serves space.example.com",
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ("vitistack.io", "paddock crds --dialect vitistack | kubectl apply --server-side -f -"),
+        ("infrastructure.stakater.com", "paddock crds --dialect stakater | kubectl apply --server-side -f -"),
+        ("kubevirt.io", "install KubeVirt"),
+        ("", "install what serves the core group"),
+    ],
+)
+def test_remedies(group: str, words: str) -> None:
+    assert definitions.remedy(group) == words
+
+
+@pytest.mark.parametrize(
+    ("owners", "wanted"),
+    [
+        (None, ""),
+        ([{"apiVersion": "example.com/v1", "kind": "Installer", "name": "x"}], ""),
+        (
+            [{"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "name": "xvms"}],
+            "CompositeResourceDefinition xvms of Crossplane",
+        ),
+    ],
+)
+def test_whose_a_definition_is(owners: Any, wanted: str) -> None:
+    assert definitions.claimed_by(definition(ownerReferences=owners)) == wanted
+
+
+def test_a_definition_without_what_is_known_here() -> None:
+    known = ("template", "resources", "disks", "networks", "bootOrder", "cloudInit", "domain")
+    lacking = definitions.lacks(definition(*known), MACHINES)
+    assert not {f"spec.{each}" for each in known} & set(lacking)
+    assert "spec.template" in definitions.lacks(definition("machineClass", "sizeGB"), MACHINES)
+    # Kinds that are read as plain data say nothing of their members.
+    assert definitions.lacks(definition(), plain("vitistack.io", "v1alpha1", "machines", "Machine")) == ()

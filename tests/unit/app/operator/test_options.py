@@ -1,0 +1,121 @@
+"""Options and environment variables of an operator: defaults, what wins, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddock.app.controllers.fronts import Fronts
+from paddock.app.operator import options
+from paddock.app.operator.options import BadSetting
+from paddock.app.operator.settings import Address, Lease, Settings
+from paddock.base.errors import Terminal
+from paddock.cli.arguments import Usage
+
+
+def read(*given: str, **environ: str) -> Settings:
+    return options.settings(options.parser("").parse_args(given), environ)
+
+
+def test_defaults() -> None:
+    assert read() == Settings(
+        kubeconfig=None,
+        fronts=Fronts(wanted=frozenset({"stakater", "vitistack"}), workers=5, resync_seconds=None, embedded=False),
+        metrics=Address("", 8080),
+        health=Address("", 8081),
+        lease=Lease(wanted=True, name="paddock-operator", duration=15.0, deadline=10.0, retry=2.0),
+        namespace="",
+        log_format="json",
+        log_level="info",
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "word", "option", "look", "wanted"),
+    [
+        ("RECONCILE_INTERVAL", "1m30s", "--reconcile-interval", lambda s: s.fronts.resync_seconds, 90.0),
+        ("MAX_CONCURRENT_RECONCILES", "12", "--max-concurrent-reconciles", lambda s: s.fronts.workers, 12),
+        ("METRICS_BIND_ADDRESS", "0", "--metrics-bind-address", lambda s: s.metrics, None),
+        ("METRICS_BIND_ADDRESS", "127.0.0.1:9000", "--metrics-bind-address", lambda s: s.metrics, Address("127.0.0.1", 9000)),
+        ("HEALTH_PROBE_BIND_ADDRESS", "[::1]:0", "--health-probe-bind-address", lambda s: s.health, Address("::1", 0)),
+        ("LEADER_ELECTION", "false", "--leader-elect", lambda s: s.lease.wanted, False),
+        ("LEADER_ELECTION", "T", "--leader-elect", lambda s: s.lease.wanted, True),
+        ("NAMESPACE", "machines-system", "--namespace", lambda s: s.namespace, "machines-system"),
+    ],
+)
+def test_variables_and_options_say_the_same(variable: str, word: str, option: str, look: Any, wanted: Any) -> None:
+    assert look(read(**{variable: word})) == wanted
+    assert look(read(option, word)) == wanted
+    # An option wins, and an empty variable is none.
+    assert look(read(option, word, **{variable: "nonsense"})) == wanted or variable == "NAMESPACE"
+    assert look(read(**{variable: ""})) == look(Settings())
+
+
+@pytest.mark.parametrize(
+    ("variable", "word"),
+    [
+        ("RECONCILE_INTERVAL", "abc"),
+        ("RECONCILE_INTERVAL", "30"),
+        ("RECONCILE_INTERVAL", "-5s"),
+        ("RECONCILE_INTERVAL", "0"),
+        ("MAX_CONCURRENT_RECONCILES", "0"),
+        ("MAX_CONCURRENT_RECONCILES", "-1"),
+        ("MAX_CONCURRENT_RECONCILES", "five"),
+        ("MAX_CONCURRENT_RECONCILES", "5.0"),
+        ("METRICS_BIND_ADDRESS", "8080"),
+        ("METRICS_BIND_ADDRESS", ":99999"),
+        ("METRICS_BIND_ADDRESS", "::1:8080"),
+        ("HEALTH_PROBE_BIND_ADDRESS", "localhost"),
+        ("LEADER_ELECTION", "yes"),
+        ("LEADER_ELECTION", "off"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_refused_by_the_name_of_its_variable(variable: str, word: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        read(**{variable: word})
+    assert str(refused.value).startswith(f"{variable} cannot be {word!r}: ")
+    assert refused.value.fix
+    option = next(each.option for each in options.SETTINGS if each.variable == variable)
+    with pytest.raises(BadSetting) as refused:
+        read(f"{option}={word}")
+    assert str(refused.value).startswith(f"{option} cannot be {word!r}: ")
+
+
+def test_a_flag_alone_says_yes() -> None:
+    assert read("--leader-elect", LEADER_ELECTION="false").lease.wanted
+    assert not read("--leader-elect=false").lease.wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "lease"),
+    [
+        (("--dialect", "vitistack"), {"vitistack"}, "paddock-operator-vitistack"),
+        (("--dialect", "vitistack,stakater"), {"stakater", "vitistack"}, "paddock-operator-stakater-vitistack"),
+        (("--dialect", "stakater", "--dialect", "vitistack"), {"stakater", "vitistack"}, "paddock-operator-stakater-vitistack"),
+        (("--front", "/k"), {"stakater", "vitistack", "kubermatic"}, "paddock-operator"),
+        (("--front", "/k", "--dialect", "kubermatic"), {"kubermatic"}, "paddock-operator-kubermatic"),
+        (("--dialect", "vitistack", "--lease", "mine"), {"vitistack"}, "mine"),
+    ],
+)
+def test_dialects(given: tuple[str, ...], wanted: set[str], lease: str) -> None:
+    found = read(*given)
+    assert (found.fronts.wanted, found.lease.name) == (wanted, lease)
+    assert found.front == (Path("/k") if "--front" in given else None)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--dialect", "kubevirt"), "there is no front door 'kubevirt'"),
+        (("--dialect", "kubermatic"), "kubermatic needs an API for its own objects"),
+        (("--dialect", "vitistack", "--front", "/k"), "only kubermatic has a --front"),
+    ],
+)
+def test_dialects_that_are_refused(given: tuple[str, ...], words: str) -> None:
+    with pytest.raises(Terminal, match=words):
+        read(*given)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(Usage):
+        read("--leader")
