@@ -161,6 +161,19 @@ async def connected(
 ) -> AsyncIterator[Socket]:
     """An open WebSocket to a port of loopback."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20, ssl=tls)
+    async with opened(reader, writer, target, headers, subprotocols) as socket:
+        yield socket
+
+
+@asynccontextmanager
+async def opened(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    target: str,
+    headers: Mapping[str, str] | None = None,
+    subprotocols: tuple[str, ...] = (PLAIN,),
+) -> AsyncIterator[Socket]:
+    """An open WebSocket over a connection, which it closes."""
     socket = Socket(reader, writer)
     try:
         await socket.open(target, headers or {}, subprotocols)

@@ -2,6 +2,9 @@
 
 The items travel as user properties of the test reports. With pytest-xdist the workers' reports reach the controlling
 process with their properties, so only that process writes the file and nothing has to be merged.
+
+A run of a part, in one process, keeps what the file says of tests that were left out: those of files that were not looked at, and those
+that a choice of names or marks passed over. What is there no more goes.
 """
 
 from collections.abc import Generator, Iterable, Mapping
@@ -11,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tools.conformance import checklist
-from tools.conformance.results import ItemId, Outcome, TestResult, parse_item, write
+from tools.conformance.results import ItemId, Outcome, TestResult, parse_item, read, write
 
 _PROPERTY = "spec-item"
 
@@ -28,6 +31,8 @@ class ConformanceRecorder:
         self._results = results
         self._items: dict[str, tuple[ItemId, ...]] = {}
         self._outcomes: dict[str, Outcome] = {}
+        # the tests of every file that was looked at, chosen or not; the process that controls workers looks at none
+        self._seen: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
@@ -36,6 +41,7 @@ class ConformanceRecorder:
         try:
             for node in report.result if report.passed else ():
                 if isinstance(node, pytest.Item):
+                    self._seen.add(node.nodeid)
                     self._note_items(node)
         except WrongMark as error:
             report.outcome, report.longrepr, report.result = "failed", str(error), []
@@ -52,10 +58,19 @@ class ConformanceRecorder:
         is_worker = hasattr(session.config, "workerinput")
         if self._results is None or is_worker:
             return
-        write(
-            self._results,
-            [TestResult(node, items, self._outcomes[node]) for node, items in self._items.items()],
-        )
+        ran = [TestResult(node, items, self._outcomes[node]) for node, items in self._items.items()]
+        write(self._results, [*ran, *self._left_out(session)])
+
+    def _left_out(self, session: pytest.Session) -> Iterable[TestResult]:
+        """What is known of tests that this run did not choose."""
+        if not self._seen or self._results is None or not self._results.exists():
+            return
+        chosen = {item.nodeid for item in session.items}
+        files = {_file(node) for node in self._seen}
+        for result in read(self._results):
+            there = result.node in self._seen if _file(result.node) in files else (session.config.rootpath / _file(result.node)).exists()
+            if there and result.node not in chosen:
+                yield result
 
     def _note_items(self, test: pytest.Item) -> None:
         markers = list(test.iter_markers("spec"))
@@ -78,6 +93,10 @@ def items_of(marker: pytest.Mark, totals: Mapping[str, int], node: str) -> Itera
         if type(number) is not int or not 1 <= number <= totals[spec]:
             raise WrongMark(f"{node}: spec {spec} has the items 1 to {totals[spec]}, not {number!r}")
         yield spec, number
+
+
+def _file(node: str) -> str:
+    return node.partition("::")[0]
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:

@@ -113,6 +113,8 @@ KINDS = (
         cls=VirtualMachineExport,
         dialect="kubevirt",
         versions=(
+            # What virtctl 1.0 asks for; the fields are the same. KubeVirt served it as late as 1.7.
+            Version("v1alpha1", storage=False, deprecated="export.kubevirt.io/v1alpha1 is deprecated; use export.kubevirt.io/v1"),
             Version("v1beta1", storage=False, deprecated="export.kubevirt.io/v1beta1 is deprecated; use export.kubevirt.io/v1"),
             Version("v1"),
         ),

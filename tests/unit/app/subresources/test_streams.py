@@ -10,8 +10,8 @@ from paddock.apiserver.edge import websocket
 from paddock.app.subresources import streams
 from tests.apiharness import GuardedHarness
 from tests.enginefakes import PNG
-from tests.scripted import scripted
-from tests.unit.app.subresources.wire import forward, served, until
+from tests.scripted import scripted, timeless
+from tests.unit.app.subresources.wire import forward, paired, served, until
 from tests.unit.app.subresources.world import World, hardware, path
 from tests.websockets import PLAIN, Rejected, connected
 
@@ -165,6 +165,26 @@ async def test_an_idle_stream_is_pinged(monkeypatch: pytest.MonkeyPatch) -> None
             await until(lambda: len(socket.pings) >= 3)
             machine.consoles[0].say(b"still here")
             assert await taken == b"still here"
+
+
+@pytest.mark.spec("kubevirt", 41)
+@pytest.mark.parametrize("what", ["console", "vnc", "usbredir"])
+@timeless
+async def test_a_stream_survives_thirty_idle_minutes(what: str) -> None:
+    """Nothing is said but the server's pings: no time of a request, of an answer or of an idle connection ends it."""
+    async with World() as world:
+        machine = await world.running(spec=hardware(devices={"clientPassthrough": {}}))
+        pipes = {"console": machine.consoles, "vnc": machine.displays, "usbredir": machine.usb_devices}[what]
+        async with paired(world, path("vmi", "vm", what)) as socket:
+            taken = asyncio.create_task(socket.receive())
+            await asyncio.sleep(30 * 60)
+            assert len(socket.pings) == pytest.approx(30 * 60 / websocket.PING_SECONDS, abs=1)
+            assert socket.code is None and not taken.done()
+            pipes[0].say(b"still here")
+            assert await taken == b"still here"
+            await socket.send(b"and so am I")
+            await asyncio.sleep(1)
+            assert pipes[0].written == b"and so am I"
 
 
 @scripted

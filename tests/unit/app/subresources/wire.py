@@ -1,14 +1,17 @@
 """A real server on loopback for the subresources, and guests that are sockets beside it."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from paddock.apiserver.edge.server import Server
+from paddock.apiserver.edge.connection import Census, Connection, Limits
+from paddock.apiserver.edge.server import Server, peer_of
 from paddock.apiserver.security.pki import Authority
 from tests.unit.app.subresources.world import World, path
+from tests.websockets import Socket, opened
 
 Guest = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -22,6 +25,21 @@ async def served(world: World, tls: ssl.SSLContext | None = None) -> AsyncIterat
             yield port
     finally:
         await server.close(0.5)
+
+
+@asynccontextmanager
+async def paired(world: World, target: str) -> AsyncIterator[Socket]:
+    """A WebSocket to a server with a user's limits, over a pair of sockets: what one end sends is there at once, also in virtual time."""
+    here, there = socket.socketpair()
+    limits = Limits()
+    census = Census(limits)
+    loop = asyncio.get_running_loop()
+    await loop.connect_accepted_socket(lambda: Connection(world.api.api, limits, census, peer_of), there)
+    reader, writer = await asyncio.open_connection(sock=here)
+    async with opened(reader, writer, target) as found:
+        yield found
+    while census.members:
+        await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

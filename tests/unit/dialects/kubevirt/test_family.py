@@ -44,7 +44,7 @@ SERVED = (
         "Phase SourceVirtualMachine TargetVirtualMachine",
         True,
     ),
-    ("export.kubevirt.io", "VirtualMachineExport", "vmexport vmexports", True, "v1beta1 v1*", "SourceKind SourceName Phase", True),
+    ("export.kubevirt.io", "VirtualMachineExport", "vmexport vmexports", True, "v1alpha1 v1beta1 v1*", "SourceKind SourceName Phase", True),
     (INSTANCETYPE, "VirtualMachineInstancetype", "vminstancetype vminstancetypes vmf vmfs", True, "v1beta1*", "Age", False),
     (
         INSTANCETYPE,

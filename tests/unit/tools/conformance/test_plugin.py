@@ -67,6 +67,36 @@ def test_records_outcomes(pytester: pytest.Pytester, workers: list[str]) -> None
     assert found[3].items == (("kubevirt", 61), ("stakater", 1), ("stakater", 2))
 
 
+def test_a_part_keeps_what_is_known_of_the_rest(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(test_it=TESTS, test_gone=TESTS, test_other=TESTS)
+    pytester.runpytest_subprocess()
+    (pytester.path / "test_gone.py").unlink()
+    pytester.makepyfile(test_it=TESTS.replace("[1, 2]", "[2, 3]").replace("assert case == 1", "assert case == 3"))
+    pytester.runpytest_subprocess("test_it.py", "-k", "test_half")
+    found = {one.node: one.outcome for one in read(pytester.path / "out.json")}
+    # run anew; one case is there no more, and another is new
+    assert {node: found.pop(node) for node in sorted(found) if "test_it.py::test_half" in node} == {
+        "test_it.py::test_half[2]": "failed",
+        "test_it.py::test_half[3]": "passed",
+    }
+    # passed over, and not looked at
+    assert found["test_it.py::test_passes"] == found["test_other.py::test_half[1]"] == "passed"
+    assert {node.partition("::")[0] for node in found} == {"test_it.py", "test_other.py"}
+    assert len(found) == 4 + 6
+
+
+def test_a_whole_run_keeps_nothing_of_what_it_ran(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST)
+    for test in ("def test_it(): pass", "def test_it(): assert False", "def test_other(): pass"):
+        pytester.makepyfile(test_it=f'import pytest\n@pytest.mark.spec("stakater", 1)\n{test}')
+        pytester.runpytest_subprocess()
+        wanted = "failed" if "False" in test else "passed"
+        assert [(one.node.partition("::")[2], one.outcome) for one in read(pytester.path / "out.json")] == [
+            (test.partition("(")[0].removeprefix("def "), wanted)
+        ]
+
+
 @pytest.mark.parametrize(
     ("mark", "message"),
     [
