@@ -107,7 +107,7 @@ def parser(text: str) -> Parser:
     for each in SETTINGS:
         also = f"; also {each.variable}" if each.variable else ""
         # As kube-controller-manager's, a flag alone says yes.
-        alone = {"nargs": "?", "const": "true"} if each.read is flag else {}
+        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read is flag else {}
         add(each.option, metavar=each.metavar, help=each.text + also, **alone)
     add("--lease", default="", metavar="NAME", help="name of the lease (default: paddock-operator, and the dialects when they were chosen)")
     arguments.add_choice(options, ("--log-format",), ("json", "text"), "form of the log (default: json)", "json")

@@ -1,0 +1,226 @@
+"""An operator against the server in memory, with its pages on loopback, in virtual time."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from paddock.app.controllers import fronts
+from paddock.app.controllers.fronts import Fronts
+from paddock.app.operator.definitions import Foreign
+from paddock.app.operator.operator import Operator
+from paddock.app.operator.settings import Address, Lease, Settings
+from paddock.base.errors import Terminal
+from paddock.client.access import Access, Fixed
+from paddock.client.http.https import Https
+from paddock.client.options import merge_patch
+from paddock.client.target import Key, plain
+from paddock.client.transport import Ask
+from paddock.runtime.controller import DONE, Controller, Outcome
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+from tests import apiclient, virtualtime
+from tests.apiharness import Harness
+
+GADGETS = plain("example.com", "v1", "gadgets", "Gadget")
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+PLACE = "/apis/example.com/v1/namespaces/default/gadgets"
+SOMEWHERE = Address("127.0.0.1", 0)
+SETTINGS = Settings(
+    fronts=Fronts(wanted=frozenset({"gadgets"})),
+    metrics=SOMEWHERE,
+    health=Address("127.0.0.2", 0),
+    namespace="default",
+    lease=Lease(name="l"),
+)
+DEFINITION = {
+    "metadata": {"name": "gadgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def gadgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A front door that writes the name of whoever looked at an object onto it."""
+
+    def wire(program: Program, fronts: Fronts, front: Program) -> None:
+        async def look(key: Key) -> Outcome:
+            seen = informer.cache.get(key)
+            if seen is not None and "seen-by" not in (seen.meta.labels or {}):
+                await program.client.patch(GADGETS, key, merge_patch({"metadata": {"labels": {"seen-by": "us"}}}))
+            return DONE
+
+        informer = program.informers.of(GADGETS)
+        program.informers.of(plain("example.com", "v1", "extras", "Extra"), optional=True)
+        program.add(Controller("Gadget", informer, look, machinery=program.machinery))
+
+    monkeypatch.setattr(fronts, "WIRES", {"gadgets": wire})
+
+
+class World:
+    def __init__(self, api: Harness) -> None:
+        self.api = api
+
+    @asynccontextmanager
+    async def operator(self, settings: Settings = SETTINGS, identity: str = "one") -> AsyncIterator["Pages"]:
+        """One that runs until the block ends."""
+        async with apiclient.inside(self.api) as client:
+            machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
+            operator = Operator(settings, client, machinery, identity=identity)
+            task = asyncio.create_task(operator.run())
+            await asyncio.sleep(1)
+            try:
+                yield Pages(operator, task)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def lease(self) -> str:
+        reply = await self.api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/l")
+        return str(reply.data.get("spec", {}).get("holderIdentity", ""))
+
+
+class Pages:
+    def __init__(self, operator: Operator, task: "asyncio.Task[None]") -> None:
+        self.operator = operator
+        self.task = task
+
+    async def get(self, path: str, *, metrics: bool = False) -> tuple[int, str]:
+        settings, ports = self.operator._settings, self.operator.ports
+        address, port = (settings.metrics, ports[0]) if metrics else (settings.health, ports[1])
+        assert address is not None
+        client = Https(Access(server=f"http://{address.host}:{port}", credentials=Fixed()))
+        reply = await client.send(Ask(method="GET", target=path))
+        await client.close()
+        return reply.status, reply.body.decode()
+
+
+def play(script: Callable[[World], Awaitable[Any]]) -> None:
+    async def inside() -> None:
+        async with Harness() as api:
+            await script(World(api))
+
+    virtualtime.run(inside())
+
+
+@pytest.mark.spec("vitistack", 75)
+def test_pages() -> None:
+    async def script(world: World) -> None:
+        async with world.operator() as pages:
+            assert (await pages.get("/healthz"))[0] == 200
+            status, text = await pages.get("/readyz")
+            assert status == 500
+            assert "[-]definitions gadgets.example.com/v1 is not served: install what serves example.com" in text
+            assert "[-]caches waiting for gadgets.example.com (not started)" in text
+            assert (await world.api.post(CRDS, DEFINITION)).status == 201
+            await asyncio.sleep(10)
+            status, text = await pages.get("/readyz")
+            assert (status, text) == (200, "[+]caches ok\n[+]definitions ok\n[+]election ok\n[+]program ok\nok\n")
+            assert (await pages.get("/healthz"))[0] == 200
+            status, text = await pages.get("/metrics", metrics=True)
+            assert status == 200 and 'paddock_leader{lease="default/l"} 1\n' in text
+            # Each page has its port.
+            assert (await pages.get("/metrics"))[0] == 404
+            assert (await pages.get("/readyz", metrics=True))[0] == 404
+            # A kind that goes is missed.
+            await world.api.delete(f"{CRDS}/gadgets.example.com")
+            await asyncio.sleep(60)
+            status, text = await pages.get("/readyz")
+            assert (status, text.splitlines()[0]) == (500, "[-]caches waiting for gadgets.example.com (the server does not serve it)")
+            assert (await pages.get("/healthz"))[0] == 200
+
+    play(script)
+
+
+def test_pages_that_share_an_address_or_are_not_wanted() -> None:
+    async def script(world: World) -> None:
+        async with world.operator(msgspec.structs.replace(SETTINGS, health=SOMEWHERE)) as pages:
+            assert pages.operator.ports[0] == pages.operator.ports[1]
+            assert (await pages.get("/metrics"))[0] == (await pages.get("/healthz"))[0] == 200
+            taken = Address("127.0.0.1", pages.operator.ports[0] or 0)
+            async with world.operator(msgspec.structs.replace(SETTINGS, metrics=taken, health=None)) as other:
+                assert isinstance(other.task.exception(), Terminal)
+                assert "choose another address with METRICS_BIND_ADDRESS" in str(other.task.exception())
+        async with world.operator(msgspec.structs.replace(SETTINGS, metrics=None, health=None)) as pages:
+            assert pages.operator.ports == (None, None)
+            assert not pages.task.done()
+
+    play(script)
+
+
+def test_one_of_two_acts_and_the_other_follows_when_it_ends() -> None:
+    async def script(world: World) -> None:
+        await world.api.post(CRDS, DEFINITION)
+        async with world.operator(identity="second-to-start") as late, world.operator(identity="other") as early:
+            await asyncio.sleep(30)
+            assert [each.operator.program.leading for each in (late, early)] == [True, False]
+            # Who does not lead is ready to.
+            assert (await early.get("/readyz"))[0] == 200
+            late.task.cancel()
+            await asyncio.gather(late.task, return_exceptions=True)
+            # It gave the lease back, so that nobody waits for its end.
+            await asyncio.sleep(5)
+            assert await world.lease() == "other"
+            await world.api.post(PLACE, {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "a"}})
+            await asyncio.sleep(1)
+            assert (await world.api.get(f"{PLACE}/a")).data["metadata"]["labels"] == {"seen-by": "us"}
+
+    play(script)
+
+
+def test_without_election_there_is_no_lease() -> None:
+    async def script(world: World) -> None:
+        await world.api.post(CRDS, DEFINITION)
+        settings = msgspec.structs.replace(SETTINGS, lease=Lease(wanted=False, name="l"))
+        async with world.operator(settings) as pages:
+            await asyncio.sleep(5)
+            assert pages.operator.program.leading
+            assert await world.lease() == ""
+            assert "election" not in (await pages.get("/readyz"))[1]
+
+    play(script)
+
+
+def test_a_lease_that_cannot_be_written_is_a_reason_not_to_be_ready() -> None:
+    async def script(world: World) -> None:
+        await world.api.post(CRDS, DEFINITION)
+        async with world.operator(msgspec.structs.replace(SETTINGS, namespace="nowhere")) as pages:
+            await asyncio.sleep(5)
+            status, text = await pages.get("/readyz")
+            assert status == 500 and "[-]election " in text and 'namespaces "nowhere" not found' in text
+
+    play(script)
+
+
+def test_a_definition_of_crossplane_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paddock.app.operator.definitions.FRONT_GROUPS", {"example.com": "gadgets"})
+
+    async def script(world: World) -> None:
+        await world.api.post(CRDS, DEFINITION)
+        owner = {"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "name": "xgadgets", "uid": "1"}
+        changed = await world.api.merge(f"{CRDS}/gadgets.example.com", {"metadata": {"ownerReferences": [owner]}})
+        assert changed.status == 200, orjson.dumps(changed.data)
+        async with world.operator() as pages:
+            problem = pages.task.exception()
+            assert isinstance(problem, Foreign)
+            assert str(problem).startswith("cannot look after gadgets.example.com: its definition belongs to CompositeResourceDefinition")
+            assert await world.lease() == ""
+
+    play(script)
