@@ -52,10 +52,16 @@ def reference_pages() -> Mapping[str, str]:
     return {**pages, "kubevirt-fields.md": table.page(reference.HEADER)}
 
 
+def chart_definitions() -> Mapping[str, str]:
+    """The definitions that the operator's chart brings: of the front doors whose objects a cluster can keep."""
+    return {name: text for name, text in files.crds(catalog.every()).items() if name.split("/")[0] in ("stakater", "vitistack")}
+
+
 TARGETS: Sequence[Target] = (
     Target("api/crds", lambda: files.crds(catalog.every())),
     Target("api/openapi", lambda: files.openapi_documents(catalog.every())),
     Target("api/jsonschema", lambda: files.json_schemas(catalog.every())),
+    Target("deploy/helm/kubevirt-operator/definitions", chart_definitions),
     Target("docs/reference", reference_pages, foreign=frozenset({"conformance.md", "kubernetes-conformance.md", "performance.md"})),
 )
 
