@@ -24,6 +24,9 @@ class Fronts(msgspec.Struct, frozen=True, kw_only=True):
     resync_seconds: float | None = None
     # the machines run on the engine of this process; else it is a cluster's KubeVirt that runs them
     embedded: bool = True
+    # Vitistack's: the second octet of addresses that are made up, and the field that says that a machine runs
+    mac_set: str = "12"
+    power_field: str = "running"
 
 
 # The program, the settings, and the program that has the front objects: the same one, unless they are in an API of their own.
@@ -44,7 +47,18 @@ def _kubermatic(program: Program, fronts: Fronts, front: Program) -> None:
     controller.wire(front, program, settings)
 
 
-WIRES: Mapping[str, Wire] = {"kubermatic": _kubermatic}
+def _vitistack(program: Program, fronts: Fronts, front: Program) -> None:
+    """Machines, and the networks that they name."""
+    from paddock.controllers.vitistack import controller  # noqa: PLC0415
+    from paddock.controllers.vitistack.settings import Settings  # noqa: PLC0415
+
+    settings = Settings(workers=fronts.workers, mac_set=fronts.mac_set, power_field=fronts.power_field)
+    if fronts.resync_seconds is not None:
+        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
+    controller.wire(program, settings)
+
+
+WIRES: Mapping[str, Wire] = {"vitistack": _vitistack, "kubermatic": _kubermatic}
 
 
 def wire(program: Program, fronts: Fronts, front: Program | None = None) -> None:

@@ -78,6 +78,7 @@ class Status(Object):
     nodeName: Annotated[str | None, Field("Node that runs the machine.")] = None
     lastUpdated: Annotated[Time | None, Field("When this status last changed.")] = None
     resourceVersion: Annotated[str | None, Field("Resource version of the generated VirtualMachine when last seen.")] = None
+    observedRetry: Annotated[str | None, Field("Value of the annotation vitistack.io/retry that was acted on.")] = None
 
 
 class Machine(Resource):

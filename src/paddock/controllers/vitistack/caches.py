@@ -1,0 +1,165 @@
+"""What is known of machines and of what they refer to, out of the caches of informers."""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from paddock.client.target import Key, Target
+from paddock.controllers.vitistack import kinds
+from paddock.dialects.vitistack.marks import MACHINE
+from paddock.plan.vitistack.clearing import Remains
+from paddock.runtime.cache import Change, Seen, by_label
+from paddock.runtime.informer import Informer
+from paddock.runtime.informers import Informers
+from paddock.runtime.reference import is_owned
+
+T = TypeVar("T")
+# Machines by what they refer to: `networkconfigurations/namespace/name`.
+REFERS, LABELLED = "what vitistack machines refer to", "vitistack machine"
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Network(msgspec.Struct):
+    networkName: str = ""
+
+
+class _CloudInit(msgspec.Struct):
+    secretRef: _Named | None = None
+
+
+class _Spec(msgspec.Struct):
+    template: str | None = None
+    networks: list[_Network] | None = None
+    cloudInit: _CloudInit | None = None
+
+
+class _Machine(msgspec.Struct):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_MACHINES = msgspec.json.Decoder(_Machine)
+
+
+class Reader(Generic[T]):
+    """Objects of a kind that many machines refer to, read once at each revision."""
+
+    def __init__(self, informer: Informer, target: Target[T]) -> None:
+        self.informer = informer
+        self._target = target
+        self._read: dict[Key, tuple[Seen, T]] = {}
+        informer.handle(self._forget)
+
+    def get(self, key: Key) -> T | None:
+        """The object there."""
+        seen = self.informer.cache.get(key)
+        if seen is None:
+            return None
+        known = self._read.get(key)
+        if known is None or known[0] is not seen:
+            known = self._read[key] = (seen, seen.read(self._target))
+        return known[1]
+
+    def _forget(self, change: Change) -> None:
+        if change.new is None:
+            self._read.pop(change.seen.key, None)
+
+
+class Caches:
+    """The informers that the controllers read."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.machines = informers.of(kinds.MACHINES)
+        self.networks = informers.of(kinds.NETWORKS)
+        self.templates = informers.of(kinds.TEMPLATES)
+        self.attachments = informers.of(kinds.ATTACHMENTS, optional=True)
+        self.secrets = informers.of(kinds.SECRETS)
+        self.classes = informers.of(kinds.CLASSES)
+        self.vms = informers.of(kinds.VMS)
+        self.instances = informers.of(kinds.INSTANCES)
+        self.claims = informers.of(kinds.CLAIMS)
+        self.volumes = informers.of(kinds.VOLUMES, optional=True)
+        self.machines.cache.index(REFERS, references)
+        for each in (self.claims, self.volumes):
+            each.cache.index(LABELLED, by_label(MACHINE))
+        self.by_plural = {each.target.plural: each for each in (self.networks, self.templates, self.attachments, self.secrets)}
+        # counts the changes of classes: all machines together read all of them
+        self.classes_revision = 0
+        self.classes.handle(self._count_class)
+        self.read_network = Reader(self.networks, kinds.NETWORKS)
+        self.read_template = Reader(self.templates, kinds.TEMPLATES)
+        self.read_attachment = Reader(self.attachments, kinds.ATTACHMENTS)
+        self.read_secret = Reader(self.secrets, kinds.SECRETS)
+        self.read_class = Reader(self.classes, kinds.CLASSES)
+
+    def _count_class(self, change: Change) -> None:
+        self.classes_revision += 1
+
+    def users(self, informer: Informer) -> Callable[[Change], Iterable[Key]]:
+        """The machines that refer to an object of a kind that changed."""
+
+        def keys(change: Change) -> Iterable[Key]:
+            return self.users_of(informer, change.seen.key)
+
+        return keys
+
+    def users_of(self, informer: Informer, key: Key) -> list[Key]:
+        """The machines that refer to an object."""
+        return [seen.key for seen in self.machines.cache.by(REFERS, f"{informer.target.plural}/{key}")]
+
+    def claims_of(self, key: Key, uid: str) -> list[Seen]:
+        """The claims that were made for a machine, those of disks that it has no longer, too."""
+        return _of(self.claims, key, uid)
+
+    def volumes_of(self, key: Key, uid: str) -> list[Seen]:
+        """The DataVolumes that were made for a machine."""
+        return _of(self.volumes, key, uid)
+
+    def vm_of(self, seen: Seen) -> Seen | None:
+        """The VirtualMachine of a machine; None when that of its name is not its own."""
+        found = self.vms.cache.get(seen.key)
+        return found if found is not None and is_owned(found.meta, seen.meta.uid) else None
+
+    def instance_of(self, key: Key) -> Seen | None:
+        """The run of a machine; None when that of its name is not its own."""
+        found = self.instances.cache.get(key)
+        return found if found is not None and (found.meta.labels or {}).get(MACHINE) == key.name else None
+
+    def remains(self, seen: Seen, networks: Iterable[str]) -> Remains:
+        """What is left of a machine that goes."""
+        key, name = seen.key, str(seen.key)
+        left = dict.fromkeys(each.meta.name for each in (*self.claims_of(key, seen.meta.uid), *self.volumes_of(key, seen.meta.uid)))
+        return Remains(
+            vm=self.vm_of(seen) is not None,
+            instance=self.instance_of(key) is not None,
+            claims=tuple(left),
+            networks=tuple(each for each in dict.fromkeys(networks) if name in self.connected(Key(key.namespace, each))),
+        )
+
+    def connected(self, key: Key) -> tuple[str, ...]:
+        """The machines that a network's status lists."""
+        found = self.read_network.get(key)
+        return tuple((found.status.connectedMachines if found and found.status else None) or ())
+
+
+def _of(informer: Informer, key: Key, uid: str) -> list[Seen]:
+    """Objects of a machine: labelled with its name and its own, or a DataVolume's; those of another of that name are not."""
+    named = (each for each in informer.cache.by(LABELLED, key.name) if each.key.namespace == key.namespace)
+    ours = [each for each in named if each.meta.owner is None or each.meta.owner.uid == uid or each.meta.owner.kind != "Machine"]
+    return ours + [each for each in informer.cache.by("owner", uid) if each not in ours]
+
+
+def references(seen: Seen) -> Iterable[str]:
+    """What a machine refers to."""
+    spec, place = _MACHINES.decode(seen.raw).spec, seen.meta.namespace or ""
+    if spec.template:
+        yield f"{kinds.TEMPLATES.plural}/{Key(place, spec.template)}"
+    for name in dict.fromkeys(each.networkName for each in spec.networks or ()):
+        # The definition of a network has its name.
+        yield f"{kinds.NETWORKS.plural}/{Key(place, name)}"
+        yield f"{kinds.ATTACHMENTS.plural}/{Key(place, name)}"
+    if spec.cloudInit is not None and spec.cloudInit.secretRef is not None:
+        yield f"{kinds.SECRETS.plural}/{Key(place, spec.cloudInit.secretRef.name)}"

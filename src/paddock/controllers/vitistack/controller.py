@@ -1,0 +1,61 @@
+"""The controllers of Vitistack's kinds, wired to a program."""
+
+from paddock.controllers.vitistack import kinds, machines, networks
+from paddock.controllers.vitistack.caches import Caches
+from paddock.controllers.vitistack.look import Means
+from paddock.controllers.vitistack.machines import Machines
+from paddock.controllers.vitistack.metrics import Metrics
+from paddock.controllers.vitistack.networks import Attachments, Networks
+from paddock.controllers.vitistack.settings import Settings
+from paddock.dialects.vitistack.marks import MACHINE, NETWORK_CONFIGURATION
+from paddock.runtime.controller import Controller, labelled, own_key, owners
+from paddock.runtime.controller import Settings as Pace
+from paddock.runtime.program import Program
+
+
+def wire(program: Program, settings: Settings = Settings()) -> Controller:  # noqa: B008 - frozen
+    """Add the controllers to a program; the one of Machines is returned."""
+    caches, machinery = Caches(program.informers), program.machinery
+    means = Means(
+        program.client,
+        caches,
+        machinery.clock,
+        Metrics(machinery, caches),
+        program.recorder.voice(kinds.MANAGER),
+        settings,
+    )
+    attachments = Attachments(program.client, caches)
+    pace = Pace(workers=settings.workers, sweep_seconds=settings.resync_seconds)
+    of_networks = _networks(Networks(means, attachments), caches, program, pace)
+    looks = Machines(means, attachments, of_networks.offer, machinery.chance)
+    of_machines = _machines(looks, caches, program, pace)
+    means.metrics.observe(of_machines, machines.CONTROLLER)
+    means.metrics.observe(of_networks, networks.CONTROLLER)
+    program.add(of_machines)
+    program.add(of_networks)
+    return of_machines
+
+
+def _machines(looks: Machines, caches: Caches, program: Program, pace: Pace) -> Controller:
+    found = Controller(machines.CONTROLLER, caches.machines, looks.reconcile, machinery=program.machinery, settings=pace)
+    found.about = looks.fields
+    found.watch(caches.vms, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
+    found.watch(caches.instances, labelled(MACHINE))
+    found.watch(caches.claims, labelled(MACHINE))
+    found.watch(caches.volumes, labelled(MACHINE))
+    found.watch(caches.secrets, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
+    found.watch(caches.secrets, caches.users(caches.secrets))
+    found.watch(caches.templates, caches.users(caches.templates))
+    found.watch(caches.attachments, caches.users(caches.attachments))
+    found.watch(caches.networks, looks.by_network)
+    found.watch(caches.classes, looks.by_class)
+    return found
+
+
+def _networks(looks: Networks, caches: Caches, program: Program, pace: Pace) -> Controller:
+    found = Controller(networks.CONTROLLER, caches.networks, looks.reconcile, machinery=program.machinery, settings=pace)
+    found.watch(caches.attachments, labelled(NETWORK_CONFIGURATION))
+    found.watch(caches.attachments, own_key)
+    found.watch(caches.machines, looks.by_machine)
+    found.watch(caches.instances, looks.by_instance)
+    return found

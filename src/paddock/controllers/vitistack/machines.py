@@ -1,0 +1,230 @@
+"""The controller of Machines: one look after the other, each from the key alone.
+
+    finalizer on -> Pending is said -> networks -> claims -> VirtualMachine -> status from what is seen then
+    going: VirtualMachine gone -> claims gone -> networks left -> finalizer off
+
+A look that found nothing to do is remembered with the revisions of all that it read: as long as these are the same, the next one is
+over at once.
+"""
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from paddock.base.backoff import Backoff
+from paddock.client.errors import NotFound
+from paddock.client.target import Key
+from paddock.controllers.vitistack import kinds
+from paddock.controllers.vitistack.leaving import Leaving
+from paddock.controllers.vitistack.look import Look, Means, look_at, revisions, sight
+from paddock.controllers.vitistack.making import Making
+from paddock.controllers.vitistack.networks import Attachments
+from paddock.controllers.vitistack.storage import Storage
+from paddock.dialects.vitistack.machine import Status
+from paddock.dialects.vitistack.marks import FINALIZER
+from paddock.meta import ages
+from paddock.meta.wire import to_data
+from paddock.plan.vitistack import phases, problems, report
+from paddock.plan.vitistack.news import news
+from paddock.plan.vitistack.sight import Problem
+from paddock.runtime import finalizers, logs
+from paddock.runtime.cache import Change
+from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.reference import Reference, reference
+from paddock.runtime.statuses import write_status
+
+_LOG = logging.getLogger(__name__)
+CONTROLLER = "Machine"
+_SCARCE = Backoff(first=5.0, longest=300.0, jitter=0.1)
+# Details alone are written after so long, with what has come meanwhile.
+_LAZY_SECONDS = 2.0
+# A machine that goes says what it waits for when it has waited for so long.
+_PATIENT_SECONDS = 30.0
+# Put on by another operator, and theirs to take off.
+_FOREIGN_FINALIZER = "machine.vitistack.io/finalizer"
+
+
+class _Quiet(msgspec.Struct, frozen=True):
+    """A look that found nothing to do, or something that has to wait."""
+
+    revisions: tuple[Any, ...]
+    problem: Problem | None = None
+    # when it is looked at again all the same
+    until: float | None = None
+
+
+class _Past(msgspec.Struct):
+    """What is remembered of a machine."""
+
+    owner: Reference
+    quiet: _Quiet | None = None
+    # how often in a row there was too little of something
+    scarce: int = 0
+    # since when there are details that were not written yet
+    lazy: float | None = None
+    # since when it is being cleared away
+    leaving: float | None = None
+    # the revision that we have written over: until it comes back through the watch, there is nothing new to see
+    written: str = ""
+
+
+class Machines:
+    """Reconciles machines."""
+
+    def __init__(self, means: Means, attachments: Attachments, ask_network: Callable[[Key], None], chance: random.Random) -> None:
+        self._means = means
+        self._chance = chance
+        storage = Storage(means.client, means.caches)
+        self._making = Making(means, attachments, storage)
+        self._leaving = Leaving(means, storage, ask_network)
+        self._past: dict[Key, _Past] = {}
+
+    # --- one look ---------------------------------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one machine a step on."""
+        seen = self._means.caches.machines.cache.get(key)
+        if seen is None:
+            past = self._past.pop(key, None)
+            if past is not None:
+                self._making.forget(past.owner)
+            return DONE
+        past = self._past.get(key)
+        if past is None or past.owner.uid != seen.meta.uid:
+            past = self._past[key] = _Past(reference(kinds.MACHINES, seen.meta))
+        if past.written == seen.meta.resourceVersion:
+            return DONE
+        at = revisions(self._means.caches, seen)
+        if past.quiet is not None and self._is_quiet(past.quiet, at):
+            return DONE
+        past.quiet = None
+        look = look_at(self._means.caches, seen)
+        with logs.about(phase=(look.machine.status.phase if look.machine.status else None) or phases.PENDING):
+            if seen.meta.going:
+                return await self._leave(look, past)
+            if await self._prepare(look):
+                past.written = seen.meta.resourceVersion
+                return DONE
+            return await self._work(look, past, at)
+
+    def _is_quiet(self, quiet: _Quiet, at: tuple[Any, ...]) -> bool:
+        if quiet.revisions != at or (quiet.until is not None and self._means.clock.seconds() >= quiet.until):
+            return False
+        if quiet.problem is not None:
+            self._count(quiet.problem)
+        return True
+
+    async def _prepare(self, look: Look) -> bool:
+        """What comes before anything is made: the finalizer. Whether it was put on, so that the machine comes by again."""
+        if _FOREIGN_FINALIZER in (look.seen.meta.finalizers or ()) and report.accepts(look.machine):
+            _LOG.warning("the machine has the finalizer of another operator, which is left alone", extra={"finalizer": _FOREIGN_FINALIZER})
+        try:
+            return await finalizers.put_on(self._means.client, kinds.MACHINES, look.seen.meta, FINALIZER)
+        except NotFound:
+            # Deleted a moment ago.
+            return True
+
+    async def _work(self, look: Look, past: _Past, at: tuple[Any, ...]) -> Outcome:
+        """Make what is missing, and say how it is."""
+        if report.is_final(look.machine, template_came=self._template_came(look)):
+            wanted = report.failed_status(sight(self._means.caches, look, self._means.settings), self._now())
+        else:
+            if not report.accepts(look.machine):
+                await self._making.bring_about(look)
+            wanted = report.status(sight(self._means.caches, look, self._means.settings), self._now())
+        outcome = await self._say(look, past, wanted)
+        if look.problem is not None and not look.problem.fails:
+            self._count(look.problem)
+            if look.error is not None and look.problem.error_type != problems.RESOURCES:
+                raise look.error
+        return outcome or self._rest(look, past, at)
+
+    def _rest(self, look: Look, past: _Past, at: tuple[Any, ...]) -> Outcome:
+        """Nothing was said that is new: wait until something changes, or for better times."""
+        if look.problem is not None and look.error is not None:
+            past.scarce += 1
+            pause = _SCARCE.pause(past.scarce, self._chance)
+            past.quiet = _Quiet(at, None, self._means.clock.seconds() + pause)
+            return again(pause)
+        past.scarce = 0
+        if not look.wrote and not any(each.lost for each in look.claims or ()):
+            past.quiet = _Quiet(at, look.problem)
+        return DONE
+
+    def _template_came(self, look: Look) -> bool:
+        template = look.machine.spec.template
+        return bool(template) and self._means.caches.templates.cache.get(Key(look.key.namespace, template or "")) is not None
+
+    # --- saying -----------------------------------------------------------------------------------------------------------
+
+    async def _say(self, look: Look, past: _Past, wanted: Status) -> Outcome | None:
+        """Write the status and tell what is new in it; None when there was nothing to write."""
+        before = look.machine.status or Status()
+        if wanted != before and not report.is_urgent(before, wanted):
+            now = self._means.clock.seconds()
+            past.lazy = now if past.lazy is None else past.lazy
+            if now < past.lazy + _LAZY_SECONDS:
+                return again(past.lazy + _LAZY_SECONDS - now)
+        past.lazy = None
+        if not await write_status(self._means.client, kinds.MACHINES, look.seen, to_data(wanted)):
+            return None
+        past.written = look.seen.meta.resourceVersion
+        if before.phase != wanted.phase:
+            with logs.about(phase=wanted.phase or ""):
+                _LOG.info("the machine has another phase", extra={"before": before.phase or "", "reason": report.reason_of(wanted)})
+        for each in news(look.machine, wanted):
+            self._means.teller.tell(look.owner, each.kind, each.reason, each.note)
+            if each.reason in problems.ERROR_TYPES:
+                _LOG.warning("something is wrong with the machine", extra={"error_type": each.reason, "error": each.note})
+                if look.problem is None or look.problem.fails:
+                    # Others are counted with each look that finds them.
+                    self._means.metrics.failed(CONTROLLER, each.reason)
+        return DONE
+
+    def _count(self, problem: Problem) -> None:
+        self._means.metrics.failed(CONTROLLER, problem.error_type)
+        if problem.network:
+            self._means.metrics.network_failed(problem.network)
+
+    def _now(self) -> str:
+        return ages.timestamp(self._means.clock.seconds())
+
+    def fields(self, key: Key) -> dict[str, str]:
+        """What every line of the log about a machine has."""
+        seen = self._means.caches.machines.cache.get(key)
+        status = seen.read(kinds.MACHINES).status if seen is not None else None
+        return {"machine": key.name, "phase": (status.phase if status else None) or phases.PENDING}
+
+    # --- going ------------------------------------------------------------------------------------------------------------
+
+    async def _leave(self, look: Look, past: _Past) -> Outcome:
+        remains = await self._leaving.step(look)
+        if remains is None:
+            return DONE
+        now = self._means.clock.seconds()
+        past.leaving = now if past.leaving is None else past.leaving
+        patience = past.leaving + _PATIENT_SECONDS - now
+        if patience > 0:
+            return again(patience)
+        wanted = report.leaving_status(sight(self._means.caches, look, self._means.settings), remains.said(), self._now())
+        if await write_status(self._means.client, kinds.MACHINES, look.seen, to_data(wanted)):
+            past.written = look.seen.meta.resourceVersion
+        return DONE
+
+    # --- who concerns whom ------------------------------------------------------------------------------------------------
+
+    def by_network(self, change: Change) -> list[Key]:
+        """The machines that a change of a network concerns: all when it is another, and those it has let go."""
+        caches = self._means.caches
+        concerned = caches.users_of(caches.networks, change.seen.key)
+        if change.old is None or change.new is None or change.old.meta.generation != change.new.meta.generation:
+            return concerned
+        return [key for key in concerned if (seen := caches.machines.cache.get(key)) is not None and seen.meta.going]
+
+    def by_class(self, change: Change) -> list[Key]:
+        """The machines that wait for a class."""
+        waiting = {key: past.quiet.problem for key, past in self._past.items() if past.quiet is not None}
+        return [key for key, problem in waiting.items() if problem is not None and problem.error_type == problems.STORAGE_CLASS]

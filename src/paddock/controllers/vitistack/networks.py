@@ -1,0 +1,149 @@
+"""NetworkConfigurations: the definition that machines are attached with, as long as one uses it, and who they are."""
+
+import logging
+from collections.abc import Iterable, Iterator
+
+import orjson
+
+from paddock.base.errors import PaddockError
+from paddock.client.client import Client
+from paddock.client.target import Data, Key
+from paddock.controllers.vitistack import kinds
+from paddock.controllers.vitistack.caches import Caches
+from paddock.controllers.vitistack.look import Means
+from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
+from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
+from paddock.meta.wire import to_data
+from paddock.plan.vitistack import networks
+from paddock.plan.vitistack.networks import User
+from paddock.plan.vitistack.problems import BACKEND
+from paddock.runtime.cache import Change, Seen
+from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.desired import DesiredSet, Wanted
+from paddock.runtime.reference import reference
+from paddock.runtime.statuses import write_status
+from paddock.translate.vitistack.attachments import is_managed, to_definition
+
+_LOG = logging.getLogger(__name__)
+# A thousand machines that come at once are a few changes of the list.
+_GATHER_SECONDS = 1.0
+CONTROLLER = "NetworkConfiguration"
+
+
+class Attachments:
+    """The definitions of networks; they belong to their NetworkConfiguration, since machines share them."""
+
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._caches = caches
+        self._set = DesiredSet(client, [caches.attachments], manager=kinds.MANAGER)
+
+    async def ensure(self, wanted: NetworkAttachmentDefinition) -> None:
+        """Make a definition that a machine needs; one that is there is looked after by the network's own controller."""
+        key = Key(wanted.metadata.namespace or "", wanted.metadata.name)
+        owner = self._caches.networks.cache.get(key)
+        if owner is not None and self._caches.attachments.cache.get(key) is None:
+            await self._reach(owner, wanted)
+
+    async def keep(self, owner: Seen, network: NetworkConfiguration) -> bool:
+        """Have the definition say what the network says; whether one was rewritten."""
+        there = self._caches.read_attachment.get(owner.key)
+        if there is not None and not is_managed(there):
+            return False
+        return bool(await self._reach(owner, to_definition(network))) and there is not None
+
+    async def drop(self, owner: Seen) -> None:
+        """Take the definition away; one that somebody else made stays."""
+        await self._set.reach(reference(kinds.NETWORKS, owner.meta), [])
+
+    async def _reach(self, owner: Seen, wanted: NetworkAttachmentDefinition) -> tuple[str, ...]:
+        reached = await self._set.reach(reference(kinds.NETWORKS, owner.meta), [Wanted(kinds.ATTACHMENTS, to_data(wanted))])
+        return reached.applied
+
+
+class Networks:
+    """The controller of NetworkConfigurations."""
+
+    def __init__(self, means: Means, attachments: Attachments) -> None:
+        self._client = means.client
+        self._caches = means.caches
+        self._attachments = attachments
+        self._clock = means.clock
+        self._teller = means.teller
+        self._metrics = means.metrics
+        # when each was last written
+        self._written: dict[Key, float] = {}
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one network a step on."""
+        seen, network = self._caches.networks.cache.get(key), self._caches.read_network.get(key)
+        if seen is None or network is None or seen.meta.going:
+            self._written.pop(key, None)
+            return DONE
+        pause = self._written.get(key, 0.0) + _GATHER_SECONDS - self._clock.seconds()
+        if pause > 0:
+            return again(pause)
+        users = list(self._users(key))
+        try:
+            await self._see_to_definition(seen, network, users)
+        except PaddockError:
+            self._metrics.network_failed(key.name)
+            self._metrics.failed(CONTROLLER, BACKEND)
+            raise
+        await self._report(seen, users)
+        return DONE
+
+    def _users(self, key: Key) -> Iterator[User]:
+        """The machines that name the network; those that go until nothing of them is left that could be attached."""
+        for each in self._caches.users_of(self._caches.networks, key):
+            seen = self._caches.machines.cache.get(each)
+            if seen is None or (seen.meta.going and not self._caches.remains(seen, ()).uses_networks):
+                continue
+            instance = self._caches.instance_of(each)
+            yield User(seen.read(kinds.MACHINES), instance.read(kinds.INSTANCES) if instance is not None else None)
+
+    async def _see_to_definition(self, seen: Seen, network: NetworkConfiguration, users: list[User]) -> None:
+        if users:
+            if await self._attachments.keep(seen, network):
+                self._tell_of_change(users, network)
+        elif self._caches.attachments.cache.get(seen.key) is not None and not self._others_use(seen.key):
+            await self._attachments.drop(seen)
+
+    def _others_use(self, key: Key) -> bool:
+        """Whether a VirtualMachine that nobody knows as a Machine is attached to it."""
+        for seen in self._caches.vms.cache.by("namespace", key.namespace):
+            spec: Data = orjson.loads(seen.raw).get("spec") or {}
+            attached = ((spec.get("template") or {}).get("spec") or {}).get("networks") or ()
+            names = {(each.get("multus") or {}).get("networkName") for each in attached}
+            if names & {key.name, str(key)}:
+                return True
+        return False
+
+    def _tell_of_change(self, users: list[User], network: NetworkConfiguration) -> None:
+        note = f"NetworkConfiguration {network.metadata.name} has changed: a restart is needed for the machine to be wired by it"
+        for user in users:
+            seen = self._caches.machines.cache.get(Key.of(user.name))
+            if seen is not None and user.instance is not None:
+                self._teller.tell(reference(kinds.MACHINES, seen.meta), "Normal", "RestartRequired", note)
+
+    async def _report(self, seen: Seen, users: list[User]) -> None:
+        ready = self._caches.attachments.cache.get(seen.key) is not None
+        wanted = to_data(networks.status(seen.meta.name, users, ready=ready))
+        if await write_status(self._client, kinds.NETWORKS, seen, wanted):
+            self._written[seen.key] = self._clock.seconds()
+            _LOG.info("the status of a network was written", extra={"machines": len(users)})
+
+    def by_machine(self, change: Change) -> Iterable[Key]:
+        """The networks that a change of a machine concerns: those it names, before and after."""
+        return {key: None for seen in (change.old, change.new) if seen is not None for key in networks_of(seen)}
+
+    def by_instance(self, change: Change) -> Iterable[Key]:
+        """The networks that a change of a run concerns, when its addresses change."""
+        old, new = (each.read(kinds.INSTANCES).status.interfaces if each is not None else None for each in (change.old, change.new))
+        seen = self._caches.machines.cache.get(change.seen.key)
+        return networks_of(seen) if seen is not None and old != new else ()
+
+
+def networks_of(seen: Seen) -> list[Key]:
+    """The networks that a machine names."""
+    names = dict.fromkeys(each.networkName for each in seen.read(kinds.MACHINES).spec.networks)
+    return [Key(seen.key.namespace, name) for name in names]

@@ -1,0 +1,82 @@
+"""The claims of a machine's disks, and the DataVolumes that fill some of them."""
+
+from collections.abc import Mapping
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.target import Data, Key, Target
+from paddock.controllers.vitistack import kinds
+from paddock.controllers.vitistack.caches import Caches
+from paddock.plan.vitistack import claims
+from paddock.plan.vitistack.claims import Act, Found
+from paddock.plan.vitistack.sight import Claim
+from paddock.runtime.cache import Seen
+from paddock.runtime.desired import DesiredSet, Wanted
+from paddock.runtime.reference import Reference
+
+_TARGETS: Mapping[str, Target[Data]] = {"PersistentVolumeClaim": kinds.CLAIM_DATA, "DataVolume": kinds.VOLUMES}
+
+
+class Storage:
+    """Makes and grows what the disks of machines lie on."""
+
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._client = client
+        self._caches = caches
+        # Claims stay until their machine goes, whatever becomes of their disks.
+        self._set = DesiredSet(client, (), manager=kinds.MANAGER, keeps=(caches.claims, caches.volumes))
+
+    async def reach(self, owner: Reference, disks: tuple[Data, ...], found: Mapping[str, Found], known: frozenset[str]) -> list[Claim]:
+        """What is there of each disk in the end. `known` claims have been used by the machine, so they are not made anew."""
+        acts = [self._act(owner.namespace, each, found, known) for each in disks]
+        await self._set.reach(owner, [Wanted(_TARGETS[act.data["kind"]], act.data) for act in acts if act.verb == "apply"])
+        for act in acts:
+            if act.verb == "grow":
+                patch = merge_patch({"spec": {"resources": {"requests": {"storage": act.size}}}})
+                await self._client.patch(kinds.CLAIM_DATA, Key(owner.namespace, act.name), patch, Write(manager=kinds.MANAGER))
+        return [await self._claim(owner.namespace, act, found.get(act.name)) for act in acts]
+
+    def forget(self, owner: Reference) -> None:
+        """The machine is gone."""
+        self._set.forget(owner)
+
+    def _act(self, namespace: str, wanted: Data, found: Mapping[str, Found], known: frozenset[str]) -> Act:
+        name = wanted["metadata"]["name"]
+        filled = self._caches.volumes.cache.get(Key(namespace, name)) is not None
+        return claims.settle(wanted, found.get(name), filled=filled, known=name in known)
+
+    async def _claim(self, namespace: str, act: Act, found: Found | None) -> Claim:
+        if act.verb == "miss":
+            return Claim(act.name, "Pending", lost=await self._is_lost(Key(namespace, act.name)))
+        return Claim(act.name, found.status.phase if found is not None else "Pending")
+
+    async def _is_lost(self, key: Key) -> bool:
+        """The cache may be behind: nobody is told of a loss that is none."""
+        try:
+            await self._client.get(kinds.CLAIM_DATA, key)
+        except NotFound:
+            return True
+        return False
+
+    async def drop_image(self, owner: Seen, name: str) -> None:
+        """The installation image is not wanted any more: its DataVolume goes, and its claim with it."""
+        seen = self._caches.volumes.cache.get(Key(owner.key.namespace, name))
+        if seen is not None and not seen.meta.going and seen in self._caches.volumes_of(owner.key, owner.meta.uid):
+            await self.delete(kinds.VOLUMES, seen)
+
+    async def delete(self, target: Target[Data], seen: Seen) -> None:
+        """Delete an object that was seen, and none that came in its place."""
+        if seen.meta.going:
+            return
+        try:
+            await self._client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation="Background"))
+        except NotFound:
+            return
+
+    async def clear(self, owner: Seen) -> None:
+        """Delete every claim that was made for a machine; those of DataVolumes go with them."""
+        for seen in self._caches.volumes_of(owner.key, owner.meta.uid):
+            await self.delete(kinds.VOLUMES, seen)
+        for seen in self._caches.claims_of(owner.key, owner.meta.uid):
+            await self.delete(kinds.CLAIM_DATA, seen)

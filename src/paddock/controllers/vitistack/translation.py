@@ -1,0 +1,129 @@
+"""A machine as the objects that it becomes: everything it refers to out of the caches, translated once as long as none of it changes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from paddock.client.target import Data, Key
+from paddock.controllers.vitistack import kinds
+from paddock.controllers.vitistack.caches import Caches
+from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
+from paddock.dialects.vitistack import boot, machinetemplate
+from paddock.dialects.vitistack.effective import effective
+from paddock.dialects.vitistack.machine import Machine
+from paddock.meta.objects import Resource
+from paddock.meta.rendering import Rendering
+from paddock.meta.wire import to_data
+from paddock.meta.world import World
+from paddock.plan.vitistack import assumptions
+from paddock.plan.vitistack.claims import Found
+from paddock.runtime.cache import Seen
+from paddock.runtime.informer import Informer
+from paddock.translate.vitistack import to_kubevirt
+from paddock.translate.vitistack.devices import claim_name
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The objects of a machine by what is done with them."""
+
+    attachments: tuple[NetworkAttachmentDefinition, ...]
+    secrets: tuple[Data, ...]
+    # PersistentVolumeClaims and DataVolumes
+    disks: tuple[Data, ...]
+    vm: Data
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    inputs: Any
+    wanted: Wanted
+
+
+class Translation:
+    """Translates machines."""
+
+    def __init__(self, caches: Caches, rendering: Rendering) -> None:
+        self._caches = caches
+        self._rendering = rendering
+        self._kept: dict[Key, _Kept] = {}
+
+    def of(self, seen: Seen, machine: Machine, claims: Mapping[str, Found]) -> Wanted:
+        """The objects of a machine, whose claims are those given; raises an `Unmet` when it cannot have them."""
+        inputs = (
+            machine.metadata.uid,
+            machine.spec,
+            machine.metadata.labels,
+            machine.metadata.annotations,
+            tuple(seen.meta.resourceVersion if seen else None for seen in self._referred(seen.key, machine)),
+            self._caches.classes_revision,
+            {name: each.spec for name, each in claims.items()},
+        )
+        kept = self._kept.get(seen.key)
+        if kept is None or kept.inputs != inputs:
+            kept = self._kept[seen.key] = _Kept(inputs, self._translated(seen.key, machine, claims))
+        return kept.wanted
+
+    def forget(self, key: Key) -> None:
+        """The machine is gone."""
+        self._kept.pop(key, None)
+
+    def _translated(self, key: Key, machine: Machine, claims: Mapping[str, Found]) -> Wanted:
+        resources = list(self._resources(key, machine))
+        merged = effective(machine.spec.resources, machine.spec.disks, self._template(machine, World(resources), key.namespace))
+        names = {disk.name: claim_name(key.name, disk.name) for disk in merged.disks}
+        found = {disk: claims[name] for disk, name in names.items() if name in claims}
+        root = names[merged.root.name] if merged.root is not None else ""
+        if boot.root_image(machine) and root in claims and self._caches.volumes.cache.get(Key(key.namespace, root)) is None:
+            machine = self._as_it_is(key, machine, root)
+        world = World([*resources, *assumptions.decided_classes(merged, found)], complete=True)
+        rendering = assumptions.with_decided_default(self._rendering, merged, found)
+        return _sorted(to_kubevirt(machine, world, rendering).value)
+
+    def _as_it_is(self, key: Key, machine: Machine, root: str) -> Machine:
+        """A claim without a DataVolume was blank, unless the VirtualMachine knows of one, which is collected when it is done."""
+        vm = self._caches.vms.cache.get(key)
+        volumes = vm.read(kinds.VMS).spec.template.spec.volumes if vm is not None else None
+        imported = any(each.dataVolume is not None and each.dataVolume.name == root for each in volumes or ())
+        return machine if imported else assumptions.without_image(machine)
+
+    @staticmethod
+    def _template(machine: Machine, world: World, namespace: str) -> Any:
+        return machinetemplate.find(machine.spec.template, namespace, world) if machine.spec.template else None
+
+    def _referred(self, key: Key, machine: Machine) -> Iterator[Seen | None]:
+        for informer, name in self._references(machine):
+            yield informer.cache.get(Key(key.namespace, name))
+
+    def _references(self, machine: Machine) -> Iterator[tuple[Informer, str]]:
+        caches, spec = self._caches, machine.spec
+        if spec.template:
+            yield caches.templates, spec.template
+        for network in spec.networks:
+            yield caches.networks, network.networkName
+            yield caches.attachments, network.networkName
+        if spec.cloudInit is not None and spec.cloudInit.secretRef is not None:
+            yield caches.secrets, spec.cloudInit.secretRef.name
+
+    def _resources(self, key: Key, machine: Machine) -> Iterator[Resource]:
+        caches = self._caches
+        readers = {each.informer: each for each in (caches.read_template, caches.read_network, caches.read_attachment, caches.read_secret)}
+        for informer, name in self._references(machine):
+            found = readers[informer].get(Key(key.namespace, name))
+            if found is not None:
+                yield found
+        for each in caches.classes.cache:
+            found_class = caches.read_class.get(each.key)
+            if found_class is not None:
+                yield found_class
+
+
+def _sorted(resources: tuple[Resource, ...]) -> Wanted:
+    of: dict[str, list[Data]] = {"Secret": [], "PersistentVolumeClaim": [], "DataVolume": [], "VirtualMachine": []}
+    attachments = []
+    for each in resources:
+        if isinstance(each, NetworkAttachmentDefinition):
+            attachments.append(each)
+        else:
+            of[each.kind].append(to_data(each))
+    disks = (*of["PersistentVolumeClaim"], *of["DataVolume"])
+    return Wanted(tuple(attachments), tuple(of["Secret"]), disks, of["VirtualMachine"][0])

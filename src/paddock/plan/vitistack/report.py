@@ -1,0 +1,207 @@
+"""The status of a machine from what is seen: phase, the four conditions, and what the running machine shows."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from paddock.dialects.vitistack import boot, marks
+from paddock.dialects.vitistack.machine import Machine, Status
+from paddock.meta.conditions import Condition, settled
+from paddock.plan.vitistack import phases, problems
+from paddock.plan.vitistack.sight import FINAL, Claim, Instance, Problem, Sight, observed_generation, retry_of
+
+READY, MACHINE, STORAGE, NETWORK = "Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"
+TYPES = (READY, MACHINE, STORAGE, NETWORK)
+# Parts of messages by which an event is told once, when they come.
+RESTART_NEEDED = "a restart is needed"
+NOTHING_TO_BOOT = "nothing to boot from"
+DISK_LOST = "is lost"
+
+
+def is_final(machine: Machine, *, template_came: bool = False) -> bool:
+    """Whether a machine has failed for good: until its spec, or its annotation for that, or the template it lacked is another."""
+    status = machine.status
+    if status is None or status.phase != phases.FAILED:
+        return False
+    if template_came and reason_of(status) == problems.TEMPLATE:
+        return False
+    return observed_generation(status) == machine.metadata.generation and (status.observedRetry or "") == retry_of(machine)
+
+
+def reason_of(status: Status) -> str:
+    """Why a machine is not ready, in one word."""
+    return next((each.reason or "" for each in status.conditions or () if each.type == READY), "")
+
+
+def accepts(machine: Machine) -> bool:
+    """Whether the machine has to be said to be Pending before anything is done for it."""
+    phase = (machine.status.phase if machine.status else None) or phases.NEW
+    return phase in (phases.NEW, phases.FAILED)
+
+
+def status(sight: Sight, now: str) -> Status:
+    """The status as it should be; equal to the one there is when nothing differs."""
+    before, problem = sight.before, sight.problem or problems.seen_in(sight)
+    old = before.phase or phases.NEW
+    phase = phases.step(old, _phase(sight, problem), restarts=True)
+    found = msgspec.structs.replace(
+        _with_facts(before, sight),
+        phase=phase,
+        conditions=_conditions(sight, phase, problem, now),
+        observedRetry=retry_of(sight.machine) or None,
+    )
+    return _dated(before, found, now)
+
+
+def failed_status(sight: Sight, now: str) -> Status:
+    """The status of a machine that has failed for good: what was wrong stays, and what runs is told."""
+    return _dated(sight.before, _with_facts(sight.before, sight), now)
+
+
+def leaving_status(sight: Sight, waits_for: str, now: str) -> Status:
+    """The status of a machine that takes its time to go."""
+    before = sight.before
+    wanted = _condition(READY, False, "MachineNotReady", f"the machine is being deleted; it waits for {waits_for}")
+    said = msgspec.structs.replace(wanted, observedGeneration=observed_generation(before))
+    return _dated(before, msgspec.structs.replace(before, conditions=settled(before.conditions, [said], now)), now)
+
+
+def _with_facts(before: Status, sight: Sight) -> Status:
+    return msgspec.structs.replace(
+        before,
+        vmName=sight.machine.metadata.name if sight.has_vm else None,
+        vmiName=sight.instance.metadata.name if sight.instance else None,
+        ipAddresses=addresses(sight.instance) or None,
+        nodeName=sight.instance.status.nodeName if sight.instance else None,
+        resourceVersion=_version(sight),
+    )
+
+
+def _dated(before: Status, after: Status, now: str) -> Status:
+    return after if after == before else msgspec.structs.replace(after, lastUpdated=now)
+
+
+def is_urgent(before: Status, after: Status) -> bool:
+    """Whether users wait for what is new: a phase, or whether something holds. Details may come together with other details."""
+    return before.phase != after.phase or _held(before) != _held(after)
+
+
+def _held(status: Status) -> list[tuple[str | None, ...]]:
+    """What the conditions say, but for their messages; how storage is doing counts when something is wrong with it."""
+    loud = (each for each in status.conditions or () if each.type != STORAGE)
+    return [(each.type, each.status, each.reason) for each in loud]
+
+
+def _version(sight: Sight) -> str | None:
+    if sight.vm is not None:
+        return sight.vm.metadata.resourceVersion
+    return sight.before.resourceVersion if sight.made else None
+
+
+def _has_run(sight: Sight) -> bool:
+    ended = sight.instance is not None and sight.instance.status.phase == "Succeeded"
+    return ended or sight.before.phase in (phases.RUNNING, phases.STOPPED)
+
+
+def _phase(sight: Sight, problem: Problem | None) -> str:
+    """The phase that holds, wherever the machine comes from: the first row that applies."""
+    rows = (
+        (phases.FAILED, problem is not None and problem.fails),
+        (phases.RUNNING, sight.instance is not None and sight.instance.runs),
+        (phases.STOPPED, _has_run(sight) and sight.before.phase != phases.PENDING),
+        (phases.CREATING, sight.has_vm or any(claim.phase for claim in sight.claims or ())),
+    )
+    return next((phase for phase, holds in rows if holds), phases.PENDING)
+
+
+def addresses(instance: Instance | None) -> list[str]:
+    """The addresses of a running machine: IPv4 first, each once, card by card."""
+    if instance is None or instance.status.phase in FINAL:
+        return []
+    found = dict.fromkeys(address for card in instance.status.interfaces or () for address in card.addresses)
+    return sorted(found, key=lambda address: ":" in address)
+
+
+def _conditions(sight: Sight, phase: str, problem: Problem | None, now: str) -> list[Condition]:
+    generation = sight.machine.metadata.generation
+    parts = (_machine(sight, problem), _storage(sight.claims, problem), _network(sight, problem))
+    wanted = [_ready(sight, phase, parts, problem), *parts]
+    said = [msgspec.structs.replace(each, observedGeneration=generation) for each in wanted]
+    # Others than the four are not ours to keep: an earlier version may have left them.
+    known = [each for each in sight.before.conditions or () if each.type in TYPES]
+    return settled(known, said, now)
+
+
+def _condition(type: str, holds: bool, reason: str, message: str) -> Condition:
+    return Condition(type=type, status="True" if holds else "False", reason=reason, message=message)
+
+
+def _ready(sight: Sight, phase: str, parts: Iterable[Condition], problem: Problem | None) -> Condition:
+    if problem is not None:
+        return _condition(READY, False, problem.error_type, problem.message)
+    if phase == phases.STOPPED:
+        return _condition(READY, False, "MachineStopped", "the machine is stopped")
+    lacking = next((each.message or "" for each in parts if each.status != "True"), "")
+    if phase == phases.RUNNING and not lacking:
+        return _condition(READY, True, "MachineReady", "the machine runs")
+    # What the VirtualMachine is doing meanwhile stands in its own status.
+    return _condition(READY, False, "MachineNotReady", lacking or "the VirtualMachine is starting")
+
+
+def _machine(sight: Sight, problem: Problem | None) -> Condition:
+    failed = problem is not None and problem.aspect == "machine" and problem.error_type != problems.RESOURCES
+    if problem is not None and failed:
+        return _condition(MACHINE, False, "VMFailed", problem.message)
+    if sight.has_vm:
+        return _condition(MACHINE, True, "VMCreated", "; ".join(("the VirtualMachine is there", *_notes(sight))))
+    if sight.before.vmName:
+        return _condition(MACHINE, False, "VMFailed", "the VirtualMachine is gone; it is made again")
+    why = f": {problem.message}" if problem is not None else ""
+    return _condition(MACHINE, False, "VMFailed", f"the VirtualMachine is not made yet{why}")
+
+
+def _notes(sight: Sight) -> Iterator[str]:
+    restart = sight.vm.condition("RestartRequired") if sight.vm is not None else None
+    if restart is not None and restart.status == "True":
+        yield f"{RESTART_NEEDED}: {restart.message or 'the running machine differs from its spec'}"
+    if has_nothing_to_boot(sight.machine):
+        yield f"{NOTHING_TO_BOOT}: the disks are blank, and nothing is installed on them or booted from the network"
+
+
+def has_nothing_to_boot(machine: Machine) -> bool:
+    """Whether the guest finds nothing when it is started first: blank disks, no installation image, no network first."""
+    if boot.root_image(machine) or boot.iso_url(machine) or (machine.spec.bootOrder or [""])[0] == "network":
+        return False
+    return boot.annotation(machine, marks.OS_INSTALLED) != "true"
+
+
+def _storage(claims: tuple[Claim, ...] | None, problem: Problem | None) -> Condition:
+    if problem is not None and problem.aspect == "storage":
+        return _condition(STORAGE, False, "PVCPending", problem.message)
+    if claims is None or (not claims and problem is not None):
+        return _condition(STORAGE, False, "PVCPending", "no claim is made yet")
+    lost = [each.name for each in claims if each.lost]
+    if lost:
+        text = f"{_listed(lost)} {DISK_LOST}: put it back, or delete the machine; it is not made again, because it would be blank"
+        return _condition(STORAGE, False, "PVCPending", text)
+    waiting = [each.name for each in claims if each.phase != "Bound"]
+    if waiting:
+        return _condition(STORAGE, False, "PVCPending", f"{_listed(waiting)} not bound yet")
+    bound = f"{_listed([each.name for each in claims])} bound" if claims else "the machine has no disk"
+    return _condition(STORAGE, True, "PVCBound", bound)
+
+
+def _listed(names: list[str]) -> str:
+    return f"PersistentVolumeClaim {', '.join(names)}"
+
+
+def _network(sight: Sight, problem: Problem | None) -> Condition:
+    if problem is not None and problem.aspect == "network":
+        return _condition(NETWORK, False, "NetworkFailed", problem.message)
+    for each in sight.networks:
+        if not each.found:
+            return _condition(NETWORK, False, "NetworkFailed", f'NetworkConfiguration "{each.name}" not found')
+        if not each.attached:
+            return _condition(NETWORK, False, "NetworkFailed", f"NetworkAttachmentDefinition {each.name} is not there yet")
+    names = dict.fromkeys(each.name for each in sight.networks)
+    return _condition(NETWORK, True, "NetworkConfigured", f"attached to {', '.join(names)}" if names else "on the pod network")

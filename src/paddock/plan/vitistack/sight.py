@@ -1,0 +1,199 @@
+"""What one look at a machine finds. Of the objects around it only what decides something is read."""
+
+from typing import Literal
+
+import msgspec
+
+from paddock.dialects.vitistack import marks
+from paddock.dialects.vitistack.boot import annotation
+from paddock.dialects.vitistack.machine import Machine, Status
+from paddock.meta.conditions import Condition
+
+FINAL = ("Succeeded", "Failed")
+Aspect = Literal["spec", "network", "storage", "machine"]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What keeps a machine from being what it should: its type as status, events and metrics name it, and what it is about."""
+
+    error_type: str
+    message: str
+    aspect: Aspect = "spec"
+    # somebody has to change the machine
+    fails: bool = False
+    # the network that is missing
+    network: str = ""
+
+
+class ObjectName(msgspec.Struct, frozen=True):
+    """The metadata of an object that is not ours to write."""
+
+    name: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+    deletionTimestamp: str | None = None
+
+
+class NamedClaim(msgspec.Struct, frozen=True):
+    """A volume's claim."""
+
+    claimName: str = ""
+
+
+class NamedVolume(msgspec.Struct, frozen=True):
+    """A volume's DataVolume."""
+
+    name: str = ""
+
+
+class Volume(msgspec.Struct, frozen=True):
+    """A volume of a VirtualMachine."""
+
+    name: str = ""
+    persistentVolumeClaim: NamedClaim | None = None
+    dataVolume: NamedVolume | None = None
+
+    @property
+    def claim(self) -> str:
+        """The claim it lies on; empty for others."""
+        if self.persistentVolumeClaim is not None:
+            return self.persistentVolumeClaim.claimName
+        return self.dataVolume.name if self.dataVolume is not None else ""
+
+
+class InstanceSpec(msgspec.Struct, frozen=True):
+    """The volumes of a template."""
+
+    volumes: tuple[Volume, ...] | None = None
+
+
+class Template(msgspec.Struct, frozen=True):
+    """The template of a VirtualMachine."""
+
+    spec: InstanceSpec = InstanceSpec()
+
+
+class VmSpec(msgspec.Struct, frozen=True):
+    """The spec of a VirtualMachine."""
+
+    template: Template = Template()
+
+
+class StartFailure(msgspec.Struct, frozen=True):
+    """Starts that failed in a row."""
+
+    consecutiveFailCount: int | None = None
+
+
+class VmStatus(msgspec.Struct, frozen=True):
+    """The status of a VirtualMachine."""
+
+    printableStatus: str = ""
+    conditions: tuple[Condition, ...] | None = None
+    startFailure: StartFailure | None = None
+
+
+class Vm(msgspec.Struct, frozen=True):
+    """The VirtualMachine of a machine."""
+
+    metadata: ObjectName
+    spec: VmSpec = VmSpec()
+    status: VmStatus = VmStatus()
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The claims that it uses."""
+        return frozenset(each.claim for each in self.spec.template.spec.volumes or () if each.claim)
+
+    def condition(self, type: str) -> Condition | None:
+        """A condition that is True or False, by its type."""
+        return next((each for each in self.status.conditions or () if each.type == type), None)
+
+
+class Card(msgspec.Struct, frozen=True):
+    """A card of a running machine."""
+
+    name: str | None = None
+    ipAddress: str | None = None
+    ipAddresses: tuple[str, ...] | None = None
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All addresses."""
+        return self.ipAddresses or ((self.ipAddress,) if self.ipAddress else ())
+
+
+class InstanceStatus(msgspec.Struct, frozen=True):
+    """The status of a VirtualMachineInstance."""
+
+    phase: str = ""
+    nodeName: str | None = None
+    interfaces: tuple[Card, ...] | None = None
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """The running machine."""
+
+    metadata: ObjectName
+    status: InstanceStatus = InstanceStatus()
+
+    @property
+    def runs(self) -> bool:
+        """Whether a guest runs in it; a paused, migrating or stopping one does."""
+        return self.status.phase == "Running"
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A disk's claim: how far it is, and whether it was there once and is not any more."""
+
+    name: str
+    phase: str = ""
+    lost: bool = False
+
+
+class Network(msgspec.Struct, frozen=True):
+    """A network that a card names: whether it is known, and whether machines can be attached."""
+
+    name: str
+    found: bool = True
+    attached: bool = True
+
+
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine and everything around it."""
+
+    machine: Machine
+    vm: Vm | None = None
+    # it was made a moment ago, and the cache may not have it yet
+    made: bool = False
+    instance: Instance | None = None
+    # None: nothing has been asked for yet
+    claims: tuple[Claim, ...] | None = ()
+    networks: tuple[Network, ...] = ()
+    problem: Problem | None = None
+    start_failure_limit: int = 5
+
+    @property
+    def before(self) -> Status:
+        """The status as it was."""
+        return self.machine.status or Status()
+
+    @property
+    def has_vm(self) -> bool:
+        """Whether there is a VirtualMachine."""
+        return self.vm is not None or self.made
+
+
+def retry_of(machine: Machine) -> str:
+    """The value that makes a Failed machine start again when it changes."""
+    return annotation(machine, marks.RETRY)
+
+
+def observed_generation(status: Status) -> int | None:
+    """The generation that the status speaks of."""
+    return next((each.observedGeneration for each in status.conditions or () if each.type == "Ready"), None)
+
+
+def is_new(machine: Machine) -> bool:
+    """Whether the status does not speak of this generation yet."""
+    return machine.status is None or observed_generation(machine.status) != machine.metadata.generation
