@@ -5,6 +5,7 @@ import asyncio
 import os
 import platform
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,8 @@ PARTS = ("commands", "server", "guests", "host", "imports")
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    # Guests that were started end with whoever measures.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="paddock-bench-") as folder:
         try:
             if options.only in (None, "commands"):

@@ -1,4 +1,7 @@
-"""Events about objects. Telling never waits: a task sends what is in the queue, and what does not fit there is counted and dropped."""
+"""Events about objects. Telling never waits: a task sends what is in the queue, and what does not fit there is counted and dropped.
+
+It sends a moment later: what events are about is mostly under way just then, and people wait for that and not for its event.
+"""
 
 import asyncio
 import logging
@@ -19,6 +22,7 @@ _MOST_WAITING = 1000
 _ATTEMPTS = 8
 _AGAIN = Backoff(first=1.0, longest=30.0, jitter=0.5)
 _FLUSH_SECONDS = 3.0
+_CALM_SECONDS = 0.1
 _COUNTED = ("count", "lastTimestamp", "message")
 
 
@@ -30,7 +34,8 @@ class Recorder:
         self._clock = machinery.clock
         self._chance = machinery.chance
         self._correlator = Correlator(component, instance)
-        self._waiting: deque[Told] = deque()
+        # with the time at which each was told
+        self._waiting: deque[tuple[Told, float]] = deque()
         self._came = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -46,7 +51,7 @@ class Recorder:
         if len(self._waiting) >= _MOST_WAITING:
             self._outcomes.inc("dropped")
             return
-        self._waiting.append(Told(about, kind, reason, note, component))
+        self._waiting.append((Told(about, kind, reason, note, component), self._clock.seconds()))
         self._idle.clear()
         self._came.set()
 
@@ -69,7 +74,7 @@ class Recorder:
     async def _run(self) -> None:
         while True:
             while self._waiting:
-                decision = self._correlator.decide(self._waiting.popleft(), self._clock.seconds())
+                decision = self._correlator.decide(*self._waiting.popleft())
                 if decision is None:
                     self._outcomes.inc("spam")
                     continue
@@ -77,6 +82,7 @@ class Recorder:
             self._idle.set()
             self._came.clear()
             await self._came.wait()
+            await asyncio.sleep(_CALM_SECONDS)
 
     async def _send(self, decision: Decision) -> str:
         """Write one event, with patience while the server cannot be reached; returns what became of it."""

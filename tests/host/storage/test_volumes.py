@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from paddock.engine.machine.config import Format, Layer
-from paddock.engine.storage import files, qemuimg
+from paddock.engine.storage import files, overlays, qemuimg
 from paddock.engine.storage.errors import NotAllowed, TooSmall, VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
 from tests.host.conftest import wait_until
@@ -55,6 +56,27 @@ def image(work: Path, format: Format = "qcow2", size: int = 8 * MB) -> Image:
     io(Layer(path, format), "write -P 7 0 1M")
     path.chmod(0o444)
     return Image("sha256:golden", path, format, size)
+
+
+@pytest.mark.parametrize("size", [512, 600 * MB, (1 << 40) + 512, overlays.LARGEST])
+def test_an_empty_layer_is_what_qemu_img_makes(work: Path, size: int) -> None:
+    below = Layer(work / "base.img", "raw")
+    subprocess.run(["qemu-img", "create", "-q", "-f", "raw", below.path, "1M"], check=True)
+    io(below, "write -P 7 0 1M")
+    ours, theirs = work / "ours.qcow2", work / "theirs.qcow2"
+    files.make_layer(ours, below, size)
+    options = ["-u", "-f", "qcow2", "-o", "lazy_refcounts=on", "-F", "raw", "-b", "base.img"]
+    subprocess.run(["qemu-img", "create", "-q", *options, theirs, str(size)], check=True)
+    told = [json.loads(subprocess.check_output(["qemu-img", "info", "--output=json", each])) for each in (ours, theirs)]
+    for each in told:
+        del each["filename"], each["actual-size"]
+    assert told[0] == told[1]
+    layer = Layer(ours, "qcow2", below)
+    io(layer, f"write -P 9 {size - 512} 512")
+    assert "verification failed" not in io(layer, f"read -P 9 {size - 512} 512")
+    if size > MB:
+        assert holds(layer, 7) and holds(layer, 0, "1M")
+    subprocess.run(["qemu-img", "check", "-q", ours], check=True)
 
 
 def test_a_blank_volume_has_exactly_the_size_asked_for_and_takes_nothing(volumes: Volumes) -> None:

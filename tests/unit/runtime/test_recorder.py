@@ -49,6 +49,20 @@ def test_the_like_of_an_event_counts_it_up(play: Play) -> None:
     play(script)
 
 
+def test_what_an_event_is_about_comes_first(play: Play) -> None:
+    async def script(world: World) -> None:
+        recorder = Recorder(world.client, "controller", "host", world.machinery)
+        recorder.start()
+        await asyncio.sleep(1)
+        recorder.tell(WEB, "Normal", "Started", "up")
+        await asyncio.sleep(0.09)
+        assert await events(world) == []
+        await asyncio.sleep(0.02)
+        assert len(await events(world)) == 1
+
+    play(script)
+
+
 def test_an_event_that_was_forgotten_begins_anew(play: Play) -> None:
     async def script(world: World) -> None:
         recorder = Recorder(world.client, "controller", "host", world.machinery)

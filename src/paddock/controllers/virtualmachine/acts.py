@@ -1,5 +1,7 @@
 """What the controller of machines does through the API: every write, with its event. Each may be repeated."""
 
+import asyncio
+
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
@@ -48,10 +50,18 @@ class Acts:
 
     async def start(self, sight: Sight, sizes: dict[str, Found], *, paused: bool) -> Data:
         """Make the instance; raises `Refused`."""
-        made: Data
-        await self.keep_start(sight)
         await self._forget_start(sight)
         wanted = instances.instance_of(sight.data, list(sizes.values()), paused=paused)
+        # Together, so that they are one commit of the store. Should the copy alone be missing, every later change asks for a restart.
+        kept, made = await asyncio.gather(self.keep_start(sight), self._make_instance(sight, wanted), return_exceptions=True)
+        if isinstance(made, BaseException):
+            raise made
+        if kept is not None:
+            raise kept
+        return made
+
+    async def _make_instance(self, sight: Sight, wanted: Data) -> Data:
+        made: Data
         try:
             made = await self._client.create(kinds.INSTANCE_DATA, wanted)
         except AlreadyExists:

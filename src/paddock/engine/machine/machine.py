@@ -1,5 +1,6 @@
 """A machine, as others know it: each request is held against the table of `requests`, then done by its owner."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -83,6 +84,8 @@ class Machine:
         """
         if self._admit(Verb.START):
             self._owner.start(paused=paused, user=self._registry.user_for(self._owner), state=state)
+            # When it is its turn, QEMU is started before the caller goes on: nothing else takes as long.
+            await asyncio.sleep(0)
 
     async def forget(self) -> None:
         """Its directory goes, and with it all that was known of it. Its disks are elsewhere and stay."""

@@ -13,7 +13,7 @@ from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.host import Shared, Surroundings
 from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.owner import Owner
-from paddock.engine.machine.process import cpu_seconds
+from paddock.engine.machine.process import wanted_seconds
 from paddock.engine.machine.turns import Turns
 
 _LOG = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Machines:
         self._machines: dict[str, Machine] = {}
         self._owners: dict[str, Owner] = {}
         self._listeners: list[Callable[[str], None]] = []
-        self._shared = Shared(surroundings, Turns(surroundings.queue, self._used), self._changed)
+        self._shared = Shared(surroundings, Turns(surroundings.queue, self._wanted), self._changed)
 
     async def adopt(self) -> None:
         """Finds what is there: once, at the start. All machines at the same time; one that fails is no trouble to the others."""
@@ -97,9 +97,9 @@ class Machines:
         self._owners.pop(id, None)
         self._changed(id)
 
-    def _used(self, id: str) -> float | None:
+    def _wanted(self, id: str) -> float | None:
         owner = self._owners.get(id)
-        return None if owner is None or not owner.observed.pid else sum(cpu_seconds(owner.observed.pid))
+        return None if owner is None or not owner.observed.pid else wanted_seconds(owner.observed.pid)
 
     def _find(self, name: str) -> Owner | None:
         directory = Directory(self.root / name)

@@ -1,4 +1,4 @@
-"""Which machines may start now. Pure: time is a parameter, and what guests use of CPUs is told.
+"""Which machines may start now. Pure: time is a parameter, and what guests want of CPUs is told.
 
 A guest that boots takes all the CPU it gets. Started together, fifty of them are each ready after fifty seconds; a few at a time,
 the first is ready after one and the last no later than before. So a start holds a place until its guest has become quiet, or has
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-# A guest is quiet when it uses less than this share of one CPU for so long.
+# A guest is quiet when it wants less than this share of one CPU for so long. What it waits for counts as well: on a host that is busy with
+# others a guest that boots gets as little as one that sleeps.
 QUIET_SHARE = 0.35
 QUIET_SECONDS = 1.5
 # A guest that never becomes quiet gives its place up after this time.
@@ -74,7 +75,7 @@ class StartQueue:
         return chosen
 
     def report(self, id: str, cpu_seconds: float, now: float) -> bool:
-        """What a booting machine has used of CPUs since it was started. True: it is quiet and has given its place up."""
+        """What a booting machine has wanted of CPUs since it was started. True: it is quiet and has given its place up."""
         booting = self._booting.get(id)
         if booting is None:
             return True
@@ -100,7 +101,7 @@ class StartQueue:
 
     @property
     def booting(self) -> frozenset[str]:
-        """Those that hold a place, and whose use of CPUs has to be told."""
+        """Those that hold a place, and whose want of CPUs has to be told."""
         return frozenset(self._booting)
 
     def wake_at(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Carries out the start queue: wakes those whose turn it is, and tells the queue what those that boot use of CPUs."""
+"""Carries out the start queue: wakes those whose turn it is, and tells the queue what those that boot want of CPUs."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,10 +11,10 @@ _LOOK_SECONDS = 0.5
 class Turns:
     """Who starts when. A place is held until the guest is quiet, has had its time, or is given back."""
 
-    def __init__(self, queue: StartQueue, used: Callable[[str], float | None]) -> None:
-        """`used` tells the CPU seconds of a machine since its start; None: it has no process."""
+    def __init__(self, queue: StartQueue, wanted: Callable[[str], float | None]) -> None:
+        """`wanted` tells the CPU seconds that a machine used and waited for since its start; None: it has no process."""
         self._queue = queue
-        self._used = used
+        self._wanted = wanted
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -59,7 +59,7 @@ class Turns:
         self._timer = None
         now = asyncio.get_running_loop().time()
         for name in sorted(self._queue.booting):
-            used = self._used(name)
-            if used is not None:
-                self._queue.report(name, used, now)
+            wanted = self._wanted(name)
+            if wanted is not None:
+                self._queue.report(name, wanted, now)
         self._next()

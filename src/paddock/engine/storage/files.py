@@ -7,6 +7,10 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from paddock.engine.machine.config import Layer
+from paddock.engine.storage import overlays
+from paddock.engine.storage.errors import NotAllowed
+
 # The ioctl by which btrfs, xfs and others let two files share their blocks.
 _FICLONE = 0x40049409
 _CHUNK = 4 * 1024 * 1024
@@ -60,6 +64,24 @@ def make_blank(path: Path, size: int, *, allocate: bool) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def make_layer(path: Path, below: Layer, size: int) -> None:
+    """An empty layer over others, of which nothing is opened; what an earlier try left is overwritten. Raises `NotAllowed` or `OSError`."""
+    backing = os.path.relpath(below.path, path.parent)
+    # The name in the header is for people that look at the file; a colon in it would be read as a protocol.
+    name = backing if ":" not in backing else os.path.join(".", backing)
+    try:
+        layer = overlays.empty(size, name, below.format)
+    except ValueError as error:
+        raise NotAllowed(f"cannot make a layer over {below.path}", why=str(error)) from error
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(number, "wb") as file:
+        os.fchmod(number, 0o600)
+        file.write(layer.head)
+        file.truncate(layer.length)
+        file.flush()
+        os.fsync(number)
 
 
 def allocate_all(path: Path, size: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.engine.machine.config import Format, Layer
-from paddock.engine.storage import errors, files
+from paddock.engine.storage import errors
 from paddock.engine.storage.errors import StoreFailed, StoreFull, VolumeBroken, VolumeBusy
 
 _MAGIC = b"QFI\xfb"
@@ -55,22 +55,6 @@ def _check(layer: Layer) -> None:
     is_new = int.from_bytes(head[4:8], "big") >= 3
     if is_new and int.from_bytes(head[72:80], "big") & _EXTERNAL_DATA:
         raise VolumeBroken(f"cannot use {layer.path}", why="it names another file as its data", fix="restore it from a backup")
-
-
-async def create_overlay(path: Path, below: Layer, size: int) -> None:
-    """An empty layer over others. Nothing below is opened."""
-    backing = os.path.relpath(below.path, path.parent)
-    # The name in the header is for people that look at the file; a colon in it would be read as a protocol.
-    name = backing if ":" not in backing else os.path.join(".", backing)
-    await run(
-        "create", "-q", "-u", "-f", "qcow2", "-o", "lazy_refcounts=on", "-F", below.format, "-b", name, "--", os.fspath(path), str(size)
-    )
-    await asyncio.to_thread(_finish, path)
-
-
-def _finish(path: Path) -> None:
-    path.chmod(0o600)
-    files.sync_file(path)
 
 
 async def resize(layer: Layer, size: int) -> None:

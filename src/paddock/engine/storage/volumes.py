@@ -131,7 +131,7 @@ class Volumes:
             await qemuimg.resize(Layer(disk, "raw"), size)
             return Record(size, (LayerFile(_DISK, "raw"),))
         disk.unlink(missing_ok=True)
-        await qemuimg.create_overlay(disk, below, size)
+        await _blocking("cannot make a layer", disk.parent, files.make_layer, disk, below, size)
         place = os.path.relpath(base.path, self._places.root)
         return Record(size, (LayerFile(_DISK, "qcow2"),), ImageBase(base.digest, place, base.format))
 
@@ -251,7 +251,7 @@ class Volumes:
             record = self._record(volume.directory)
             if name not in {each.name for each in record.layers}:
                 path, fresh = volume.directory / name, volume.directory / f".{name}"
-                await qemuimg.create_overlay(fresh, volume.layer, volume.size)
+                await _blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, volume.layer, volume.size)
                 await _blocking("cannot make a layer", fresh.parent, os.replace, fresh, path)
                 layers = (*record.layers, LayerFile(name, "qcow2"))
                 await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
@@ -282,7 +282,7 @@ class Volumes:
             if held.size > size:
                 raise too_small(held.size, size)
             async with self._making(id, pool, f"cannot restore snapshot {snapshot}") as fresh:
-                await qemuimg.create_overlay(fresh / _DISK, held.layer, _rounded(size))
+                await _blocking("cannot make a layer", fresh, files.make_layer, fresh / _DISK, held.layer, _rounded(size))
                 await _blocking("cannot open a layer to readers", fresh, chains.open_to_readers, held.layer, self._places.every_pool)
                 record = records.read_snapshot(self._places.snapshot(snapshot))
                 assert record is not None
@@ -351,7 +351,7 @@ class Volumes:
         """An empty layer over others; one that is there is left as it is."""
         if not path.exists():
             fresh = path.with_name(f".{path.name}")
-            await qemuimg.create_overlay(fresh, below, _rounded(size))
+            await _blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, below, _rounded(size))
             await _blocking("cannot make a layer", path.parent, os.replace, fresh, path)
         return Layer(path, "qcow2", below)
 

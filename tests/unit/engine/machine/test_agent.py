@@ -84,6 +84,18 @@ def converse(guest_: Guest, script: Callable[[Agent], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
+def test_the_beginning_of_a_conversation_is_answer_enough() -> None:
+    async def script(agent: Agent) -> None:
+        await agent.ping()
+        assert [one["execute"] for one in told.heard] == ["guest-sync-delimited"]
+        await agent.ping()
+        await agent.hostname()
+        assert [one["execute"] for one in told.heard][1:] == ["guest-ping", "guest-get-host-name"]
+
+    told = Guest({"guest-ping": lambda _: returns({}), "guest-get-host-name": lambda _: returns({"host-name": "web"})})
+    converse(told, script)
+
+
 _DISK = {"serial": "s", "bus-type": "virtio"}
 
 
