@@ -13,7 +13,7 @@ LIMIT ?=
 
 export PYTHON
 
-.PHONY: help setup demo test lint format gen gen-check golden conformance conformance-check bench soak test-reference test-host lock clean
+.PHONY: help setup demo demo-down test lint format gen gen-check golden conformance conformance-check bench soak test-reference test-host lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,8 +21,12 @@ help: ## list the targets
 setup: ## make .venv from the lock file (quick when nothing changed)
 	@tools/setup.sh
 
-demo: setup ## boot a machine; render one example of each dialect
-	@tools/demo.sh
+demo: export PADDOCK_HOST_PACKAGES ?= demo
+demo: setup ## start a control plane with a machine of each dialect, and watch them come up
+	@exec .venv/bin/python -m tools.demo up
+
+demo-down: ## take everything away that `make demo` left running
+	@if [ -x $(PY) ]; then exec $(PY) -m tools.demo down; fi
 
 test: setup ## unit, contract, scenario and architecture tests
 	@# The = matters: otherwise pytest takes an existing file for a test path before it knows the option.

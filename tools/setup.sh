@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes .venv with exactly what requirements-dev.lock names. Quick when there is nothing to do: a stamp holds the
 # checksum of everything the result depends on.
-# Root installs the Debian packages that are missing; anyone else is told which ones to install. What only real guests need
-# (`make test-host`) is never a reason to fail: its tests skip, and say so. PADDOCK_HOST_PACKAGES=no leaves those packages alone.
+# Root installs the Debian packages that are missing, and says so. Anyone else is asked at a terminal whether sudo shall
+# (PADDOCK_SUDO=yes: without asking), or is told which ones to install. What only real guests need (`make test-host`) is never a reason
+# to fail: its tests skip, and say so. PADDOCK_HOST_PACKAGES=no leaves those packages alone; =demo wants those of `make demo`, and no others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,18 +39,33 @@ pick_python() {
     return 1
 }
 
-# apt_install PACKAGE...: as root installs them, otherwise says what to install and fails.
+# as_root COMMAND...: as root, or by the sudo that was agreed to.
+as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo env DEBIAN_FRONTEND=noninteractive "$@"; fi; }
+
+# may_install PACKAGE...: whether we are root, or may use sudo for it.
+may_install() {
+    local answer
+    [ "$(id -u)" -ne 0 ] || return 0
+    command -v sudo >/dev/null || return 1
+    [ "${PADDOCK_SUDO:-}" != yes ] || return 0
+    [ "${PADDOCK_SUDO:-}" != no ] && [ -t 0 ] && [ -t 2 ] || return 1
+    read -r -p "setup: missing packages: $*
+setup: install them now, with sudo? [y/N] " answer
+    [ "$answer" = y ] || [ "$answer" = yes ]
+}
+
+# apt_install PACKAGE...: installs them, or says what to install and fails.
 apt_install() {
-    if [ "$(id -u)" -ne 0 ]; then
-        printf 'setup: missing Debian packages; install them and run `make setup` again:\n' >&2
+    command -v apt-get >/dev/null || fail "missing: $*; this system has no apt-get, so please install them by hand."
+    if ! may_install "$@"; then
+        printf 'setup: missing packages; install them, and run `make` again:\n' >&2
         printf '    sudo apt-get install --no-install-recommends %s\n' "$*" >&2
         exit 1
     fi
-    command -v apt-get >/dev/null || fail "missing: $*; this system has no apt-get, so please install them by hand."
-    say "installing Debian packages: $*"
+    say "installing system packages: $*"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq </dev/null
-    apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+    as_root apt-get update -qq </dev/null
+    as_root apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
 }
 
 if ! python=$(pick_python); then
@@ -59,31 +75,52 @@ if ! python=$(pick_python); then
 fi
 
 version=$("$python" -c 'import platform; print(platform.python_version())')
-# What the environment is made of: the interpreter, the place, the lock, and the package's own metadata.
-# What a host needs to run machines, and the tests to look at them.
-host_packages=(qemu-system-x86 qemu-utils ovmf swtpm nftables iproute2 e2fsprogs dosfstools mtools gdisk xfsprogs passt openssh-client xorriso xz-utils zstd mmdebstrap)
 
-# host_packages_missing: those of them that are not installed, on one line.
-host_packages_missing() {
-    dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${host_packages[@]}" 2>/dev/null |
-        awk -v wanted="${host_packages[*]}" '$1 == "installed" { have[$2] = 1 }
+# What `make demo` needs, and what a host needs besides to run every kind of machine, and the tests to look at them.
+demo_packages=(qemu-system-x86 qemu-utils nftables iproute2 e2fsprogs dosfstools mtools lz4)
+host_packages=("${demo_packages[@]}" ovmf swtpm gdisk xfsprogs passt openssh-client xorriso xz-utils zstd mmdebstrap)
+# The small guest is made of Debian's packages everywhere.
+[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || demo_packages+=(debian-archive-keyring)
+
+# missing PACKAGE...: those of them that are not installed, on one line.
+missing() {
+    { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; } |
+        awk -v wanted="$*" '$1 == "installed" { have[$2] = 1 }
             END { n = split(wanted, names, " "); for (i = 1; i <= n; i++) if (!(names[i] in have)) printf "%s ", names[i] }'
 }
 
 # install_host_packages: a host without them, or without a network to get them from, still has everything else.
 install_host_packages() {
-    local missing
-    [ "${PADDOCK_HOST_PACKAGES:-}" != no ] && command -v dpkg-query >/dev/null && [ "$(dpkg --print-architecture)" = amd64 ] || return 0
-    missing=$(host_packages_missing)
-    [ -n "$missing" ] || return 0
+    local lacking
+    [ -z "${PADDOCK_HOST_PACKAGES:-}" ] && command -v dpkg-query >/dev/null && [ "$(dpkg --print-architecture)" = amd64 ] || return 0
+    lacking=$(missing "${host_packages[@]}")
+    [ -n "$lacking" ] || return 0
     if [ "$(id -u)" -ne 0 ]; then
-        say "to run machines, and \`make test-host\`, install: sudo apt-get install --no-install-recommends $missing"
+        say "to run machines, and \`make test-host\`, install: sudo apt-get install --no-install-recommends $lacking"
         return 0
     fi
     # shellcheck disable=SC2086
-    (apt_install $missing) || say "could not install $missing; \`make test-host\` will leave tests out and say which"
+    (apt_install $lacking) || say "could not install $lacking; \`make test-host\` will leave tests out and say which"
 }
 
+# needed_packages: what nothing goes without, the demonstration's with it if that is what this is for: one list, asked for once.
+needed_packages() {
+    local minor
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ] && ! can_make_venv "$python"; then
+        # The versioned package serves a python3.N that is not the system's default one.
+        minor=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+        case $(readlink -f /usr/bin/python3 2>/dev/null) in
+            */"$minor") printf 'python3-venv ' ;;
+            *) printf '%s-venv ' "$minor" ;;
+        esac
+    fi
+    [ "${PADDOCK_HOST_PACKAGES:-}" = demo ] || return 0
+    command -v dpkg-query >/dev/null || fail "the demonstration makes its guest from Debian packages, and this system has no dpkg"
+    [ "$(dpkg --print-architecture)" = amd64 ] || fail "the demonstration's guest is one for amd64, and this system is none"
+    missing "${demo_packages[@]}"
+}
+
+# What the environment is made of: the interpreter, the place, the lock, and the package's own metadata.
 want=$(
     {
         "$python" - <<'END'
@@ -96,20 +133,17 @@ END
         cat "$lock" tools/setup.sh
     } | sha256sum | cut -d' ' -f1
 )
+needed=$(needed_packages)
+if [ -n "$needed" ]; then
+    # shellcheck disable=SC2086
+    apt_install $needed
+fi
 install_host_packages
 if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
     exit 0
 fi
 
-if ! can_make_venv "$python"; then
-    # The versioned package serves a python3.N that is not the system's default one.
-    minor=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
-    case $(readlink -f /usr/bin/python3 2>/dev/null) in
-        */"$minor") apt_install python3-venv ;;
-        *) apt_install "$minor-venv" ;;
-    esac
-    can_make_venv "$python" || fail "$python still has no venv and ensurepip; name another interpreter: make setup PYTHON=/path/to/python3"
-fi
+can_make_venv "$python" || fail "$python still has no venv and ensurepip; name another interpreter: make setup PYTHON=/path/to/python3"
 
 say "making $venv with $python ($version)"
 rm -f "$stamp"

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from paddock.engine.images.build.apt import HOSTS, Options
 from paddock.engine.images.build.packages import Package, fetch, members, resolve
 from paddock.engine.images.build.programs import BuildError, need, run
 
 _SOURCE = "linux-source-6.1"
-_CLOUD = "linux-image-cloud-amd64"
+CLOUD = "linux-image-cloud-amd64"
 _TOOLS = {
     "make": "make",
     "gcc": "gcc",
@@ -134,18 +135,18 @@ def _check_configuration(text: str) -> None:
         raise BuildError("cannot build the guest's own kernel", why=f"this source knows no {', '.join(refused)}", fix="use Debian's kernel")
 
 
-def debian_packages() -> tuple[Package, ...]:
+def debian_packages(apt: Options = HOSTS) -> tuple[Package, ...]:
     """What Debian's cloud kernel of today is in."""
-    shown = run(["apt-cache", "show", "--no-all-versions", _CLOUD]).decode()
+    shown = run(["apt-cache", *apt, "show", "--no-all-versions", CLOUD]).decode()
     match = re.search(r"^Depends: (linux-image-\S+)", shown, re.MULTILINE)
     if match is None:
-        raise BuildError(f"apt offers no {_CLOUD}", fix="update the package lists with `apt-get update`")
-    return resolve([match[1]])
+        raise BuildError(f"apt offers no {CLOUD}", fix="update the package lists with `apt-get update`")
+    return resolve([match[1]], apt)
 
 
-def debian(packages: Sequence[Package], folder: Path) -> Kernel:
+def debian(packages: Sequence[Package], folder: Path, apt: Options = HOSTS) -> Kernel:
     """Debian's kernel and its modules, as they were signed."""
-    (path,) = fetch(packages, folder).values()
+    (path,) = fetch(packages, folder, apt).values()
     image, release, modules = b"", "", dict[str, bytes]()
     for name, member in members(path):
         if name.startswith("boot/vmlinuz-"):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.engine.images.build import places
+from paddock.engine.images.build.apt import HOSTS, Options
 from paddock.engine.images.build.programs import BuildError, need, run
 
 # apt-get download --print-uris: 'http://...' name_1.0_amd64.deb 12345 SHA256:...
@@ -39,11 +40,11 @@ class Member:
     target: str = ""
 
 
-def resolve(names: Sequence[str]) -> tuple[Package, ...]:
+def resolve(names: Sequence[str], apt: Options = HOSTS) -> tuple[Package, ...]:
     """What apt would download for these names, in their order."""
     need({"apt-get": "apt", "dpkg-deb": "dpkg"}, "build an image from Debian packages")
     try:
-        printed = run(["apt-get", "--quiet", "download", "--print-uris", *names]).decode()
+        printed = run(["apt-get", "--quiet", *apt, "download", "--print-uris", *names]).decode()
     except BuildError as error:
         fix = "update the package lists with `apt-get update`; Debian's main archive has them all"
         raise BuildError("cannot find the packages of this image", why=error.why, fix=fix) from error
@@ -59,17 +60,17 @@ def parse_uris(printed: str, names: Sequence[str]) -> tuple[Package, ...]:
     return tuple(found[name] for name in names)
 
 
-def fetch(packages: Iterable[Package], folder: Path) -> dict[str, Path]:
+def fetch(packages: Iterable[Package], folder: Path, apt: Options = HOSTS) -> dict[str, Path]:
     """The packages' files, by name; what is there is not downloaded again."""
     with places.alone(folder, "packages"):
-        return _fetch({package.name: package for package in packages}, folder)
+        return _fetch({package.name: package for package in packages}, folder, apt)
 
 
-def _fetch(wanted: Mapping[str, Package], folder: Path) -> dict[str, Path]:
+def _fetch(wanted: Mapping[str, Package], folder: Path, apt: Options) -> dict[str, Path]:
     missing = [name for name, package in wanted.items() if not _is_there(folder / package.file, package)]
     if missing:
         # The sandbox user of apt may not write where only we may.
-        run(["apt-get", "--quiet", "-o", "APT::Sandbox::User=root", "download", *missing], cwd=folder)
+        run(["apt-get", "--quiet", *apt, "-o", "APT::Sandbox::User=root", "download", *missing], cwd=folder)
     for name in missing:
         _verify(folder / wanted[name].file, wanted[name])
     return {name: folder / package.file for name, package in wanted.items()}

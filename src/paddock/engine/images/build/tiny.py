@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from paddock.engine.images.build import disk, filesystems, grub, kernel, places, tinyguest
+from paddock.engine.images.build import apt, disk, filesystems, grub, kernel, places, tinyguest
 from paddock.engine.images.build.initramfs import archive
 from paddock.engine.images.build.packages import Member, Package, fetch, members, resolve
 from paddock.engine.images.build.programs import need, run
@@ -68,14 +68,17 @@ def _build(cache: Path, kind: Kind, jobs: int) -> TinyImage:
     # Other releases of Debian have no such source; who never built it is not asked for it.
     sources = kernel.source_packages() if kind == "own" or (kind == "fastest" and kernel.any_own(cache)) else ()
     own = kind == "own" or (bool(sources) and kernel.has_own(cache, sources))
-    kernel_packages = sources if own else kernel.debian_packages()
-    packages = resolve([*_PROGRAMS, *_LIBRARIES, *grub.EFI_PACKAGES, *(name for name in grub.BIOS_PACKAGES if name not in _LIBRARIES)])
+    names = [*_PROGRAMS, *_LIBRARIES, *grub.EFI_PACKAGES, *(name for name in grub.BIOS_PACKAGES if name not in _LIBRARIES)]
+    lists = apt.options(cache, names if own else [*names, kernel.CLOUD])
+    kernel_packages = sources if own else kernel.debian_packages(lists)
+    packages = resolve(names, lists)
     flavour = "own" if own else "debian"
     folder = cache / f"tiny-{flavour}-{_key([*packages, *kernel_packages])}"
     if not (folder / "tiny.qcow2").exists():
-        need({**filesystems.TOOLS, "qemu-img": "qemu-utils"}, "build the tiny image")
-        one = kernel.own(cache, sources, jobs or os.cpu_count() or 1) if own else kernel.debian(kernel_packages, cache / "packages")
-        _assemble(folder, one, fetch(packages, cache / "packages"))
+        need({**filesystems.TOOLS, "qemu-img": "qemu-utils", "lz4": "lz4"}, "build the tiny image")
+        files = cache / "packages"
+        one = kernel.own(cache, sources, jobs or os.cpu_count() or 1) if own else kernel.debian(kernel_packages, files, lists)
+        _assemble(folder, one, fetch(packages, files, lists))
     return TinyImage(folder / "tiny.qcow2", folder / "vmlinuz", folder / "vmlinux", folder / "initrd", flavour)
 
 

@@ -1,0 +1,103 @@
+"""What is seen of a guest, and what is said of it in one line. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Data = Mapping[str, Any]
+# What stands in the way, as a machine's status says it in one word.
+_TROUBLE = ("Error", "CrashLoopBackOff", "DataVolumeError", "Unschedulable", "ImagePullBackOff")
+_WIDEST_REASON = 90
+
+
+@dataclass(frozen=True)
+class Guest:
+    """One machine of the demonstration: whose object it is, the object as kubectl names it, and its VirtualMachine."""
+
+    dialect: str
+    front: str
+    name: str
+
+
+GUESTS = (
+    Guest("kubevirt", "vm/kubevirt-vm", "kubevirt-vm"),
+    Guest("kubermatic", "vm/kubermatic-vm", "kubermatic-vm"),
+    Guest("kubermatic", "vmpool/kubermatic-pool", "kubermatic-pool-0"),
+    Guest("kubermatic", "vmpool/kubermatic-pool", "kubermatic-pool-1"),
+    Guest("stakater", "virtualmachine/stakater-vm", "stakater-vm"),
+    Guest("vitistack", "machine/vitistack-machine", "vitistack-machine"),
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The objects of a moment, by name."""
+
+    machines: Mapping[str, Data] = field(default_factory=dict)
+    instances: Mapping[str, Data] = field(default_factory=dict)
+    volumes: Mapping[str, Data] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is said of a guest. `address` is there as soon as it has one; `system` is what its agent calls itself."""
+
+    guest: Guest
+    state: str
+    address: str = ""
+    system: str = ""
+
+    @property
+    def answers(self) -> bool:
+        """The machine runs, has an address, and its agent answers."""
+        return bool(self.address and self.system)
+
+    @property
+    def text(self) -> str:
+        """The state with everything that is known."""
+        return f"{self.state}, answers at {self.address} ({self.system})" if self.answers else self.state
+
+
+def lines(guests: Sequence[Guest], seen: Seen) -> list[Line]:
+    """One for each guest."""
+    return [_line(each, seen) for each in guests]
+
+
+def _line(guest: Guest, seen: Seen) -> Line:
+    machine = seen.machines.get(guest.name)
+    if machine is None:
+        return Line(guest, "applied; its machine is not made yet")
+    state = str(machine.get("status", {}).get("printableStatus", "")) or "new"
+    if any(word in state for word in _TROUBLE):
+        return Line(guest, f"{state}: {_reason(machine)}")
+    if state != "Running":
+        return Line(guest, _importing(machine, seen) or state)
+    status = seen.instances.get(guest.name, {}).get("status", {})
+    address = next((str(each["ipAddress"]) for each in status.get("interfaces") or () if each.get("ipAddress")), "")
+    connected = any(each["type"] == "AgentConnected" and each["status"] == "True" for each in status.get("conditions") or ())
+    system = str(status.get("guestOSInfo", {}).get("prettyName", "")) if connected else ""
+    return Line(guest, "Running" if address and system else "Running; its guest boots", address, system)
+
+
+def _importing(machine: Data, seen: Seen) -> str:
+    """How far its disk is; empty when its disk is not what it waits for."""
+    names = [each["metadata"]["name"] for each in machine["spec"].get("dataVolumeTemplates") or ()]
+    names += [each["dataVolume"]["name"] for each in machine["spec"]["template"]["spec"].get("volumes") or () if "dataVolume" in each]
+    for status in (seen.volumes.get(name, {}).get("status", {}) for name in names):
+        if (phase := status.get("phase", "")) not in ("", "Succeeded"):
+            progress = str(status.get("progress", "")).removesuffix("N/A")
+            return f"its disk: {phase} {progress}".rstrip()
+    return ""
+
+
+def _reason(machine: Data) -> str:
+    """What its conditions say."""
+    said = [str(each.get("message", "")) for each in machine.get("status", {}).get("conditions") or () if each.get("status") == "False"]
+    text = next((each for each in said if each), "no reason given")
+    return text if len(text) <= _WIDEST_REASON else f"{text[:_WIDEST_REASON]}..."
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows in columns, the first row as the heading."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
