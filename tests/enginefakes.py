@@ -172,6 +172,16 @@ class FakeAgent:
             self._machine.power_off()
 
 
+class FakeDirectory:
+    """What a machine leaves on disk: what its guest wrote on the serial console."""
+
+    def __init__(self) -> None:
+        self.serial = b""
+
+    def serial_tail(self, size: int) -> bytes:
+        return self.serial[-size:]
+
+
 class FakeMachine:
     """A machine in memory."""
 
@@ -180,6 +190,7 @@ class FakeMachine:
         self.config = config
         self.observed = Observation()
         self.agent = FakeAgent(self)
+        self.directory = FakeDirectory()
         self.deaf = False
         self.presses = 0
         self.overlays: list[Mapping[str, Layer]] = []

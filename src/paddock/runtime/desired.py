@@ -93,6 +93,13 @@ class DesiredSet:
         kept = {(_place(each.target), each.key) for each in wanted}
         return Reached(tuple(applied), await self._prune(owner, kept), unchanged)
 
+    def check(self, owner: Reference, wanted: Sequence[Wanted]) -> None:
+        """Raise `NotOurs` for the first that belongs to somebody else; nothing is written."""
+        for each in wanted:
+            seen = self._informers[_place(each.target)].cache.get(each.key)
+            if seen is not None:
+                self._check_owner(owner, each, seen)
+
     def forget(self, owner: Reference) -> None:
         """The owner is gone: what was remembered for it is of no use."""
         for place, key in [*self._last]:

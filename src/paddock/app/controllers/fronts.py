@@ -11,6 +11,8 @@ import msgspec
 from paddock.runtime.program import Program
 
 DIALECTS = ("stakater", "vitistack", "kubermatic")
+# What may be decided about a binding plug-in that the backend lacks.
+BINDING_FALLBACKS = ("masquerade", "fail")
 
 
 class Fronts(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +29,10 @@ class Fronts(msgspec.Struct, frozen=True, kw_only=True):
     # Vitistack's: the second octet of addresses that are made up, and the field that says that a machine runs
     mac_set: str = "12"
     power_field: str = "running"
+    # Stakater: what a network card gets whose binding plug-in is not registered: masquerade, or fail
+    binding_fallback: str = "masquerade"
+    # Stakater: make the rights that copying images out of other namespaces needs
+    manage_clone_rbac: bool = False
 
 
 # The program, the settings, and the program that has the front objects: the same one, unless they are in an API of their own.
@@ -58,7 +64,25 @@ def _vitistack(program: Program, fronts: Fronts, front: Program) -> None:
     controller.wire(program, settings)
 
 
-WIRES: Mapping[str, Wire] = {"vitistack": _vitistack, "kubermatic": _kubermatic}
+def _stakater(program: Program, fronts: Fronts, front: Program) -> None:
+    """The engine has its binding plug-ins without a registration."""
+    # Whoever does without this dialect does not load it.
+    from paddock.controllers.stakater import controller  # noqa: PLC0415
+    from paddock.controllers.stakater.settings import Settings  # noqa: PLC0415
+    from paddock.dialects.kubevirt.rules.networks import PLUGINS  # noqa: PLC0415
+
+    settings = Settings(
+        workers=fronts.workers,
+        bindings=frozenset(PLUGINS) if fronts.embedded else frozenset(),
+        binding_fallback=fronts.binding_fallback,
+        manage_clone_rbac=fronts.manage_clone_rbac,
+    )
+    if fronts.resync_seconds is not None:
+        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
+    controller.wire(program, settings)
+
+
+WIRES: Mapping[str, Wire] = {"stakater": _stakater, "vitistack": _vitistack, "kubermatic": _kubermatic}
 
 
 def wire(program: Program, fronts: Fronts, front: Program | None = None) -> None:

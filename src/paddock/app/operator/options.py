@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.app.controllers.fronts import DIALECTS, Fronts
+from paddock.app.controllers.fronts import BINDING_FALLBACKS, DIALECTS, Fronts
 from paddock.app.operator.settings import Address, Lease, Settings
 from paddock.base import duration
 from paddock.base.errors import PaddockError, Terminal
@@ -78,6 +78,13 @@ def address(word: str) -> Address | None:
     return Address(host[1:-1] if bracketed else host, int(port))
 
 
+def policy(word: str) -> str:
+    """What becomes of a network card whose binding plug-in is not registered."""
+    if word not in BINDING_FALLBACKS:
+        raise Terminal(f"{word!r} is no way to deal with bindings that are not registered", fix=f"write {' or '.join(BINDING_FALLBACKS)}")
+    return word
+
+
 _INTERVAL = Setting(
     "--reconcile-interval", "RECONCILE_INTERVAL", seconds, "DURATION", "every object is looked at again (default: 30s; Stakater 60s)"
 )
@@ -91,7 +98,15 @@ _NAMESPACE = Setting("--namespace", "NAMESPACE", str, "NAME", "the operator's ow
 _DURATION = Setting("--leader-elect-lease-duration", "", seconds, "DURATION", "a lease that is not renewed is free (default: 15s)")
 _DEADLINE = Setting("--leader-elect-renew-deadline", "", seconds, "DURATION", "a leader that cannot renew it stops (default: 10s)")
 _RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "how often the lease is looked at (default: 2s)")
-SETTINGS = (_INTERVAL, _WORKERS, _METRICS, _HEALTH, _ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY)
+_FALLBACK = Setting(
+    "--stakater-binding-fallback",
+    "STAKATER_BINDING_FALLBACK",
+    policy,
+    "POLICY",
+    "binding plug-in that is not registered: masquerade or fail",
+)
+_CLONING = Setting("--manage-clone-rbac", "", flag, "BOOL", "let machines copy images of other namespaces (default: false)")
+SETTINGS = (_INTERVAL, _WORKERS, _METRICS, _HEALTH, _ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY, _FALLBACK, _CLONING)
 
 
 def parser(text: str) -> Parser:
@@ -130,7 +145,12 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Settings
 
     known, dialects = Settings(), _dialects(parsed.dialect, parsed.front)
     fronts = Fronts(
-        wanted=frozenset(dialects), workers=said(_WORKERS, Fronts().workers), resync_seconds=said(_INTERVAL, None), embedded=False
+        wanted=frozenset(dialects),
+        workers=said(_WORKERS, Fronts().workers),
+        resync_seconds=said(_INTERVAL, None),
+        embedded=False,
+        binding_fallback=said(_FALLBACK, Fronts().binding_fallback),
+        manage_clone_rbac=said(_CLONING, Fronts().manage_clone_rbac),
     )
     chosen = "" if not parsed.dialect else "-" + "-".join(sorted(dialects))
     return Settings(

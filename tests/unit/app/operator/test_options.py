@@ -41,6 +41,7 @@ def test_defaults() -> None:
         ("LEADER_ELECTION", "false", "--leader-elect", lambda s: s.lease.wanted, False),
         ("LEADER_ELECTION", "T", "--leader-elect", lambda s: s.lease.wanted, True),
         ("NAMESPACE", "machines-system", "--namespace", lambda s: s.namespace, "machines-system"),
+        ("STAKATER_BINDING_FALLBACK", "fail", "--stakater-binding-fallback", lambda s: s.fronts.binding_fallback, "fail"),
     ],
 )
 def test_variables_and_options_say_the_same(variable: str, word: str, option: str, look: Any, wanted: Any) -> None:
@@ -68,6 +69,7 @@ def test_variables_and_options_say_the_same(variable: str, word: str, option: st
         ("HEALTH_PROBE_BIND_ADDRESS", "localhost"),
         ("LEADER_ELECTION", "yes"),
         ("LEADER_ELECTION", "off"),
+        ("STAKATER_BINDING_FALLBACK", "bridge"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_refused_by_the_name_of_its_variable(variable: str, word: str) -> None:
@@ -84,6 +86,7 @@ def test_a_value_that_cannot_be_read_is_refused_by_the_name_of_its_variable(vari
 def test_a_flag_alone_says_yes() -> None:
     assert read("--leader-elect", LEADER_ELECTION="false").lease.wanted
     assert not read("--leader-elect=false").lease.wanted
+    assert read("--manage-clone-rbac").fronts.manage_clone_rbac and not read().fronts.manage_clone_rbac
 
 
 @pytest.mark.parametrize(

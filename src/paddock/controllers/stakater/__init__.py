@@ -1,0 +1,1 @@
+"""Stakater's VirtualMachine, kept as it is said (docs/spec/stakater.md)."""

@@ -1,0 +1,69 @@
+"""The controller of Stakater's machines, wired to a program: what it listens to and what it counts.
+
+A cluster where Crossplane serves the kind is refused before any controller starts, by whoever puts the program together.
+"""
+
+from collections.abc import Callable
+
+import orjson
+
+from paddock.base.backoff import Backoff
+from paddock.client.target import Key
+from paddock.controllers.stakater.acts import MANAGER
+from paddock.controllers.stakater.caches import Caches
+from paddock.controllers.stakater.machines import Machines
+from paddock.controllers.stakater.settings import Settings
+from paddock.plan.stakater.said import READY
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import Controller
+from paddock.runtime.controller import Settings as Pace
+from paddock.runtime.program import Program
+
+DIALECT = "stakater"
+_AGAIN = Backoff(first=1.0, longest=60.0)
+_READINESS = "whether stakater's machines are ready"
+
+
+def wire(program: Program, settings: Settings = Settings()) -> Controller:  # noqa: B008 - frozen
+    """Add the controller to the program."""
+    caches = Caches(program.informers)
+    voice = program.recorder.voice(MANAGER)
+    machines = Machines(program.client, caches, program.machinery, voice, settings)
+    pace = Pace(workers=settings.workers, backoff=_AGAIN, sweep_seconds=settings.resync_seconds)
+    controller = Controller(DIALECT, caches.fronts, machines.reconcile, machinery=program.machinery, teller=voice, settings=pace)
+    for informer, keys in caches.watched:
+        controller.watch(informer, keys)
+    controller.about = lambda key: {"dialect": DIALECT, "generation": str(_generation(caches, key))}
+    _measure(program, caches, controller)
+    program.add(controller)
+    return controller
+
+
+def _measure(program: Program, caches: Caches, controller: Controller) -> None:
+    metrics = program.machinery.metrics
+    results = metrics.counter("paddock_front_reconcile_total", "Looks at front objects by what they came to.", ("dialect", "result"))
+    durations = metrics.histogram("paddock_front_reconcile_duration_seconds", "How long looks at front objects took.", ("dialect",))
+    objects = metrics.gauge("paddock_front_objects", "Front objects by whether they are ready.", ("dialect", "ready"))
+    cache = caches.fronts.cache
+    cache.index(_READINESS, lambda seen: (_readiness(seen),))
+
+    def observe(name: str, result: str, seconds: float) -> None:
+        results.inc(DIALECT, result)
+        durations.observe(seconds, DIALECT)
+
+    def count(status: str) -> Callable[[], float]:
+        return lambda: len(cache.by(_READINESS, status))
+
+    controller.observers.append(observe)
+    for status in ("True", "False", "Unknown"):
+        objects.ask(count(status), DIALECT, status)
+
+
+def _generation(caches: Caches, key: Key) -> int:
+    seen = caches.fronts.cache.get(key)
+    return (seen.meta.generation or 0) if seen is not None else 0
+
+
+def _readiness(seen: Seen) -> str:
+    conditions = (orjson.loads(seen.raw).get("status") or {}).get("conditions") or ()
+    return next((each.get("status", "Unknown") for each in conditions if each.get("type") == READY), "Unknown")

@@ -1,0 +1,157 @@
+"""One look at a Stakater machine: what holds it, what is applied for it, what becomes of its disks, and its status.
+
+    paused?  --> say so, and write nothing else
+    going?   --> everything of it goes in its order, then the machine itself
+    else     --> finalizer -> holds -> Secrets, machine, Service -> disks -> status
+
+A foreign object of a generated name is never touched. The status is written last and once. A look that came to its end and wrote nothing is
+remembered with the revisions of all it saw: as long as they are the same, another look costs nothing.
+"""
+
+import asyncio
+import logging
+
+from paddock.base.errors import PaddockError, Terminal, Transient
+from paddock.client.client import Client
+from paddock.client.errors import Conflict
+from paddock.client.target import Key
+from paddock.controllers.stakater import kinds
+from paddock.controllers.stakater.acts import Acts
+from paddock.controllers.stakater.applying import Applying
+from paddock.controllers.stakater.caches import Caches, State
+from paddock.controllers.stakater.clearing import Clearing
+from paddock.controllers.stakater.looking import Eyes, Look
+from paddock.controllers.stakater.settings import Settings
+from paddock.meta import ages
+from paddock.meta.wire import to_data
+from paddock.plan.stakater import secrecy
+from paddock.plan.stakater import status as statuses
+from paddock.plan.stakater.said import PAUSE, PAUSED, no
+from paddock.plan.stakater.status import Came
+from paddock.runtime import finalizers
+from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.statuses import write_status
+
+_LOG = logging.getLogger(__name__)
+FINALIZER = "infrastructure.stakater.com/virtualmachine"
+# While something is under way it is looked at this often, whatever is heard.
+_CREATING_SECONDS = 5.0
+# What was written comes back through the watch in less than this.
+_ECHO_SECONDS = 5.0
+
+
+class Machines:
+    """The controller of Stakater's machines."""
+
+    def __init__(self, client: Client, caches: Caches, machinery: Machinery, teller: Teller, settings: Settings) -> None:
+        self._client = client
+        self._caches = caches
+        self._clock = machinery.clock
+        self._teller = teller
+        self._eyes = Eyes(caches, settings.product)
+        self._acts = Acts(client, caches, self._eyes)
+        self._applying = Applying(client, caches, self._acts, teller, settings)
+        self._clearing = Clearing(client, caches, self._acts, teller, machinery.clock)
+        # what a look saw that came to its end and wrote nothing, and when to look again all the same
+        self._quiet: dict[Key, tuple[State, Outcome]] = {}
+        # the revision that a write of ours has made an old one, and until when that is believed
+        self._spent: dict[Key, tuple[str, float]] = {}
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one machine a step on."""
+        state = self._caches.state(key)
+        quiet = self._quiet.get(key)
+        if quiet is not None and quiet[0] == state:
+            return quiet[1]
+        self._quiet.pop(key, None)
+        seen = self._caches.fronts.cache.get(key)
+        if seen is None:
+            await self._forget(key)
+            return DONE
+        if self._is_spent(key, seen.meta.resourceVersion):
+            # The watch brings us here again.
+            return again(_ECHO_SECONDS)
+        look = Look(seen, seen.read(kinds.FRONTS))
+        outcome, wrote = await self._look(look)
+        if not wrote and self._caches.state(key) == state:
+            self._quiet[key] = (state, outcome)
+        return outcome
+
+    async def _look(self, look: Look) -> tuple[Outcome, bool]:
+        """What is to be done next, and whether anything was written."""
+        if (look.vm.metadata.annotations or {}).get(PAUSE) == "true":
+            look.came = Came(synced=PAUSED)
+            return DONE, await self._report(look)
+        if look.seen.meta.going:
+            return await self._clear(look), True
+        if await finalizers.put_on(self._client, kinds.FRONT_DATA, look.seen.meta, FINALIZER):
+            self._spend(look)
+            return DONE, True
+        try:
+            wrote = await self._applying.carry_out(look)
+        except Conflict:
+            raise
+        except PaddockError as error:
+            look.error, wrote = _hidden(error, look), True
+            look.came = Came(synced=no("ReconcileError", str(look.error)))
+        wrote |= await self._report(look)
+        if look.error is not None:
+            raise look.error from None
+        return again(_CREATING_SECONDS) if look.under_way else DONE, wrote
+
+    # --- the end ----------------------------------------------------------------------------------------------------------
+
+    async def _clear(self, look: Look) -> Outcome:
+        if FINALIZER not in (look.seen.meta.finalizers or ()):
+            return DONE
+        _LOG.debug("clearing away", extra={"step": "delete"})
+        if await self._clearing.step(look):
+            await self._applying.revoke(look)
+            await finalizers.take_off(self._client, kinds.FRONT_DATA, look.seen.meta, FINALIZER)
+            return DONE
+        rest = self._clearing.stalled_in(look)
+        await self._report(look)
+        return again(min(rest, _CREATING_SECONDS) if rest else _CREATING_SECONDS)
+
+    async def _forget(self, key: Key) -> None:
+        """The machine is gone, in whatever way: nothing of it is to be held by us."""
+        self._spent.pop(key, None)
+        uid = self._applying.forget(key)
+        self._clearing.forget(uid)
+        await self._acts.release_roots(key)
+
+    # --- the report -------------------------------------------------------------------------------------------------------
+
+    async def _report(self, look: Look) -> bool:
+        """Write the status when it differs; whether it did."""
+        before = look.vm.status
+        wanted = statuses.status(self._eyes.sight(look), look.came, ages.timestamp(self._clock.seconds()))
+        look.under_way = statuses.is_creating(wanted)
+        if wanted == before:
+            return False
+        written = await write_status(self._client, kinds.FRONT_DATA, look.seen, to_data(wanted))
+        if written:
+            self._spend(look)
+            restart = statuses.newly_requires_restart(before, wanted)
+            if restart is not None:
+                self._teller.tell(look.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}")
+        return written
+
+    def _spend(self, look: Look) -> None:
+        self._spent[look.key] = (look.seen.meta.resourceVersion, asyncio.get_running_loop().time() + _ECHO_SECONDS)
+
+    def _is_spent(self, key: Key, revision: str) -> bool:
+        spent = self._spent.get(key)
+        if spent is not None and spent[0] == revision and asyncio.get_running_loop().time() < spent[1]:
+            return True
+        self._spent.pop(key, None)
+        return False
+
+
+def _hidden(error: PaddockError, look: Look) -> PaddockError:
+    """The error without anything secret: it goes into the log, an event and a condition."""
+    text = secrecy.hidden(str(error), look.vm)
+    if text == str(error):
+        return error
+    return Terminal(text) if isinstance(error, Terminal) else Transient(text)

@@ -1,0 +1,190 @@
+"""The disks of a machine: whose they are, what becomes of them, and when one is lost.
+
+A disk is a DataVolume with its claim. KubeVirt makes both from the machine's templates, and takes one that is there already for its own,
+whoever made it: so names are looked at before. It also makes a DataVolume again that was deleted, which for the root disk would be an empty
+clone in place of the data: a root disk that goes is held until its template is out of the machine.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from paddock.base import quantity
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.kubevirt import virtualmachine as kubevirt
+from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.stakater.rules import MACHINE_LABEL
+from paddock.meta.objects import ObjectMeta, OwnerReference
+from paddock.meta.storage import PersistentVolumeClaimSpec
+from paddock.plan import claimsizes, printable
+from paddock.plan.stakater.said import Hold, creating, no
+
+# Keeps a root disk that is deleted until the machine knows.
+ROOT_FINALIZER = "infrastructure.stakater.com/root-disk"
+PRUNE = "infrastructure.stakater.com/prune-disks"
+FILLED = "Succeeded"
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """A disk of the spec, and what there is of it."""
+
+    name: str
+    size: str
+    volume: DataVolume | None = None
+    claim: PersistentVolumeClaim | None = None
+
+    @property
+    def phase(self) -> str:
+        """How far its content is; empty before anything is said."""
+        status = self.volume.status if self.volume is not None else None
+        return (status.phase if status is not None else None) or ""
+
+    @property
+    def seen(self) -> printable.Disk:
+        """As KubeVirt's own words are made from it."""
+        status = self.volume.status if self.volume is not None else None
+        claim = (self.claim.status.phase if self.claim.status is not None else None) or "Pending" if self.claim is not None else None
+        conditions = tuple((status.conditions if status is not None else None) or ())
+        return printable.Disk(self.name, self.phase if self.volume is not None else None, conditions, claim, expected=True)
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether a machine can have it."""
+        return self.seen.is_filled
+
+
+def wanted(machine: kubevirt.VirtualMachine) -> Iterator[tuple[str, str]]:
+    """The disks that a machine is to bring along, the root disk first: names and sizes."""
+    for template in machine.spec.dataVolumeTemplates or ():
+        storage = template.spec.storage
+        requests = (storage.resources.requests if storage is not None and storage.resources is not None else None) or {}
+        if template.metadata is not None and template.metadata.name:
+            yield template.metadata.name, str(requests.get("storage", "0"))
+
+
+def without_root(machine: kubevirt.VirtualMachine, root: str) -> kubevirt.VirtualMachine:
+    """The machine without the template of its root disk: nobody makes a new one."""
+    templates = [each for each in machine.spec.dataVolumeTemplates or () if each.metadata is None or each.metadata.name != root]
+    spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None)
+    return msgspec.structs.replace(machine, spec=spec)
+
+
+def has_given_up_root(machine: kubevirt.VirtualMachine | None, root: str) -> bool:
+    """Whether the template of the root disk was taken out of the machine that there is."""
+    return machine is not None and all(name != root for name, _ in wanted(machine))
+
+
+def is_lost(disk: Disk) -> bool:
+    """Whether a root disk is deleted, with its data. One whose claim stays was only tidied up."""
+    if disk.volume is not None:
+        return disk.volume.metadata.deletionTimestamp is not None and _takes_claim_along(disk)
+    return disk.claim is None or disk.claim.metadata.deletionTimestamp is not None
+
+
+def _takes_claim_along(disk: Disk) -> bool:
+    if disk.claim is None or disk.claim.metadata.deletionTimestamp is not None:
+        return True
+    owner = _controller(disk.claim.metadata)
+    return owner is not None and disk.volume is not None and owner.uid == disk.volume.metadata.uid
+
+
+def lost(root: str) -> Hold:
+    """What is said of a machine whose root disk is gone."""
+    text = (
+        f"the DataVolume {root} was deleted, and the data of the root disk with it: a new one would be an empty copy of the image. "
+        f"Restore a DataVolume or a claim of this name, or delete the generated virtual machine to begin anew"
+    )
+    return Hold(no("RootDiskLost", text))
+
+
+# --- whose they are ---------------------------------------------------------------------------------------------------------
+
+
+def in_the_way(disks: Iterable[Disk], name: str, machine_uid: str | None) -> Hold | None:
+    """The first disk that belongs to somebody else, or to a machine of this name that is just going."""
+    for disk in disks:
+        metadata = disk.volume.metadata if disk.volume is not None else disk.claim.metadata if disk.claim is not None else None
+        if metadata is None:
+            continue
+        owner = _controller(metadata)
+        kind = "DataVolume" if disk.volume is not None else "PersistentVolumeClaim"
+        is_labelled = (metadata.labels or {}).get(MACHINE_LABEL) == name
+        if owner is None and is_labelled:
+            continue
+        if owner is not None and owner.kind == "VirtualMachine" and owner.apiVersion.startswith("kubevirt.io/") and owner.name == name:
+            if owner.uid == machine_uid:
+                continue
+            if is_labelled:
+                step = f"waiting until the {kind} {disk.name} of the virtual machine before is gone"
+                return Hold(creating(step), creating(step))
+        if owner is not None and owner.kind == "DataVolume" and is_labelled:
+            step = f"waiting until the {kind} {disk.name} of a disk before is gone"
+            return Hold(creating(step), creating(step))
+        holder = f"{owner.kind} {owner.name}" if owner is not None else "nobody that says so"
+        text = f"a {kind} {disk.name} exists and belongs to {holder}; rename the machine or the disk, or delete it if nobody needs it"
+        return Hold(no("NameConflict", text), creating(f"the name {disk.name} is taken"))
+    return None
+
+
+def _controller(metadata: ObjectMeta) -> OwnerReference | None:
+    return next((each for each in metadata.ownerReferences or () if each.controller), None)
+
+
+# --- growing ----------------------------------------------------------------------------------------------------------------
+
+
+class Growth(msgspec.Struct, frozen=True):
+    """A claim that should ask for more."""
+
+    name: str
+    size: str
+    storage_class: str
+
+
+def growths(disks: Iterable[Disk], overhead: FilesystemOverhead | None) -> Iterator[Growth]:
+    """The disks that are to be larger than they were made. One that is still being filled waits."""
+    for disk in disks:
+        claim, volume = disk.claim, disk.volume
+        if claim is None or not _is_at_rest(disk) or claim.metadata.deletionTimestamp is not None:
+            continue
+        size = quantity.whole(disk.size)
+        if volume is not None and size <= _made_with(volume):
+            continue
+        spec = claim.spec or PersistentVolumeClaimSpec()
+        name = spec.storageClassName or ""
+        asked = size
+        if volume is not None and volume.spec.storage is not None and (spec.volumeMode or "Filesystem") == "Filesystem":
+            asked = claimsizes.inflated(size, claimsizes.overhead_of(overhead, name))
+        if asked > claimsizes.request_of(claim):
+            yield Growth(disk.name, disk.size if asked == size else str(asked), name)
+
+
+def _is_at_rest(disk: Disk) -> bool:
+    bound = disk.claim is not None and disk.claim.status is not None and disk.claim.status.phase == "Bound"
+    return bound and (disk.volume is None or disk.phase == FILLED)
+
+
+def _made_with(volume: DataVolume) -> int:
+    spec = volume.spec.storage or volume.spec.pvc
+    requests = (spec.resources.requests if spec is not None and spec.resources is not None else None) or {}
+    return quantity.whole(requests["storage"]) if "storage" in requests else 0
+
+
+# --- kept and pruned --------------------------------------------------------------------------------------------------------
+
+
+def surplus(
+    volumes: Iterable[DataVolume], wanted_names: Sequence[str], machine_uid: str, instance: VirtualMachineInstance | None
+) -> list[str]:
+    """DataVolumes that were made for disks the spec no longer has, as far as no running machine uses them."""
+    used = {each.dataVolume.name for each in (instance.spec.volumes or () if instance is not None else ()) if each.dataVolume is not None}
+    found = []
+    for volume in volumes:
+        owner = _controller(volume.metadata)
+        ours = owner is not None and owner.uid == machine_uid
+        name = volume.metadata.name
+        if ours and volume.metadata.deletionTimestamp is None and name not in wanted_names and name not in used:
+            found.append(name)
+    return found

@@ -1,0 +1,34 @@
+"""Scripts of Stakater's machines on a whole host in virtual time."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddock.app.controllers import fronts
+from paddock.controllers.stakater import controller
+from paddock.controllers.stakater.settings import Settings
+from tests import virtualtime
+from tests.fakehost import FakeHost
+from tests.scenario.fronts.stakater.stage import Stage
+
+Script = Callable[[Stage], Awaitable[Any]]
+Play = Callable[..., float]
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Runs a script on a fresh host, with settings where it needs others than those of the embedded server."""
+
+    def run(script: Script, settings: Settings | None = None, *, catalogue: bool = True) -> float:
+        if settings is not None:
+            monkeypatch.setitem(fronts.WIRES, "stakater", lambda program, given, front: controller.wire(program, settings))
+
+        async def inside() -> None:
+            async with FakeHost(tmp_path) as host:
+                await script(await Stage(host).open(catalogue=catalogue))
+
+        return virtualtime.run(inside())
+
+    return run
