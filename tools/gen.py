@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from paddock.dialects import catalog
+from paddock.plan.why import page as why
 from paddock.schema.generate import files, reference
 from paddock.translate.machine.support import table
 
@@ -49,7 +50,7 @@ def reference_pages() -> Mapping[str, str]:
     dialects = dict.fromkeys(kind.dialect for kind in kinds)
     texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in dialects}
     pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
-    return {**pages, "kubevirt-fields.md": table.page(reference.HEADER)}
+    return {**pages, "kubevirt-fields.md": table.page(reference.HEADER), "why.md": why.page(reference.HEADER)}
 
 
 def chart_definitions() -> Mapping[str, str]:

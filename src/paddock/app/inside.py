@@ -14,7 +14,7 @@ def door(api: Handler, user: str, groups: tuple[str, ...] = ()) -> Door:
     peer = Peer("in-process", user, groups, b"in-process")
 
     async def carry(ask: Ask) -> Reply | Running:
-        headers = {"accept": "application/json", "content-type": ask.content_type} if ask.body else {"accept": "application/json"}
+        headers = {"accept": ask.accept, "content-type": ask.content_type} if ask.body else {"accept": ask.accept}
         answer = await api(Request(ask.method, ask.target, headers, ask.body, peer))
         if isinstance(answer, Response):
             return Reply(answer.status, _joined(answer.headers), answer.body)

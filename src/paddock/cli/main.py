@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": "describe a kind or a field",
     "crds": "print the CustomResourceDefinitions",
     "examples": "print example manifests",
+    "why": "tell why an object of a server is not what it should be",
 }
 
 

@@ -32,6 +32,7 @@ _PAGE = 500
 # Warnings are told once each, this many at most.
 _MOST_WARNINGS = 1000
 _APPLY = "application/apply-patch+yaml"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,6 +241,13 @@ class Client:
         """Any path: a subresource with objects of its own, discovery, health."""
         return (await self._send(method, path, path, query, body=body, media=media)).body
 
+    async def metadata(self, target: Target[T], key: Key) -> Data:
+        """The metadata of an object and nothing else of it, which of Secrets is all that most should see."""
+        path = target.path(key.namespace, key.name)
+        ask = Ask(method="GET", target=target_of(path), accept=_METADATA, seconds=self._settings.seconds)
+        found: Data = orjson.loads((await self._patiently(ask, target.qualified)).body)
+        return {"metadata": found.get("metadata") or {}}
+
     async def version(self) -> Data:
         """What the server says about itself; asked once."""
         if self._version is None:
@@ -250,12 +258,15 @@ class Client:
         self, method: str, about: str, path: str, query: Query = (), *, body: bytes = b"", media: str = "application/json"
     ) -> Reply:
         ask = Ask(method=method, target=target_of(path, query), body=body, content_type=media, seconds=self._settings.seconds)
+        return await self._patiently(ask, about)
+
+    async def _patiently(self, ask: Ask, about: str) -> Reply:
         attempt = 1
         while True:
             try:
                 return await self._once(ask, about)
             except PaddockError as error:
-                wait = pause(error, reads=method == "GET", attempt=attempt, retries=self._settings.retries, chance=self._chance)
+                wait = pause(error, reads=ask.method == "GET", attempt=attempt, retries=self._settings.retries, chance=self._chance)
                 if wait is None:
                     raise
             await asyncio.sleep(wait)

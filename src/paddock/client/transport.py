@@ -14,6 +14,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     body: bytes = b""
     content_type: str = "application/json"
+    accept: str = "application/json"
     # until the answer is complete; of a stream, until it begins
     seconds: float = 30.0
 

@@ -118,7 +118,7 @@ class Https:
     def _encoded(self, ask: Ask, credential: Credential) -> bytes:
         target = self._url.path.rstrip("/") + ask.target
         lines = [f"{ask.method} {target} HTTP/1.1", f"host: {self._url.netloc.rpartition('@')[2]}", f"user-agent: {_AGENT}"]
-        lines.append("accept: application/json")
+        lines.append(f"accept: {ask.accept}")
         lines += [f"{name}: {value}" for name, value in credential.headers]
         if ask.body or ask.method != "GET":
             lines += [f"content-type: {ask.content_type}", f"content-length: {len(ask.body)}"]

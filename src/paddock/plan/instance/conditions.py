@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.meta.conditions import Condition
-from paddock.plan.instance.phases import FINAL, RUNNING
+from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 from paddock.plan.instance.sight import Sight
 
 # Those that are made anew with every look: one that no longer holds is taken away. Others are somebody else's, or hold for the whole
@@ -16,6 +16,7 @@ OWN = frozenset(
         "HotMemoryChange",
         "HotVCPUChange",
         "LiveMigratable",
+        "NeedsAttention",
         "NetworkLimited",
         "Paused",
         "PodScheduled",
@@ -47,6 +48,8 @@ def of(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[C
         yield Condition(
             type="Paused", status="True", reason=reason, message=f"{message}: {observed.detail}" if observed.detail else message
         )
+    if running and observed is not None and observed.detail and not observed.paused:
+        yield Condition(type="NeedsAttention", status="True", reason="SaidByEngine", message=observed.detail)
     if running and observed is not None and observed.agent:
         yield Condition(type="AgentConnected", status="True")
     if running and sight.credentials is not None:
@@ -74,7 +77,7 @@ def of(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[C
 def _ready(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Condition:
     """Whether the guest can be used. It needs to run, not to be going, and to answer when it has a probe."""
     if phase in FINAL:
-        return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine has ended")
+        return Condition(type="Ready", status="False", reason="PodTerminating", message=_ended(sight, phase))
     if sight.observed is None or phase != RUNNING:
         waits = sight.hold.message if sight.hold is not None else "the machine has not started yet"
         return Condition(type="Ready", status="False", reason="GuestNotRunning", message=waits)
@@ -85,6 +88,14 @@ def _ready(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Condit
     if sight.answers is False:
         return Condition(type="Ready", status="False", reason="ContainersNotReady", message="the readiness probe fails")
     return Condition(type="Ready", status="True")
+
+
+def _ended(sight: Sight, phase: str) -> str:
+    """How it ended. Of one that failed the last lines of QEMU's log are kept: nobody can ask for them any more."""
+    end = sight.observed.end if sight.observed is not None else None
+    if phase != FAILED or end is None:
+        return "the machine has ended"
+    return "the machine has ended: " + ": ".join(each for each in (end.reason, end.text) if each)
 
 
 def _scheduled(sight: Sight, phase: str) -> Iterator[Condition]:

@@ -1,0 +1,66 @@
+"""`paddock why`: one cause and one fix for an object of a server that is not what it should be."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from paddock.base.errors import Terminal
+from paddock.cli import arguments, explained, report
+from paddock.cli.console import Console
+from paddock.cli.exits import FINDINGS, GOOD
+from paddock.plan.why.explain import Answer
+
+_TEXT = """Tell why an object is not what it should be: one cause, where it was read, and one fix. KIND is a kind, its plural
+or a short name (vm, dv, pvc, Machine ...), also with its group; without it the likeliest object of the name is taken."""
+
+
+class NotThere(Terminal):
+    """Nothing is called so."""
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """The command."""
+    options = arguments.parser("why", _TEXT)
+    options.add_argument("what", metavar="[KIND/]NAME")
+    options.add_argument("-n", "--namespace", metavar="NS", default="", help="the object's namespace (default: the kubeconfig's)")
+    options.add_argument("--kubeconfig", metavar="K", type=Path, help="how to reach the server (default: $KUBECONFIG, ~/.kube/config)")
+    options.add_argument("--context", metavar="C", default="", help="a context of the kubeconfig (default: its current one)")
+    arguments.add_format(options)
+    parsed = options.parse_args(given)
+    # Everything that talks to servers is heavy, and no other command here does.
+    import asyncio  # noqa: PLC0415
+
+    answer, now = asyncio.run(_answer(parsed, console))
+    if parsed.output == "text":
+        console.out("".join(f"{line}\n" for line in explained.lines(answer, now)))
+    else:
+        console.out(report.structured(explained.as_data(answer), parsed.output))
+    return GOOD if answer.state == "good" else FINDINGS
+
+
+async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer, float]:
+    import os  # noqa: PLC0415 - as above
+
+    from paddock.base.clock import SystemClock  # noqa: PLC0415
+    from paddock.cli.asked import candidates  # noqa: PLC0415
+    from paddock.cli.looking import Looking  # noqa: PLC0415
+    from paddock.client import kubeconfig  # noqa: PLC0415
+    from paddock.client.client import Client  # noqa: PLC0415
+    from paddock.client.http.https import Https  # noqa: PLC0415
+    from paddock.plan.why.explain import explain  # noqa: PLC0415
+    from paddock.plan.why.walk import walk  # noqa: PLC0415
+
+    clock = SystemClock()
+    access = kubeconfig.find(os.environ, clock, explicit=parsed.kubeconfig, context=parsed.context)
+    namespace = parsed.namespace or access.namespace
+    async with Client(Https(access)) as client:
+        looking = Looking(client, clock)
+        found = await looking.find(candidates(parsed.what, namespace))
+        if not found:
+            fix = "name its kind and its namespace: paddock why KIND/NAME -n NAMESPACE"
+            raise NotThere(f'there is no {parsed.what} in namespace "{namespace}"', fix=fix)
+        scene = await looking.gather(found[0])
+    seen = {node.ref for node in walk(scene, found[0])}
+    if others := [str(each) for each in found[1:] if each not in seen]:
+        console.say(f"paddock: {found[0]} is meant; there is also {', '.join(others)}: name the kind to ask about it")
+    return explain(scene, found[0]), scene.now

@@ -1,0 +1,268 @@
+"""Causes that lie with disks: DataVolumes, claims, storage classes, copies, uploads, the store of the host."""
+
+from collections.abc import Iterator
+
+from paddock.meta import ages
+from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME
+from paddock.plan.why import verdict
+from paddock.plan.why.links import STORAGE_CLASS
+from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
+from paddock.plan.why.scene import Data, at, conditions, entries, texts
+from paddock.plan.why.told import Words
+from paddock.plan.why.walk import Node
+
+_DEFAULTS = ("storageclass.kubevirt.io/is-default-virt-class", "storageclass.kubernetes.io/is-default-class")
+DISKS: tuple[Words, ...] = (
+    Words(
+        id="host-disk-full",
+        title="The disk of the host is full.",
+        fix="Make room in the directory that is named, or give Paddock a larger one (--root, or a storage pool). It is tried again.",
+        text=r"no space is left|no space left on device|no room for an image|does not fit on the host's disk|disk quota exceeded",
+    ),
+    Words(
+        id="host-disk-read-only",
+        title="The host's directory for disks and images cannot be written.",
+        fix="Mount it writable, and give the user Paddock runs as the right to write there. It is tried again.",
+        text=r"is read-only|may not be written|read-only file system",
+    ),
+    Words(
+        id="claim-in-use",
+        title="Another machine that runs uses the disk, which allows one writer.",
+        fix="Stop the other machine, give this one a copy of the disk, or use a disk with access mode ReadWriteMany.",
+        reason=("PVCInUse",),
+        text=r"PVC (?P<claim>\S+) is (used by the running machine (?P<other>[^,\s]+)|wanted)",
+        cause="PVC {claim} is used by the running machine {other}, and allows one writer.",
+        how="Stop the other machine (virtctl stop {other} -n {namespace}), or give this one a copy of the disk.",
+    ),
+    Words(
+        id="clone-source-in-use",
+        title="The disk to copy is in use by a machine that runs.",
+        fix="Stop the machine that uses it, or copy a snapshot of it. It is tried again.",
+        text=r"CloneSourceInUse|(the claim|pvc) \S+ (to copy )?is in use by a(nother)? (running )?(machine|pod)"
+        r"|pod/\S+ .{0,40}is using PersistentVolumeClaim",
+        of=(DATA_VOLUME, CLAIM),
+    ),
+    Words(
+        id="clone-not-permitted",
+        title="Disks of the other namespace may not be copied by whoever asks for it.",
+        fix="Bind a role with create on datavolumes/source (cdi.kubevirt.io) in the source namespace to the one who is named.",
+        text=r"insufficient permissions in clone source namespace|CloneNotAuthorized|not authorized to (create|clone)",
+    ),
+    Words(
+        id="clone-source-missing",
+        title="The disk to copy does not exist.",
+        fix="Correct the name and the namespace of the claim in the source, or make it.",
+        text=r"CloneSourceNotFound|the claim (?P<claim>\S+) to copy is not there|CloneWithoutSource|source pvc \S+ not found",
+    ),
+    Words(
+        id="clone-source-empty",
+        title="The disk to copy is not filled yet.",
+        fix="Wait until it is; ask about it if it takes long.",
+        text=r"CloneSourceNotReady|to copy is not filled yet|SnapshotNotReady|the snapshot \S+ is not there, or not ready",
+        mood="waits",
+    ),
+    Words(
+        id="claim-name-taken",
+        title="A claim of the disk's name exists already and belongs to somebody else.",
+        fix='Rename the disk, delete the claim, or let it be taken over (annotation cdi.kubevirt.io/allowClaimAdoption: "true").',
+        reason=("ErrResourceExists",),
+        cause="A claim {name} exists already and belongs to somebody else.",
+    ),
+    Words(
+        id="claim-invalid",
+        title="The disk's claim cannot be made as it is described.",
+        fix="Give storage.resources.requests.storage, and access modes that exist.",
+        reason=("ErrClaimNotValid",),
+        cause="The disk's claim cannot be made: {message}",
+    ),
+    Words(
+        id="secret-incomplete",
+        title="A Secret lacks what it is needed for.",
+        fix="Add the keys that are named to the Secret.",
+        reason=("SecretIncomplete",),
+        text=r"cannot use Secret (?P<secret>\S+): (?P<why>[^;]+)",
+        cause="Secret {secret} cannot be used: {why}.",
+    ),
+    Words(
+        id="configmap-incomplete",
+        title="A ConfigMap lacks the certificates it is needed for.",
+        fix="Add the certificates under keys that end with .crt or .pem.",
+        reason=("ConfigMapIncomplete",),
+        text=r"cannot use ConfigMap (?P<map>\S+): (?P<why>[^;]+)",
+        cause="ConfigMap {map} cannot be used: {why}.",
+    ),
+    Words(
+        id="datasource-broken",
+        title="The DataSource leads to nothing that can be used.",
+        fix="Correct spec.source of the DataSource.",
+        of=(DATA_SOURCE,),
+        type=("Ready",),
+        text=r"NoSource|SelfReference|MaxReferenceDepthReached|CrossNamespaceReference|has no source|PVC not found|Snapshot not found"
+        r"|InvalidCertificate|ClientCertificateUnsupported|CrossNamespaceSecret|is not there",
+        cause="DataSource {name} leads to nothing that can be used: {message}.",
+    ),
+    Words(
+        id="datasource-not-ready",
+        title="The DataSource is not ready yet.",
+        fix="Wait until its own import is done; ask about the DataSource if it takes long.",
+        of=(DATA_SOURCE,),
+        type=("Ready",),
+        cause="DataSource {name} is not ready yet: {message}.",
+        mood="waits",
+    ),
+    Words(
+        id="claim-lost",
+        title="The volume of a claim is gone.",
+        fix="The data cannot be read any more: make the disk anew, or restore it from a snapshot.",
+        text=r"ClaimLost|RootDiskLost|DiskLost",
+    ),
+    Words(
+        id="provisioner-absent",
+        title="Nobody makes volumes of this storage class here.",
+        fix="Name a storage class whose provisioner runs here: kubectl get storageclass.",
+        reason=("ExternalProvisioning",),
+        text=r"external provisioner '(?P<who>[^']+)'",
+        cause="Nobody here makes volumes of the claim's storage class: it is left to {who}.",
+    ),
+    Words(
+        id="storageclass-missing",
+        title="The storage class does not exist.",
+        fix="Name one that exists (kubectl get storageclass), or make it.",
+        text=r"storageclass(\.storage\.k8s\.io)? \"?(?P<class>[\w.-]+)\"? not found|StorageClassNotFound",
+        rank=Rank.SAID,
+    ),
+    Words(
+        id="claim-not-shareable",
+        title="A disk that several machines write cannot be shared as it is.",
+        fix="Stop all machines that use it once, so that it can be made shareable.",
+        reason=("VolumeNotShareable",),
+    ),
+    Words(
+        id="host-path-forbidden",
+        title="hostDisk volumes are not allowed in this directory.",
+        fix="Use a DataVolume, or allow the directory when Paddock is started (--host-path).",
+        reason=("HostDiskNotAllowed",),
+    ),
+    Words(
+        id="host-path-missing",
+        title="There is no such file on the host.",
+        fix="Make the file, or set hostDisk.type: DiskOrCreate with a capacity.",
+        reason=("HostDiskNotFound",),
+    ),
+    Words(
+        id="volume-not-plugged",
+        title="A volume that was added to the running machine is not plugged in.",
+        fix="See what the message says; virtctl removevolume takes the request back.",
+        reason=("VolumePending",),
+        text=r"^(?!.*being plugged)",
+        cause="A volume that was added to the running machine is not plugged in: {message}",
+        mood="notice",
+    ),
+)
+
+
+def _unbound(rule: Rule, view: View) -> Iterator[Finding]:
+    """A claim without a class where there is no default."""
+    for node, data in _claims(view):
+        named = at(data, "spec", "storageClassName")
+        if named is None and not _has_default(view) and _knows_classes(view):
+            cause = f"PVC {node.ref.name} names no storage class, and none is the default."
+            yield rule.found(node, cause, seen=Seen("spec.storageClassName", "(not set)"))
+
+
+def _claims(view: View) -> Iterator[tuple[Node, Data]]:
+    for node in view.nodes:
+        if node.ref.id == CLAIM and node.data is not None and texts(node.data, "status", "phase") in ("", "Pending"):
+            yield node, node.data
+
+
+def _classes(view: View) -> Iterator[Data]:
+    for asked, found in view.scene.lists.items():
+        if (asked.group, asked.kind) == STORAGE_CLASS:
+            yield from (view.scene.objects[each] for each in found)
+
+
+def _knows_classes(view: View) -> bool:
+    return any((asked.group, asked.kind) == STORAGE_CLASS for asked in view.scene.lists)
+
+
+def _has_default(view: View) -> bool:
+    return any((at(each, "metadata", "annotations") or {}).get(note) == "true" for each in _classes(view) for note in _DEFAULTS)
+
+
+def _consumer(rule: Rule, view: View) -> Iterator[Finding]:
+    """A disk that waits for the first machine that uses it."""
+    for node in view.nodes:
+        if node.ref.id == DATA_VOLUME and texts(node.data, "status", "phase") in ("WaitForFirstConsumer", "PendingPopulation"):
+            cause = f"DataVolume {node.ref.name} waits for the first machine that uses it."
+            yield rule.found(node, cause, rank=Rank.SAID, seen=Seen("status.phase", texts(node.data, "status", "phase"), _since(node)))
+
+
+def _upload(rule: Rule, view: View) -> Iterator[Finding]:
+    for node in view.nodes:
+        if node.ref.id == DATA_VOLUME and texts(node.data, "status", "phase") in ("UploadReady", "UploadScheduled"):
+            if "running" in _transfer(node):
+                continue
+            place = f"{node.ref.name} -n {node.ref.namespace}"
+            fix = f"Send the disk: virtctl image-upload dv {place} --no-create --image-path=FILE"
+            cause = f"DataVolume {node.ref.name} is to be filled by an upload, and nobody has begun one."
+            yield rule.found(node, cause, fix=fix, seen=Seen("status.phase", texts(node.data, "status", "phase"), _since(node)))
+
+
+def _transfer(node: Node) -> str:
+    """`running` while data comes in."""
+    return "running" if texts(conditions(node.data).get("Ready"), "reason") == "TransferRunning" else ""
+
+
+def _filling(rule: Rule, view: View) -> Iterator[Finding]:
+    """A disk that is being filled, and no complaint."""
+    for node in view.nodes:
+        phase = texts(node.data, "status", "phase")
+        if node.ref.id != DATA_VOLUME or not (phase.endswith(("InProgress", "Scheduled")) or _transfer(node)):
+            continue
+        if verdict.of(node.ref, node.data or {}).state == "bad":
+            # It says itself why it does not go on.
+            continue
+        progress = texts(node.data, "status", "progress")
+        done = f", {progress} done" if progress not in ("", "N/A") else ""
+        cause = f"DataVolume {node.ref.name} is being filled{done}."
+        yield rule.found(node, cause, rank=Rank.SAID, seen=Seen("status.phase", f"{phase} {progress}".strip(), _since(node)))
+
+
+def _since(node: Node) -> float | None:
+    from_conditions = [each for each in entries(node.data, "status", "conditions") if texts(each, "type") in ("Running", "Ready")]
+    return max((_seconds(each) for each in from_conditions), default=None)
+
+
+def _seconds(condition: Data) -> float:
+    return ages.seconds_of(texts(condition, "lastTransitionTime")) or 0.0
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="storageclass-default-missing",
+        title="A disk names no storage class, and no class is the default.",
+        fix='Name a class in storageClassName, or make one the default (annotation storageclass.kubernetes.io/is-default-class: "true").',
+        look=_unbound,
+    ),
+    Rule(
+        id="waits-for-consumer",
+        title="The disk is made when the first machine that uses it starts.",
+        fix='Start a machine that uses it, or ask for it at once (annotation cdi.kubevirt.io/storage.bind.immediate.requested: "true").',
+        look=_consumer,
+        mood="waits",
+    ),
+    Rule(
+        id="upload-not-begun",
+        title="The disk is to be filled by an upload, and nobody has begun one.",
+        fix="Send the disk: virtctl image-upload dv NAME --no-create --image-path=FILE",
+        look=_upload,
+    ),
+    Rule(
+        id="disk-being-filled",
+        title="The disk is being filled: an import, a copy or an upload is under way.",
+        fix="Wait; the progress is in the DataVolume's status.",
+        look=_filling,
+        mood="waits",
+    ),
+)

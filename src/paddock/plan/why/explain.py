@@ -1,0 +1,98 @@
+"""The answer: what an object is, and why it is not what it should be, the cause first."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from paddock.plan.references import INSTANCE, MACHINE
+from paddock.plan.why import sayings, told, verdict
+from paddock.plan.why.rule import Finding, Rank, View
+from paddock.plan.why.scene import Ask, Ref, Scene, texts
+from paddock.plan.why.table import LOOKING, WORDS
+from paddock.plan.why.walk import walk
+
+# good: nothing to do; notice: it works, but not as it should
+State = Literal["good", "notice", "waits", "fails"]
+_ORDER = {"fails": 0, "waits": 1, "notice": 2, "hint": 3}
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer. `word` goes on after the object's name; `findings` begins with the cause."""
+
+    ref: Ref
+    state: State
+    word: str
+    findings: tuple[Finding, ...] = ()
+    # worth knowing of something that works
+    hints: tuple[Finding, ...] = ()
+    blind: tuple[tuple[Ask, str], ...] = ()
+
+    @property
+    def cause(self) -> Finding | None:
+        """The first of the causes."""
+        return self.findings[0] if self.findings else None
+
+
+def explain(scene: Scene, start: Ref) -> Answer:
+    """Why an object is as it is. It has to be in the scene."""
+    nodes = walk(scene, start)
+    view = View(scene, nodes, [each for node in nodes for each in sayings.of(scene, node)])
+    found = _ranked([*told.matched(WORDS, view), *(each for rule in LOOKING for each in rule.look(rule, view))])
+    judged = _judged(scene, start)
+    causes = [each for each in found if each.mood != "hint"]
+    if judged.state in ("good", "off"):
+        # What failed on the way to something that works is over; only what is wrong now counts.
+        causes = [each for each in causes if _counts(each, start)]
+    hints = tuple(each for each in found if each.mood == "hint" and each.rank is not Rank.TOLD)
+    blind = tuple(sorted(scene.blind.items(), key=str))
+    return Answer(ref=start, state=_state(judged, causes), word=judged.word, findings=tuple(causes), hints=hints, blind=blind)
+
+
+def _judged(scene: Scene, start: Ref) -> verdict.Verdict:
+    """The verdict on the object. A machine at rest whose last run failed did not stop because somebody wanted it."""
+    found = verdict.of(start, scene.objects.get(start) or {})
+    instance = scene.objects.get(Ref(*INSTANCE, start.namespace, start.name))
+    if start.id == MACHINE and found.state == "off" and texts(instance, "status", "phase") == "Failed":
+        return verdict.Verdict("bad", "has stopped")
+    return found
+
+
+def _counts(finding: Finding, start: Ref) -> bool:
+    """Whether something is wrong with an object that is as it should be by its own word."""
+    if finding.mood == "notice":
+        return finding.rank is not Rank.TOLD or finding.rule == "crashed-lately"
+    return finding.rule in _OUTSIDE and finding.node.ref == start
+
+
+# What an object is not told of: others have it.
+_OUTSIDE = ("service-without-machine", "port-taken")
+
+
+def _state(judged: verdict.Verdict, causes: Sequence[Finding]) -> State:
+    if judged.state in ("good", "off"):
+        return "notice" if causes else "good"
+    if not causes:
+        return "fails" if judged.state == "bad" else "waits"
+    return {"fails": "fails", "waits": "waits", "notice": "notice", "hint": "good"}[causes[0].mood]  # type: ignore[return-value]
+
+
+def _ranked(found: Sequence[Finding]) -> list[Finding]:
+    """The cause first, each cause once."""
+    return list(_once(sorted(found, key=_key)))
+
+
+def _key(finding: Finding) -> tuple[int, int, int, int, str]:
+    # A root explains everything. Of what is said, a failure explains a wait; the farthest object says it in its own words; and what
+    # holds now goes before what was told.
+    far = finding.node.depth if finding.rank is Rank.ROOT else -finding.node.depth
+    event = 1 if finding.field.startswith("event ") else 0
+    return (finding.rank, _ORDER[finding.mood], event, far, finding.rule)
+
+
+def _once(found: Sequence[Finding]) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for each in found:
+        if each.rule not in seen:
+            seen.add(each.rule)
+            yield each

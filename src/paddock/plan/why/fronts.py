@@ -1,0 +1,119 @@
+"""Causes that Stakater's, Vitistack's and Kubermatic's objects tell in words of their own (their specs' reasons)."""
+
+from paddock.plan.why.links import STAKATER, VITISTACK
+from paddock.plan.why.rule import Rank
+from paddock.plan.why.told import Words
+
+_FRONTS = (STAKATER, VITISTACK)
+FRONTS: tuple[Words, ...] = (
+    Words(
+        id="name-conflict",
+        title="An object of a name that the machine needs exists already and belongs to somebody else.",
+        fix="Rename the machine, or delete the other object.",
+        reason=("NameConflict",),
+        cause="An object that the machine needs exists already and is not its own: {message}",
+    ),
+    Words(
+        id="reconcile-paused",
+        title="Nothing is done for the object: somebody paused it by an annotation.",
+        fix="Take the annotation off: kubectl annotate KIND NAME crossplane.io/paused-",
+        reason=("ReconcilePaused",),
+        how="kubectl annotate {kind}.infrastructure.stakater.com {name} -n {namespace} crossplane.io/paused-",
+        mood="notice",
+    ),
+    Words(
+        id="claim-lost",
+        title="The volume of a claim is gone.",
+        fix="The data cannot be read any more: make the machine anew, or restore it from a snapshot.",
+        reason=("RootDiskLost", "DiskLost"),
+        cause="A disk of the machine was deleted, and is not made anew empty: {message}",
+        how="Make the machine anew, or restore the disk from a snapshot under its name.",
+    ),
+    Words(
+        id="clone-not-permitted",
+        title="Disks of the other namespace may not be copied by whoever asks for it.",
+        fix="Bind a role with create on datavolumes/source (cdi.kubevirt.io) in the source namespace to the one who is named.",
+        reason=("CloneNotAuthorized",),
+    ),
+    Words(
+        id="datasource-missing",
+        title="The DataSource does not exist.",
+        fix="Correct the DataSource's name and namespace, or make it.",
+        reason=("DataSourceNotFound",),
+        cause="The DataSource does not exist: {message}",
+    ),
+    Words(
+        id="datasource-secret-elsewhere",
+        title="The DataSource needs a Secret, and is in another namespace than the machine.",
+        fix="Make a DataSource with its Secret in the machine's own namespace.",
+        reason=("CrossNamespaceSecret",),
+    ),
+    Words(
+        id="datasource-broken",
+        title="The DataSource leads to nothing that can be used.",
+        fix="Correct spec.source of the DataSource.",
+        reason=("ClientCertificateUnsupported", "InvalidCertificate"),
+        cause="The DataSource cannot be used: {message}",
+    ),
+    Words(
+        id="datasource-not-ready",
+        title="The DataSource is not ready yet.",
+        fix="Wait until its own import is done; ask about the DataSource if it takes long.",
+        reason=("DataSourceNotReady",),
+        cause="The DataSource is not ready yet: {message}",
+        mood="waits",
+    ),
+    Words(
+        id="template-missing",
+        title="The machine's template does not exist.",
+        fix="Set spec.template to small, medium or large, or to a MachineTemplate that exists.",
+        reason=("TemplateNotFound",),
+        cause="The machine's template does not exist: {message}",
+        how="Correct spec.template of the machine.",
+    ),
+    Words(
+        id="networkconfiguration-missing",
+        title="The NetworkConfiguration does not exist.",
+        fix="Make it in the machine's namespace, or correct spec.networks[].networkName.",
+        reason=("NetworkConfigurationNotFound",),
+        cause="A NetworkConfiguration does not exist: {message}",
+    ),
+    Words(
+        id="boot-source-missing",
+        title="The machine has nothing to boot from.",
+        fix="Name an image: annotation vitistack.io/root-image, or spec.os.imageID.",
+        reason=("NoBootSource",),
+        mood="hint",
+    ),
+    Words(
+        id="binding-replaced",
+        title="A network is connected in another way than was asked for, because this cluster does not know the binding.",
+        fix="Register the binding plug-in in the KubeVirt object, or ask for masquerade.",
+        reason=("BindingFallback",),
+        mood="hint",
+    ),
+    Words(
+        id="deletion-stalled",
+        title="The deletion does not go on: something that belongs to the machine remains.",
+        fix="See what the message names, and why that is not gone.",
+        reason=("DeletionStalled",),
+        cause="The deletion does not go on: {message}",
+    ),
+    Words(
+        id="api-missing",
+        title="KubeVirt is not installed, or does not answer.",
+        fix="See that KubeVirt and CDI are installed and run: kubectl get kubevirt,cdi -A.",
+        reason=("KubeVirtApiError",),
+        text=r"not (installed|served)|no matches for kind|could not find the requested resource|absent|connection refused|answered 5\d\d",
+        cause="KubeVirt is not installed, or does not answer: {message}",
+    ),
+    Words(
+        id="front-refused",
+        title="What was made of the object was refused.",
+        fix="Correct the field that the message names.",
+        of=_FRONTS,
+        reason=("ReconcileError", "KubeVirtApiError", "VMFailed"),
+        cause="What was made of {about} was refused: {message}",
+        rank=Rank.SAID,
+    ),
+)

@@ -1,0 +1,338 @@
+"""Which other objects an object leads to: what was made of it, what it names, what it runs on.
+
+What somebody wrote a name of is in `paddock.plan.references`; here is what is made by programs, and what a cluster brings along.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from paddock.meta import selectors
+from paddock.meta.selectors import LabelSelector
+from paddock.plan.references import (
+    ATTACHMENT,
+    CLAIM,
+    DATA_SOURCE,
+    DATA_VOLUME,
+    INSTANCE,
+    MACHINE,
+    SECRET,
+    SNAPSHOT,
+    KindId,
+    references,
+)
+from paddock.plan.why.scene import Children, Data, Ref, Scene, at, conditions, entries, holds, texts
+from paddock.schema.finding import format_path
+
+How = Literal["made", "names", "uses"]
+NODE: KindId = ("", "Node")
+POD: KindId = ("", "Pod")
+QUOTA: KindId = ("", "ResourceQuota")
+SERVICE: KindId = ("", "Service")
+ENDPOINTS: KindId = ("", "Endpoints")
+SERVICE_ACCOUNT: KindId = ("", "ServiceAccount")
+NAMESPACE: KindId = ("", "Namespace")
+STORAGE_CLASS: KindId = ("storage.k8s.io", "StorageClass")
+PRIORITY: KindId = ("scheduling.k8s.io", "PriorityClass")
+LEASE: KindId = ("coordination.k8s.io", "Lease")
+VOLUME_SNAPSHOT: KindId = ("snapshot.storage.k8s.io", "VolumeSnapshot")
+RESTORE: KindId = ("snapshot.kubevirt.io", "VirtualMachineRestore")
+CLONE: KindId = ("clone.kubevirt.io", "VirtualMachineClone")
+EXPORT: KindId = ("export.kubevirt.io", "VirtualMachineExport")
+REPLICA_SET: KindId = ("kubevirt.io", "VirtualMachineInstanceReplicaSet")
+POOLS: tuple[KindId, ...] = (("kubevirt.io", "VirtualMachinePool"), ("pool.kubevirt.io", "VirtualMachinePool"))
+STAKATER: KindId = ("infrastructure.stakater.com", "VirtualMachine")
+VITISTACK: KindId = ("vitistack.io", "Machine")
+NETWORK: KindId = ("vitistack.io", "NetworkConfiguration")
+TEMPLATE: KindId = ("vitistack.io", "MachineTemplate")
+# Without a namespace.
+WIDE: frozenset[KindId] = frozenset(
+    (
+        NODE,
+        NAMESPACE,
+        STORAGE_CLASS,
+        PRIORITY,
+        ("instancetype.kubevirt.io", "VirtualMachineClusterInstancetype"),
+        ("instancetype.kubevirt.io", "VirtualMachineClusterPreference"),
+    )
+)
+# Of a series only so many members are looked at.
+_MOST_MEMBERS = 3
+CREATED_BY = "kubevirt.io/created-by"
+
+
+class Link(msgspec.Struct, frozen=True):
+    """One step. `path` is the field that says so; of several targets one is enough."""
+
+    to: tuple[Ref, ...]
+    how: How
+    path: str = ""
+
+
+def ref_of(id: KindId, namespace: str, name: str) -> Ref:
+    """The place of an object; what has no namespace has none here."""
+    return Ref(*id, "" if id in WIDE else namespace, name)
+
+
+def links(scene: Scene, ref: Ref, data: Data, *, named: bool) -> Iterator[Link]:
+    """The steps from an object. Without `named` only those to what was made of it: what it named was had."""
+    made = _MADE.get(ref.id)
+    if made is not None:
+        yield from made(scene, ref, data)
+    if not named:
+        return
+    spec = {"spec": data.get("spec") or {}}
+    for reference in references(ref.group, ref.kind, spec):
+        if _is_optional(data, reference.path):
+            continue
+        namespace = reference.namespace or ref.namespace
+        to = tuple(ref_of(each, namespace, reference.name) for each in reference.to)
+        yield Link(to, "names", format_path(reference.path))
+    uses = _USES.get(ref.id)
+    if uses is not None:
+        yield from uses(scene, ref, data)
+
+
+def _is_optional(data: Data, path: Sequence[str | int]) -> bool:
+    """Whether what is named may be absent."""
+    owner: Any = data
+    for part in path[:-1]:
+        owner = owner[part]
+    return bool(owner.get("optional"))
+
+
+def lists(ref: Ref, data: Data) -> Iterator[Children]:
+    """The lists that tell more of an object."""
+    wants = _LISTS.get(ref.id)
+    if wants is not None:
+        yield from wants(ref, data)
+
+
+# --- made of it -----------------------------------------------------------------------------------------------------------
+
+
+def _one(id: KindId, ref: Ref, name: str, path: str = "") -> Link:
+    return Link((ref_of(id, ref.namespace, name),), "made", path)
+
+
+def _of_machine(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    yield _one(INSTANCE, ref, ref.name)
+    if holds(data, "Ready"):
+        return
+    for index, each in enumerate(entries(data, "spec", "dataVolumeTemplates")):
+        yield _one(DATA_VOLUME, ref, texts(each, "metadata", "name"), f"spec.dataVolumeTemplates[{index}].metadata.name")
+    for member, kind in (("restoreInProgress", RESTORE), ("snapshotInProgress", SNAPSHOT)):
+        if name := texts(data, "status", member):
+            yield _one(kind, ref, name, f"status.{member}")
+
+
+def _of_instance(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    if node := texts(data, "status", "nodeName"):
+        yield Link((ref_of(NODE, "", node),), "uses", "status.nodeName")
+    yield from _members(scene, ref, data, POD)
+
+
+def _of_data_volume(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    yield _one(CLAIM, ref, texts(data, "status", "claimName") or ref.name)
+
+
+def _of_claim(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    for owner in entries(data, "metadata", "ownerReferences"):
+        if texts(owner, "kind") == "DataVolume":
+            yield _one(DATA_VOLUME, ref, texts(owner, "name"))
+    notes = at(data, "metadata", "annotations") or {}
+    for role in ("import", "upload", "clone"):
+        if pod := texts(notes, f"cdi.kubevirt.io/storage.{role}PodName") or texts(notes, f"cdi.kubevirt.io/storage.{role}.{role}PodName"):
+            yield _one(POD, ref, pod)
+
+
+def _of_series(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    yield from _members(scene, ref, data, INSTANCE if ref.id == REPLICA_SET else MACHINE)
+
+
+def _members(scene: Scene, ref: Ref, data: Data, id: KindId) -> Iterator[Link]:
+    """Those that are not ready, as far as it makes sense to look at them."""
+    found = [each for asked in lists(ref, data) if (asked.group, asked.kind) == id for each in scene.lists.get(asked, ())]
+    unready = [each for each in found if not holds(scene.objects.get(each, {}), "Ready")]
+    for each in sorted(unready)[:_MOST_MEMBERS]:
+        yield Link((each,), "made")
+
+
+def _of_service(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    yield _one(ENDPOINTS, ref, ref.name)
+    chosen = at(data, "spec", "selector") or {}
+    for asked in lists(ref, data):
+        for each in scene.lists.get(asked, ()):
+            labels = at(scene.objects.get(each), "metadata", "labels") or {}
+            if chosen and all(labels.get(key, _implied(key, each)) == value for key, value in chosen.items()):
+                yield Link((each,), "made", "spec.selector")
+
+
+def _implied(key: str, instance: Ref) -> str | None:
+    """Labels that a machine's launcher has without anybody writing them."""
+    return {"kubevirt.io": "virt-launcher", "vm.kubevirt.io/name": instance.name, "kubevirt.io/domain": instance.name}.get(key)
+
+
+def _of_snapshot(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    if name := texts(data, "status", "virtualMachineSnapshotContentName"):
+        yield _one(("snapshot.kubevirt.io", "VirtualMachineSnapshotContent"), ref, name, "status.virtualMachineSnapshotContentName")
+
+
+def _of_restore(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    yield _one(MACHINE, ref, texts(data, "spec", "target", "name"), "spec.target.name")
+    for each in entries(data, "status", "restores"):
+        yield _one(CLAIM, ref, texts(each, "persistentVolumeClaim"))
+
+
+def _of_clone(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    for member, kind in (("snapshotName", SNAPSHOT), ("restoreName", RESTORE)):
+        if name := texts(data, "status", member):
+            yield _one(kind, ref, name, f"status.{member}")
+
+
+def _of_stakater(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    yield _one(MACHINE, ref, ref.name)
+    if at(data, "spec", "parameters", "service", "enabled"):
+        yield _one(SERVICE, ref, f"vm-{ref.name}-lb" if ref.name[:1].isdigit() else f"{ref.name}-lb")
+
+
+def _of_vitistack(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    yield _one(MACHINE, ref, texts(data, "status", "vmName") or ref.name, "status.vmName")
+
+
+def _of_network(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    yield _one(ATTACHMENT, ref, ref.name)
+
+
+_MADE: dict[KindId, Callable[[Scene, Ref, Data], Iterator[Link]]] = {
+    MACHINE: _of_machine,
+    INSTANCE: _of_instance,
+    DATA_VOLUME: _of_data_volume,
+    CLAIM: _of_claim,
+    REPLICA_SET: _of_series,
+    **dict.fromkeys(POOLS, _of_series),
+    SERVICE: _of_service,
+    SNAPSHOT: _of_snapshot,
+    RESTORE: _of_restore,
+    CLONE: _of_clone,
+    STAKATER: _of_stakater,
+    VITISTACK: _of_vitistack,
+    NETWORK: _of_network,
+}
+
+
+# --- brought along --------------------------------------------------------------------------------------------------------
+
+
+def _class_of(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    if texts(conditions(data).get("Bound"), "status") == "True" or texts(data, "status", "phase") == "Bound":
+        return
+    for path in (("storageClassName",), ("pvc", "storageClassName"), ("storage", "storageClassName")):
+        if name := texts(data, "spec", *path):
+            yield Link((ref_of(STORAGE_CLASS, "", name),), "uses", f"spec.{'.'.join(path)}")
+
+
+def _source_of(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    """The claim or the snapshot that a claim is a copy of, and its class."""
+    yield from _class_of(scene, ref, data)
+    known = {"PersistentVolumeClaim": CLAIM, "VolumeSnapshot": VOLUME_SNAPSHOT}
+    for member in ("dataSourceRef", "dataSource"):
+        found = at(data, "spec", member) or {}
+        group = texts(found, "apiGroup")
+        kind = known.get(texts(found, "kind"), (group, texts(found, "kind")))
+        if texts(found, "name") and kind[0] in ("", "snapshot.storage.k8s.io", "cdi.kubevirt.io"):
+            yield Link((ref_of(kind, texts(found, "namespace") or ref.namespace, texts(found, "name")),), "names", f"spec.{member}.name")
+            return
+
+
+def _of_guest(at_path: str) -> Callable[[Scene, Ref, Data], Iterator[Link]]:
+    def uses(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+        spec = at(data, *at_path.split(".")) or {}
+        yield from _classes_of_templates(ref, data)
+        name = texts(spec, "priorityClassName")
+        if name and not name.startswith("system-"):
+            yield Link((ref_of(PRIORITY, "", name),), "uses", f"{at_path}.priorityClassName")
+        for index, volume in enumerate(entries(spec, "volumes")):
+            path = f"{at_path}.volumes[{index}]"
+            if account := texts(volume, "serviceAccount", "serviceAccountName"):
+                yield Link((ref_of(SERVICE_ACCOUNT, ref.namespace, account),), "names", f"{path}.serviceAccount.serviceAccountName")
+            if secret := texts(volume, "containerDisk", "imagePullSecret"):
+                yield Link((ref_of(SECRET, ref.namespace, secret),), "names", f"{path}.containerDisk.imagePullSecret")
+            if (name := texts(volume, "dataVolume", "name")) and ref.id == INSTANCE:
+                yield Link((ref_of(CLAIM, ref.namespace, name),), "uses", f"{path}.dataVolume.name")
+
+    return uses
+
+
+def _classes_of_templates(ref: Ref, data: Data) -> Iterator[Link]:
+    for index, template in enumerate(entries(data, "spec", "dataVolumeTemplates")):
+        for member in ("storage", "pvc"):
+            if name := texts(template, "spec", member, "storageClassName"):
+                path = f"spec.dataVolumeTemplates[{index}].spec.{member}.storageClassName"
+                yield Link((ref_of(STORAGE_CLASS, "", name),), "uses", path)
+
+
+def _of_front(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    storage = at(data, "spec", "parameters", "storage") if ref.id == STAKATER else None
+    if name := texts(storage, "storageClassName"):
+        yield Link((ref_of(STORAGE_CLASS, "", name),), "uses", "spec.parameters.storage.storageClassName")
+    for index, disk in enumerate(entries(data, "spec", "disks")):
+        name = texts(disk, "storageClass")
+        if name not in ("", "default"):
+            yield Link((ref_of(STORAGE_CLASS, "", name),), "uses", f"spec.disks[{index}].storageClass")
+
+
+def _of_source(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    snapshot = at(data, "spec", "source", "snapshot") or {}
+    if name := texts(snapshot, "name"):
+        place = ref_of(VOLUME_SNAPSHOT, texts(snapshot, "namespace") or ref.namespace, name)
+        yield Link((place,), "names", "spec.source.snapshot.name")
+
+
+_USES: dict[KindId, Callable[[Scene, Ref, Data], Iterator[Link]]] = {
+    DATA_VOLUME: _class_of,
+    CLAIM: _source_of,
+    DATA_SOURCE: _of_source,
+    MACHINE: _of_guest("spec.template.spec"),
+    INSTANCE: _of_guest("spec"),
+    STAKATER: _of_front,
+    VITISTACK: _of_front,
+}
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------------
+
+
+def _pods(ref: Ref, data: Data) -> Iterator[Children]:
+    if uid := texts(data, "metadata", "uid"):
+        yield Children(*POD, ref.namespace, f"{CREATED_BY}={uid}")
+
+
+def _selected(id: KindId) -> Callable[[Ref, Data], Iterator[Children]]:
+    def wants(ref: Ref, data: Data) -> Iterator[Children]:
+        found = at(data, "spec", "selector")
+        text = selectors.text(msgspec.convert(found, LabelSelector)) if isinstance(found, dict) and found else ""
+        if text:
+            yield Children(*id, ref.namespace, text)
+
+    return wants
+
+
+def _instances(ref: Ref, data: Data) -> Iterator[Children]:
+    if at(data, "spec", "selector"):
+        yield Children(*INSTANCE, ref.namespace)
+
+
+def _classes(ref: Ref, data: Data) -> Iterator[Children]:
+    if texts(data, "status", "phase") != "Bound":
+        yield Children(*STORAGE_CLASS, "")
+
+
+_LISTS: dict[KindId, Callable[[Ref, Data], Iterator[Children]]] = {
+    INSTANCE: _pods,
+    REPLICA_SET: _selected(INSTANCE),
+    **dict.fromkeys(POOLS, _selected(MACHINE)),
+    SERVICE: _instances,
+    CLAIM: _classes,
+}

@@ -1,0 +1,93 @@
+"""What a rule is, and what it finds."""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from paddock.plan.why.sayings import Saying
+from paddock.plan.why.scene import Scene
+from paddock.plan.why.walk import Node
+
+# fails: it stays so until somebody does something; waits: it goes on by itself; notice: it works, but not as it should;
+# hint: it works, and this is worth knowing
+Mood = Literal["fails", "waits", "notice", "hint"]
+
+
+class Rank(IntEnum):
+    """How near a finding is to the root: smaller is nearer."""
+
+    # a fact that explains everything above it: what is named is not there
+    ROOT = 0
+    # an object says what is wrong with it, now
+    SAID = 1
+    # it was said some time ago
+    TOLD = 2
+    # something is wrong, and nobody says what
+    VAGUE = 3
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause. `field` and `quote` are the evidence: what was read there, of the object `node`."""
+
+    rule: str
+    mood: Mood
+    rank: Rank
+    node: Node
+    cause: str
+    fix: str
+    field: str = ""
+    quote: str = ""
+    since: float | None = None
+
+
+class Seen(NamedTuple):
+    """What was read where, and since when it is so."""
+
+    field: str = ""
+    quote: str = ""
+    since: float | None = None
+
+
+_NOTHING = Seen()
+
+
+class View(msgspec.Struct, frozen=True):
+    """What rules look at: the objects on the way, and all that they say."""
+
+    scene: Scene
+    nodes: Sequence[Node]
+    sayings: Sequence[Saying]
+
+    @property
+    def start(self) -> Node:
+        """The object that was asked about."""
+        return self.nodes[0]
+
+
+Look = Callable[["Rule", View], Iterator[Finding]]
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """One cause. `title` and `fix` are what the guide lists; `look` finds it."""
+
+    id: str
+    title: str
+    fix: str
+    look: Look
+    mood: Mood = "fails"
+
+    def found(self, node: Node, cause: str = "", *, fix: str = "", rank: Rank = Rank.ROOT, seen: Seen = _NOTHING) -> Finding:
+        """A finding of this rule."""
+        return Finding(
+            rule=self.id,
+            mood=self.mood,
+            rank=rank,
+            node=node,
+            cause=cause or self.title,
+            fix=fix or self.fix,
+            field=seen.field,
+            quote=seen.quote,
+            since=seen.since,
+        )

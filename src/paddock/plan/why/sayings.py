@@ -1,0 +1,143 @@
+"""Everything that objects say is wrong or awaited, each saying with the place it was read from."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from paddock.meta import ages
+from paddock.plan.references import CLAIM, DATA_VOLUME
+from paddock.plan.why import verdict
+from paddock.plan.why.links import POD
+from paddock.plan.why.scene import About, Data, Scene, at, entries, texts
+from paddock.plan.why.walk import Node
+
+# Conditions that are bad news when they do not hold ...
+_GOOD = frozenset(
+    (
+        "AccessCredentialsSynchronized",
+        "Bound",
+        "CloudInitFinished",
+        "DataSourceResolved",
+        "DataVolumesReady",
+        "HotMemoryChange",
+        "HotVCPUChange",
+        "Initialized",
+        "NetworkReady",
+        "PVCReady",
+        "PodScheduled",
+        "Progressing",
+        "Ready",
+        "Running",
+        "StorageReady",
+        "Synced",
+        "Synchronized",
+        "VirtualMachineReady",
+    )
+)
+# ... and those that are when they do.
+_BAD = frozenset(
+    (
+        "DiskPressure",
+        "Failure",
+        "ManualRecoveryRequired",
+        "MemoryPressure",
+        "NeedsAttention",
+        "NetworkLimited",
+        "NetworkUnavailable",
+        "Paused",
+        "PIDPressure",
+        "ReplicaFailure",
+        "ReplicaPaused",
+        "RestartRequired",
+        "SoftwareEmulation",
+    )
+)
+# Normal events that tell of waiting.
+_WAITING_EVENTS = frozenset(("FailedBinding", "ExternalProvisioning", "WaitForFirstConsumer", "WaitForPodScheduled"))
+Kind = Literal["condition", "status", "event"]
+
+
+class Saying(msgspec.Struct, frozen=True):
+    """What an object says. `field` is where; `type` is of a condition, or the kind of an event."""
+
+    node: Node
+    field: str
+    kind: Kind
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: float | None = None
+    count: int = 1
+
+    @property
+    def text(self) -> str:
+        """Everything in it that may be matched. Some put sentences into the reason."""
+        return f"{self.reason}: {self.message}" if self.message else self.reason
+
+
+def of(scene: Scene, node: Node) -> Iterator[Saying]:
+    """What an object says, and what is said about it."""
+    if node.data is not None:
+        yield from _conditions(node, node.data)
+        yield from _status(node, node.data)
+        if node.ref.id == POD:
+            yield from _containers(node, node.data)
+    # Of a run that is over the events are left.
+    yield from _events(scene, node)
+
+
+def _conditions(node: Node, data: Data) -> Iterator[Saying]:
+    for each in entries(data, "status", "conditions"):
+        name, status = texts(each, "type"), texts(each, "status")
+        bad = status != "True" if name in _GOOD else status == "True" and name in _BAD
+        if not bad or (node.ref.id == DATA_VOLUME and name == "Running" and texts(each, "reason") == "Completed"):
+            continue
+        since = ages.seconds_of(texts(each, "lastTransitionTime"))
+        yield Saying(node, f"status.conditions[{name}]", "condition", name, status, texts(each, "reason"), texts(each, "message"), since)
+
+
+def _status(node: Node, data: Data) -> Iterator[Saying]:
+    """What some kinds say in members of their own."""
+
+    def said(field: str, message: str, reason: str = "") -> Saying:
+        return Saying(node, field, "status", "", "", reason, message)
+
+    if message := texts(data, "status", "error", "message"):
+        yield said("status.error.message", message)
+    for index, each in enumerate(entries(data, "status", "volumeStatus")):
+        if texts(each, "phase") in ("Pending", "MemoryDumpFailed") and texts(each, "message"):
+            yield said(f"status.volumeStatus[{index}].message", texts(each, "message"), texts(each, "reason") or texts(each, "phase"))
+    if node.ref.id == CLAIM and (message := verdict.filling(data).get("running.message", "")):
+        field = "metadata.annotations[cdi.kubevirt.io/storage.condition.running.message]"
+        yield said(field, message, verdict.filling(data).get("running.reason", ""))
+
+
+def _containers(node: Node, data: Data) -> Iterator[Saying]:
+    for member in ("initContainerStatuses", "containerStatuses"):
+        for index, each in enumerate(entries(data, "status", member)):
+            for state in ("state", "lastState"):
+                for how in ("waiting", "terminated"):
+                    found: Any = at(each, state, how) or {}
+                    if texts(found, "reason") not in ("", "Completed", "ContainerCreating", "PodInitializing"):
+                        field = f"status.{member}[{index}].{state}.{how}"
+                        yield Saying(node, field, "status", how, "", texts(found, "reason"), texts(found, "message"))
+
+
+def _events(scene: Scene, node: Node) -> Iterator[Saying]:
+    for each in scene.events.get(About(node.ref.namespace, node.ref.name), ()):
+        about = each.get("involvedObject") or each.get("regarding") or {}
+        if texts(about, "kind") != node.ref.kind or not _of_group(texts(about, "apiVersion"), node.ref.group):
+            continue
+        weight, reason = texts(each, "type"), texts(each, "reason")
+        if weight != "Warning" and reason not in _WAITING_EVENTS:
+            continue
+        message = texts(each, "message") or texts(each, "note")
+        last = texts(each, "lastTimestamp") or texts(each, "series", "lastObservedTime") or texts(each, "eventTime")
+        count = each.get("count") or at(each, "series", "count") or 1
+        yield Saying(node, f"event {reason}", "event", weight, "", reason, message, ages.seconds_of(last), int(count))
+
+
+def _of_group(api_version: str, group: str) -> bool:
+    return api_version.rpartition("/")[0] == group

@@ -1,0 +1,52 @@
+"""All rules. The words are tried in this order: what says most comes first."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from paddock.plan.why import disks, guests, hosts, objects, operations
+from paddock.plan.why.disks import DISKS
+from paddock.plan.why.fronts import FRONTS
+from paddock.plan.why.guests import GUESTS
+from paddock.plan.why.hosts import HOSTS, NETWORKS
+from paddock.plan.why.images import IMAGES
+from paddock.plan.why.objects import ADMISSION, REFUSED
+from paddock.plan.why.operations import OPERATIONS
+from paddock.plan.why.rule import Rule
+from paddock.plan.why.told import Words, rules
+
+# Fronts repeat what others say, so their own reasons come late; that something is not valid is what remains.
+WORDS: tuple[Words, ...] = (*OPERATIONS, *DISKS, *ADMISSION, *NETWORKS, *HOSTS, *GUESTS, *IMAGES, *FRONTS, *REFUSED)
+LOOKING: tuple[Rule, ...] = (*objects.RULES, *disks.RULES, *hosts.RULES, *guests.RULES, *operations.RULES)
+
+
+@cache
+def every() -> Mapping[str, Rule]:
+    """The rules by id. A cause that is known by words and by looking is one."""
+    return {each.id: each for each in (*rules(WORDS), *LOOKING)}
+
+
+def _ids(*tables: Iterable[Words | Rule]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.id for table in tables for each in table))
+
+
+def _grouped() -> Mapping[str, tuple[str, ...]]:
+    listed = {
+        "Something that is named and not there, held, or refused": _ids(objects.RULES, ADMISSION, REFUSED),
+        "Images and the way to them": _ids(IMAGES),
+        "Disks": _ids(DISKS, disks.RULES),
+        "The host": _ids(HOSTS, hosts.RULES),
+        "Networks": _ids(NETWORKS),
+        "Machines and their guests": _ids(GUESTS, guests.RULES),
+        "Snapshots, restores, clones, exports, series, Services": _ids(OPERATIONS, operations.RULES),
+        "Stakater's, Vitistack's and Kubermatic's objects": _ids(FRONTS),
+    }
+    seen: set[str] = set()
+    found: dict[str, tuple[str, ...]] = {}
+    for title, ids in listed.items():
+        found[title] = tuple(each for each in ids if each not in seen)
+        seen |= set(ids)
+    return found
+
+
+# The causes by what they are about, for people.
+GROUPS: Mapping[str, tuple[str, ...]] = _grouped()

@@ -1,0 +1,99 @@
+"""Rules that know a cause by words: of an object, of its conditions, of the events about it.
+
+A saying is given to the first rule of the table that knows it, so that what is said once is one cause. The same words on several
+objects (a machine repeats what its disk says) are one cause, too: the one farthest from the object that was asked about.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from paddock.plan.references import KindId
+from paddock.plan.why import sources
+from paddock.plan.why.rule import Finding, Mood, Rank, Rule, View
+from paddock.plan.why.sayings import Saying
+
+# What stands before the words that matter: an event's, a scheduler's on a single host.
+_BEFORE = re.compile(
+    r"^(The VirtualMachineInstance crashed\. [\w-]+: |0/1 nodes are available: (cannot start the machine on this host: )?)"
+)
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause and how it is known: `text` is looked for in reason and message, `reason` and `type` are compared whole.
+
+    `cause` and `how` may use the named groups of `text`, {kind}, {name}, {namespace}, {message} and {about} of the object, and {address},
+    the field that leads to its image.
+    """
+
+    id: str
+    title: str
+    fix: str
+    text: str = ""
+    reason: tuple[str, ...] = ()
+    type: tuple[str, ...] = ()
+    of: tuple[KindId, ...] = ()
+    cause: str = ""
+    how: str = ""
+    mood: Mood = "fails"
+    rank: Rank = Rank.SAID
+
+    def knows(self, saying: Saying) -> "re.Match[str] | None":
+        """Whether a saying is of this cause."""
+        if self.of and saying.node.ref.id not in self.of:
+            return None
+        if self.reason and saying.reason not in self.reason:
+            return None
+        if self.type and saying.type not in self.type:
+            return None
+        return re.search(self.text, saying.text, re.IGNORECASE | re.DOTALL)
+
+
+def rules(table: Sequence[Words]) -> Iterator[Rule]:
+    """The rules of a table of words."""
+    for each in table:
+        yield Rule(id=each.id, title=each.title, fix=each.fix, mood=each.mood, look=_nothing)
+
+
+def _nothing(rule: Rule, view: View) -> Iterator[Finding]:
+    """Words are matched all together, by `matched`."""
+    return iter(())
+
+
+def matched(table: Sequence[Words], view: View) -> Iterator[Finding]:
+    """A finding for every saying that the table knows."""
+    for saying in view.sayings:
+        for words in table:
+            match = words.knows(saying)
+            if match is not None:
+                yield _found(words, saying, match)
+                break
+
+
+def _found(words: Words, saying: Saying, match: "re.Match[str]") -> Finding:
+    ref = saying.node.ref
+    groups: dict[str, Any] = {name: value or "" for name, value in match.groupdict().items()}
+    said = _BEFORE.sub("", saying.message or saying.reason)
+    given = {
+        "kind": ref.kind,
+        "name": ref.name,
+        "namespace": ref.namespace or "default",
+        "message": said,
+        "about": str(ref),
+        "address": sources.address(saying.node, said),
+        **groups,
+    }
+    rank = max(words.rank, Rank.TOLD) if saying.kind == "event" else words.rank
+    return Finding(
+        rule=words.id,
+        mood=words.mood,
+        rank=rank,
+        node=saying.node,
+        cause=(words.cause or words.title).format_map(given),
+        fix=(words.how or words.fix).format_map(given) + sources.afterwards(saying.node),
+        field=saying.field if saying.kind != "condition" else f"{saying.field}.{'message' if saying.message else 'reason'}",
+        quote=saying.message or saying.reason,
+        since=saying.since,
+    )

@@ -1,0 +1,190 @@
+"""Whether one object is as it should be, from what it says of itself."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from paddock.plan.references import CLAIM, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
+from paddock.plan.why.links import CLONE, EXPORT, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK
+from paddock.plan.why.scene import Data, Ref, at, conditions, entries, holds, texts
+
+# good: as it should be; off: at rest, as somebody wanted; waits: on its way; bad: something is wrong; going: being deleted
+State = Literal["good", "off", "waits", "bad", "going"]
+
+_NOTES = "cdi.kubevirt.io/storage.condition."
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What an object is. `word` goes on after the object's name: `runs`, `is stopped, as it should be`."""
+
+    state: State
+    word: str
+
+
+def of(ref: Ref, data: Data) -> Verdict:
+    """The verdict on an object."""
+    if texts(data, "metadata", "deletionTimestamp"):
+        return Verdict("going", "is being deleted")
+    return _KINDS.get(ref.id, _any)(data)
+
+
+def is_open(ref: Ref, data: Data) -> bool:
+    """Whether what it names matters: it has not had it yet. A guest that runs does not miss what it was started with."""
+    runs = texts(data, "status", "phase") == "Running" or texts(data, "status", "printableStatus") in ("Running", "Paused", "Stopping")
+    return of(ref, data).state in ("waits", "bad") and not (runs and ref.id in (MACHINE, INSTANCE))
+
+
+def _machine(data: Data) -> Verdict:
+    word, strategy = texts(data, "status", "printableStatus"), strategy_of(data)
+    if holds(data, "Failure"):
+        return Verdict("bad", "does not run")
+    if word == "Running":
+        return Verdict("good", "runs") if holds(data, "Ready") else Verdict("bad", "runs, and is not ready")
+    if word == "Paused":
+        return Verdict("bad", "is paused")
+    if word == "Stopped" and strategy != "Always":
+        return Verdict("off", f"is stopped, which its run strategy {strategy} allows")
+    if word in ("", "Starting", "Provisioning", "WaitingForVolumeBinding", "Stopped", "Stopping", "Migrating", "WaitingForReceiver"):
+        return Verdict("waits", "does not run yet")
+    return Verdict("bad", "does not run")
+
+
+def strategy_of(data: Data) -> str:
+    """The run strategy of a machine, whichever way it is written."""
+    if (running := at(data, "spec", "running")) is not None:
+        return "Always" if running else "Halted"
+    return texts(data, "spec", "runStrategy") or "Halted"
+
+
+def _instance(data: Data) -> Verdict:
+    phase = texts(data, "status", "phase")
+    if phase == "Running":
+        return Verdict("good", "runs") if holds(data, "Ready") and not holds(data, "Paused") else Verdict("bad", "runs, and is not ready")
+    if phase == "Succeeded":
+        return Verdict("off", "has ended")
+    if phase == "Failed":
+        return Verdict("bad", "has failed")
+    refused = any(holds(data, each, "False") for each in ("Synchronized", "PodScheduled"))
+    return Verdict("bad", "does not run") if refused else Verdict("waits", "does not run yet")
+
+
+def _data_volume(data: Data) -> Verdict:
+    phase = texts(data, "status", "phase")
+    if phase == "Succeeded":
+        return Verdict("good", "is filled")
+    running = conditions(data).get("Running")
+    failed = phase == "Failed" or (texts(running, "status") == "False" and texts(running, "message") != "")
+    return Verdict("bad", "is not filled") if failed else Verdict("waits", "is not filled yet")
+
+
+def _claim(data: Data) -> Verdict:
+    phase = texts(data, "status", "phase")
+    if phase == "Bound":
+        failed = filling(data).get("running") == "false" and bool(filling(data).get("running.message"))
+        return Verdict("bad", "is not filled") if failed else Verdict("good", "is bound")
+    return Verdict("bad", "has lost its volume") if phase == "Lost" else Verdict("waits", "is not bound yet")
+
+
+def filling(data: Data) -> dict[str, str]:
+    """What is noted on a claim about how it is filled; nothing for one whose DataVolume tells."""
+    if any(texts(each, "kind") == "DataVolume" for each in entries(data, "metadata", "ownerReferences")):
+        return {}
+    notes = at(data, "metadata", "annotations") or {}
+    return {key.removeprefix(_NOTES): value for key, value in notes.items() if key.startswith(_NOTES)}
+
+
+def _snapshot(data: Data) -> Verdict:
+    if at(data, "status", "readyToUse"):
+        return Verdict("good", "is ready to use")
+    failed = texts(data, "status", "phase") == "Failed"
+    return Verdict("bad", "has failed") if failed else Verdict("waits", "is not ready yet")
+
+
+def _restore(data: Data) -> Verdict:
+    if at(data, "status", "complete"):
+        return Verdict("good", "is complete")
+    return Verdict("bad", "has failed") if holds(data, "Failure") else Verdict("waits", "is not complete yet")
+
+
+def _clone(data: Data) -> Verdict:
+    phase = texts(data, "status", "phase")
+    if phase == "Succeeded":
+        return Verdict("good", "is complete")
+    return Verdict("bad", "has failed") if phase == "Failed" else Verdict("waits", "is not complete yet")
+
+
+def _export(data: Data) -> Verdict:
+    return Verdict("good", "is ready") if texts(data, "status", "phase") in ("Ready", "Skipped") else Verdict("waits", "is not ready yet")
+
+
+def _series(data: Data) -> Verdict:
+    if at(data, "spec", "paused"):
+        return Verdict("bad", "is paused")
+    wanted = at(data, "spec", "replicas")
+    wanted = 1 if wanted is None else wanted
+    ready = at(data, "status", "readyReplicas") or 0
+    if holds(data, "ReplicaFailure"):
+        return Verdict("bad", f"has {ready} of {wanted} machines ready")
+    if ready >= wanted:
+        return Verdict("good", f"has {ready} of {wanted} machines ready")
+    return Verdict("waits", f"has {ready} of {wanted} machines ready")
+
+
+def _service(data: Data) -> Verdict:
+    # Whether anything answers is not said by the Service itself: its rules look.
+    balanced = texts(data, "spec", "type") == "LoadBalancer"
+    if balanced and not entries(data, "status", "loadBalancer", "ingress"):
+        return Verdict("waits", "has no address yet")
+    return Verdict("good", "is published" if balanced else "is served")
+
+
+def _stakater(data: Data) -> Verdict:
+    if holds(data, "Synced", "False"):
+        return Verdict("bad", "is not as it should be")
+    if holds(data, "Ready"):
+        halted = texts(data, "spec", "parameters", "runStrategy") == "Halted"
+        return Verdict("off", "is stopped, as its run strategy Halted says") if halted else Verdict("good", "runs")
+    ready = conditions(data).get("Ready")
+    waits = texts(ready, "reason") in ("", "Creating")
+    return Verdict("waits", "is not ready yet") if waits else Verdict("bad", "is not ready")
+
+
+def _vitistack(data: Data) -> Verdict:
+    phase = texts(data, "status", "phase")
+    if phase == "Running" and not holds(data, "Ready", "False"):
+        return Verdict("good", "runs")
+    if phase == "Stopped":
+        return Verdict("off", "is stopped")
+    if phase == "Failed":
+        return Verdict("bad", "has failed")
+    said = texts(conditions(data).get("Ready"), "reason")
+    waits = phase in ("Pending", "Creating", "") and said in ("", "MachineNotReady")
+    return Verdict("waits", "does not run yet") if waits else Verdict("bad", "does not run")
+
+
+def _any(data: Data) -> Verdict:
+    """An object of a kind that is known by its conditions alone."""
+    phase = texts(data, "status", "phase")
+    if phase in ("Failed", "Error", "Lost"):
+        return Verdict("bad", "has failed")
+    if holds(data, "Ready") or "Ready" not in conditions(data):
+        return Verdict("good", "is there" if phase == "" else f"is {phase}")
+    return Verdict("bad", "is not ready")
+
+
+_KINDS: dict[KindId, Callable[[Data], Verdict]] = {
+    MACHINE: _machine,
+    INSTANCE: _instance,
+    DATA_VOLUME: _data_volume,
+    CLAIM: _claim,
+    SNAPSHOT: _snapshot,
+    RESTORE: _restore,
+    CLONE: _clone,
+    EXPORT: _export,
+    REPLICA_SET: _series,
+    **dict.fromkeys(POOLS, _series),
+    SERVICE: _service,
+    STAKATER: _stakater,
+    VITISTACK: _vitistack,
+}

@@ -1,0 +1,41 @@
+"""Every fault of the tables is injected into a whole host, and `paddock why` names its cause first."""
+
+from pathlib import Path
+
+import pytest
+
+from paddock.plan.why.explain import Answer
+from tests import virtualtime
+from tests.fakehost import FakeHost
+from tests.scenario.why.cluster import Cluster, ref_of
+from tests.scenario.why.disk_faults import DISK_FAULTS
+from tests.scenario.why.faults import Fault, answered
+from tests.scenario.why.host_faults import HOST_FAULTS
+from tests.scenario.why.image_faults import IMAGE_FAULTS
+from tests.scenario.why.machine_faults import MACHINE_FAULTS
+from tests.scenario.why.told_faults import TOLD, Told
+
+FAULTS: tuple[Fault, ...] = (*IMAGE_FAULTS, *DISK_FAULTS, *HOST_FAULTS, *MACHINE_FAULTS)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+def test_the_right_cause_comes_first(fault: Fault, tmp_path: Path) -> None:
+    async def script() -> None:
+        async with FakeHost(tmp_path) as host:
+            answer = await answered(host, fault)
+        check(fault, answer)
+
+    virtualtime.run(script())
+
+
+@pytest.mark.parametrize("fault", TOLD, ids=lambda fault: fault.name.replace(" ", "-"))
+def test_the_right_cause_comes_first_with_kubevirt(fault: Told) -> None:
+    check(fault, Cluster(fault.objects, fault.blind).why(ref_of(fault.objects[0])))
+
+
+def check(fault: Fault | Told, answer: Answer) -> None:
+    """The first finding is the cause, read from the right object."""
+    told = [(each.rule, str(each.node.ref), each.cause) for each in answer.findings]
+    assert answer.cause is not None, answer
+    assert (answer.cause.rule, str(answer.cause.node.ref)) == (fault.cause, fault.of), told
+    assert answer.state == fault.state, told
