@@ -10,10 +10,11 @@ RESULTS := .cache/conformance.json
 UV ?= uv
 PART ?=
 LIMIT ?=
+SEEDS ?= 3400
 
 export PYTHON
 
-.PHONY: help setup demo demo-down test lint format gen gen-check golden conformance conformance-check bench soak test-reference test-host lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check bench soak test-reference test-host lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +65,9 @@ bench: setup ## print the measured figures beside their targets (BENCH=--quick: 
 soak: setup ## property tests with many more examples, and the long tests; PART=tests/... runs a part
 	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak $(PART)
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak; fi
+
+weather: setup ## the front doors in 10,000 storms: 3,400 seeds of each dialect; SEEDS=n
+	WEATHER=0:$(SEEDS) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(if $(LIMIT),--limit=$(LIMIT))
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none)
 	@if command -v go >/dev/null; then \

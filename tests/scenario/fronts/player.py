@@ -143,7 +143,8 @@ class Player:
         if not change:
             return
         try:
-            await self._client.patch(target, seen.key, merge_patch({"status": change}), _STATUS)
+            # Running machines have no part of their own for the status.
+            await self._client.patch(target, seen.key, merge_patch({"status": change}), Write() if target is INSTANCES else _STATUS)
         except NotFound:
             return
         except ApiError as error:

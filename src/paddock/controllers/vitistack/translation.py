@@ -75,7 +75,8 @@ class Translation:
         root = names[merged.root.name] if merged.root is not None else ""
         if boot.root_image(machine) and root in claims and self._caches.volumes.cache.get(Key(key.namespace, root)) is None:
             machine = self._as_it_is(key, machine, root)
-        world = World([*resources, *assumptions.decided_classes(merged, found)], complete=True)
+        # What is there goes before what is assumed: an assumed class is nobody's default.
+        world = World([*assumptions.decided_classes(merged, found), *resources], complete=True)
         rendering = assumptions.with_decided_default(self._rendering, merged, found)
         return _sorted(to_kubevirt(machine, world, rendering).value)
 
