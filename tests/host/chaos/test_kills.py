@@ -40,6 +40,8 @@ class Host:
     """A Paddock in a process of its own, and the QEMUs below its directory."""
 
     network = "user"
+    # further ones of `paddock up`
+    options: tuple[str, ...] = ()
 
     def __init__(self, root: Path, registry: str) -> None:
         self.root = root
@@ -49,7 +51,7 @@ class Host:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [sys.executable, "-m", "paddock.app", "up", f"--dir={self.root}", "--listen=127.0.0.1:0", f"--network={self.network}"]
-        command += ["--image-from=127.0.0.0/8", f"--insecure-registry={self._registry}"]
+        command += ["--image-from=127.0.0.0/8", f"--insecure-registry={self._registry}", *self.options]
         (self.root / "server.json").unlink(missing_ok=True)
         with (self.root / "said").open("ab") as said:
             self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)

@@ -103,6 +103,8 @@ def node(host: Host, now: str, before: Data | None) -> Data:
         "kubernetes.io/os": host.system,
         "kubernetes.io/arch": host.architecture,
         "kubevirt.io/schedulable": "true",
+        # Machines that ask for a worker run here: there is no other node.
+        "node-role.kubernetes.io/worker": "",
     }
     meta = {**old_meta, "name": host.name, "labels": {**(old_meta.get("labels") or {}), **labels}}
     return {

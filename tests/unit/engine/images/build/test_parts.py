@@ -118,3 +118,20 @@ def test_a_cut_kernel_configuration_is_noticed() -> None:
     kernel._check_configuration(text)
     with pytest.raises(BuildError, match="VIRTIO_NET"):
         kernel._check_configuration(text.replace("CONFIG_VIRTIO_NET=y\n", ""))
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        '{"instance-id": "i-1", "local-hostname": "web"}',
+        '{"local-hostname": "web", "public-keys": {"0": "ssh-rsa A"}}',
+        "local-hostname: web\n",
+    ],
+)
+def test_the_guest_reads_its_name_in_any_layout(meta: str, tmp_path: Path) -> None:
+    script = tinyguest.contents()["sbin/seed"].data.decode()
+    (tmp_path / "meta-data").write_text(meta)
+    lines = [line for line in script.splitlines() if line.startswith(("said()", "tr "))]
+    text = "\n".join(lines).replace("/run/meta-data", str(tmp_path / "lines")).replace("$meta", str(tmp_path / "meta-data"))
+    done = subprocess.run(["sh", "-c", f"{text}\nsaid local-hostname {tmp_path}/lines"], capture_output=True, text=True, check=True)
+    assert done.stdout == "web\n"

@@ -40,7 +40,7 @@ listed() {
         inside && /^[ ]*(#.*)?$/ { next }
         { inside = 0 }' "$2" 2>/dev/null
 }
-tr '{,' '\n\n' <"$meta" >/run/meta-data 2>/dev/null
+tr '{},' '\n\n\n' <"$meta" >/run/meta-data 2>/dev/null
 
 name=$(said hostname "$user")
 [ -n "$name" ] || name=$(said local-hostname /run/meta-data)

@@ -1,0 +1,111 @@
+"""`paddock console`: the serial console of a machine, where there is no virtctl."""
+
+import asyncio
+import contextlib
+import os
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+
+from paddock.app.places import Places, default_root
+from paddock.base.clock import SystemClock
+from paddock.base.errors import Terminal
+from paddock.cli import arguments
+from paddock.cli.console import Console
+from paddock.client import kubeconfig
+from paddock.client.http.websocket import WebSocket, connected
+
+TEXT = "talk to the serial console of a machine; ctrl+] leaves"
+_PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{}/virtualmachineinstances/{}/console"
+_LEAVE = b"\x1d"
+_CHUNK = 4096
+
+
+def run(given: list[str], console: Console) -> int:
+    """Connect what is typed here with what the machine says, until one of them has enough."""
+    options = arguments.parser("console", TEXT)
+    options.add_argument("name", metavar="NAME", help="name of the machine")
+    options.add_argument("-n", "--namespace", default="default", help="its namespace (default: default)")
+    options.add_argument(
+        "--dir", type=Path, default=None, help="directory of the server (default: what $KUBECONFIG says, else the usual one)"
+    )
+    parsed = options.parse_args(given)
+    for word in (parsed.name, parsed.namespace):
+        if not word or set(word) & set("/?#% "):
+            raise Terminal(f'"{word}" is no name')
+    explicit = Places(parsed.dir or default_root()).kubeconfig if parsed.dir or not os.environ.get("KUBECONFIG") else None
+    access = kubeconfig.find(os.environ, SystemClock(), explicit=explicit)
+
+    async def talk() -> None:
+        async with connected(access, _PATH.format(parsed.namespace, parsed.name)) as socket:
+            console.say("paddock: connected; ctrl+] leaves, Enter shows a prompt")
+            with raw(sys.stdin.fileno()):
+                await exchange(socket, sys.stdin.fileno(), sys.stdout.fileno())
+
+    asyncio.run(talk())
+    console.say("\r")
+    return 0
+
+
+@contextlib.contextmanager
+def raw(descriptor: int) -> Iterator[None]:
+    """Every key goes to the machine, ctrl+C too. Whatever happens, the terminal is put back."""
+    if not os.isatty(descriptor):
+        yield
+        return
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setraw(descriptor)
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+async def exchange(socket: WebSocket, source: int, target: int) -> None:
+    """Bytes both ways, until ctrl+], the end of what is typed, or the end of the console."""
+
+    keys = _keys(source)
+
+    async def typed() -> None:
+        while data := await keys.get():
+            before, leaves, _ = data.partition(_LEAVE)
+            if before:
+                await socket.send(before)
+            if leaves:
+                return
+
+    async def said() -> None:
+        while data := await socket.receive():
+            await asyncio.to_thread(_write, target, data)
+
+    tasks = [asyncio.create_task(typed()), asyncio.create_task(said())]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with contextlib.suppress(ValueError, OSError):
+            asyncio.get_running_loop().remove_reader(source)
+
+
+def _keys(source: int) -> asyncio.Queue[bytes]:
+    """What is typed, as it is typed; an empty piece at the end. A thread that reads could not be stopped."""
+    keys: asyncio.Queue[bytes] = asyncio.Queue()
+    try:
+        asyncio.get_running_loop().add_reader(source, lambda: keys.put_nowait(os.read(source, _CHUNK)))
+    except PermissionError:
+        # A file: it is all there already.
+        while data := os.read(source, _CHUNK):
+            keys.put_nowait(data)
+        keys.put_nowait(b"")
+    return keys
+
+
+def _write(target: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(target, data) :]

@@ -1,0 +1,53 @@
+"""Stakater's documents, unchanged, with real guests: the catalogue of images has an entry rhel9, and the storage class is another name
+for this host's. The larger one starts under Secure Boot, with eight processors."""
+
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.images.build import tiny
+from tests.host.fronts.life import Example, live
+from tests.host.runs.conftest import VMS, Talk
+
+pytestmark = pytest.mark.needs("qemu", "netns", "tun", "nft", "ovmf")
+CLASSES = ("ocs-storagecluster-ceph-rbd",)
+
+
+async def minimal_grew(talk: Talk) -> bool:
+    """Its claim asks for more, and the label is on the machine."""
+    claim = await talk.get("/api/v1/namespaces/default/persistentvolumeclaims/basic-vm-rootdisk")
+    labels = (await talk.get(f"{VMS}/basic-vm"))["metadata"]["labels"]
+    # The file system of a claim takes a little more.
+    return claim["status"].get("capacity", {}).get("storage") not in (None, claim_before["storage"]) and labels.get("tier") == "gold"
+
+
+claim_before = {"storage": "30Gi"}
+
+
+async def full_has_another_port(talk: Talk) -> bool:
+    """The Service follows."""
+    service = await talk.get("/api/v1/namespaces/default/services/advanced-vm-lb")
+    return [each["port"] for each in service["spec"]["ports"]] == [22001]
+
+
+MINIMAL = Example(
+    "stakater",
+    "minimal",
+    ("basic-vm",),
+    {"spec": {"parameters": {"storage": {"size": "31Gi"}, "additionalLabels": {"tier": "gold"}}}},
+    minimal_grew,
+    classes=CLASSES,
+)
+FULL = Example(
+    "stakater",
+    "full",
+    ("advanced-vm",),
+    {"spec": {"parameters": {"service": {"port": 22001}}}},
+    full_has_another_port,
+    classes=CLASSES,
+)
+
+
+@pytest.mark.parametrize("example", [MINIMAL, FULL], ids=lambda example: example.name)
+def test_the_life_of_an_example(example: Example, work: Path, tiny_signed: tiny.TinyImage) -> None:
+    live(example, work, tiny_signed.disk)
