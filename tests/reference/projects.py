@@ -76,7 +76,7 @@ def definitions() -> Iterator[tuple[str, Json]]:
             for document in yaml.load_all(file.read_bytes(), Loader=_Loader):
                 if document and document.get("kind") == "CustomResourceDefinition":
                     yield f"{project.module} {file.name}", document
-    yield from _kubevirt()
+    yield from kubevirt()
 
 
 # Singular name -> kind, plural, group, scope, versions (the last one is stored), subresources.
@@ -172,7 +172,8 @@ _SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.r
 _SCHEMA = re.compile(r'^\t"(\w+)": `(openAPIV3Schema:.*?)`,$', re.MULTILINE | re.DOTALL)
 
 
-def _kubevirt() -> Iterator[tuple[str, Json]]:
+def kubevirt() -> Iterator[tuple[str, Json]]:
+    """Those of KubeVirt, with where each comes from."""
     (source,) = (fetched(KUBEVIRT) / each for each in KUBEVIRT.files)
     schemas = dict(_SCHEMA.findall(source.read_text()))
     # The template of a disk is a part of machines and no kind.

@@ -60,13 +60,23 @@ class Access:
         return ssl.create_default_context(cafile=str(self.authority))
 
 
+@dataclass(frozen=True)
+class Rules:
+    """Who may do what on a server: everybody everything, unless somebody is to be looked at."""
+
+    authorization: str = "AlwaysAllow"
+    # lines of the token file, beside the administrator's
+    users: tuple[str, ...] = ()
+    admission: tuple[str, ...] = ()
+
+
 @contextmanager
-def running(binaries: Binaries, directory: Path) -> Iterator[Access]:
+def running(binaries: Binaries, directory: Path, rules: Rules = Rules()) -> Iterator[Access]:
     """etcd and kube-apiserver, ready; both are gone when the block ends."""
     with ExitStack() as programs:
         programs.callback(shutil.rmtree, directory / "etcd", ignore_errors=True)
         store = _attempt(lambda: _start_etcd(binaries, directory, programs))
-        yield _attempt(lambda: _start_apiserver(binaries, directory, store, programs))
+        yield _attempt(lambda: _start_apiserver(binaries, directory, store, programs, rules))
 
 
 def _attempt(start: Callable[[], Started]) -> Started:
@@ -99,13 +109,13 @@ def _start_etcd(binaries: Binaries, directory: Path, programs: ExitStack) -> str
     return client
 
 
-def _start_apiserver(binaries: Binaries, directory: Path, store: str, programs: ExitStack) -> Access:
+def _start_apiserver(binaries: Binaries, directory: Path, store: str, programs: ExitStack, rules: Rules) -> Access:
     certificates = directory / "certificates"
     (port,) = _free_ports(1)
     url = f"https://127.0.0.1:{port}"
     token = secrets.token_hex(16)
     tokens = directory / "tokens.csv"
-    tokens.write_text(f'{token},admin,admin,"system:masters"\n')
+    tokens.write_text("\n".join([f'{token},admin,admin,"system:masters"', *rules.users, ""]))
     tokens.chmod(0o600)
     command = [
         str(binaries.kube_apiserver),
@@ -121,15 +131,16 @@ def _start_apiserver(binaries: Binaries, directory: Path, store: str, programs: 
         f"--service-account-key-file={certificates / 'apiserver.key'}",
         "--service-cluster-ip-range=10.0.0.0/24",
         f"--token-auth-file={tokens}",
-        "--authorization-mode=AlwaysAllow",
+        f"--authorization-mode={rules.authorization}",
         f"--disable-admission-plugins={','.join(DISABLED_ADMISSION)}",
+        f"--enable-admission-plugins={','.join(rules.admission)}",
         "--enable-priority-and-fairness=false",
         "--profiling=false",
     ]
     log = directory / "kube-apiserver.log"
     process = programs.enter_context(launched(command, log))
     authority = certificates / "apiserver.crt"
-    access = Access(url, token, authority, _write_kubeconfig(directory, url, token, authority))
+    access = Access(url, token, authority, write_kubeconfig(directory / "kubeconfig", url, token, authority))
     wait_ready("kube-apiserver", process, log, lambda: authority.exists() and probe(f"{url}/readyz", access) == b"ok")
     return access
 
@@ -191,8 +202,8 @@ def _free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def _write_kubeconfig(directory: Path, url: str, token: str, authority: Path) -> Path:
-    path = directory / "kubeconfig"
+def write_kubeconfig(path: Path, url: str, token: str, authority: Path) -> Path:
+    """The kubeconfig of one who has a token."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",

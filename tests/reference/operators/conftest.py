@@ -1,0 +1,113 @@
+"""The two backends of the front doors: a cluster with KubeVirt's definitions and the chart's rights, and the embedded server."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paddock.app.controllers import fronts
+from paddock.app.controllers.fronts import Fronts
+from paddock.client.client import Client
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+from tests.reference import crds, projects, recipes
+from tests.reference.build import Binaries, built
+from tests.reference.client import Api, Kubectl
+from tests.reference.crds import Crd
+from tests.reference.embedded import serving
+from tests.reference.operators.helm import ACCOUNT, CHART, NAMESPACE, Helm
+from tests.reference.operators.others import collect_garbage, play_kubevirt
+from tests.reference.operators.running import beside
+from tests.reference.server import Access, Rules, running, write_kubeconfig
+
+# What an operator of the two dialects needs of KubeVirt and CDI, and what it can use.
+_KUBEVIRT = (
+    "virtualmachines.kubevirt.io",
+    "virtualmachineinstances.kubevirt.io",
+    "virtualmachinepools.pool.kubevirt.io",
+    "kubevirts.kubevirt.io",
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A server with definitions of KubeVirt and CDI, and the rights that the chart gives."""
+
+    access: Access
+    # of the operator's ServiceAccount
+    operator: Path
+    api: Api
+    kubectl: Kubectl
+
+
+@pytest.fixture(scope="session")
+def helms(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> list[Helm]:
+    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    say = terminal.write_line if terminal else print
+    return [Helm(built(each, say=say) / "helm", tmp_path_factory.mktemp("helm")) for each in recipes.HELMS.values()]
+
+
+@pytest.fixture(scope="module")
+def cluster(binaries: Binaries, helms: list[Helm], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of its own for each file, because its definitions are KubeVirt's and not ours."""
+    with made(binaries, helms[0], tmp_path_factory.mktemp("cluster"), definitions()) as cluster:
+        yield cluster
+
+
+def definitions() -> Sequence[Crd]:
+    """KubeVirt's own; CDI's as they are declared here, since they cannot be fetched; and those of the front doors."""
+    own = crds.load()
+    theirs = [Crd(origin, document) for origin, document in projects.kubevirt() if document["metadata"]["name"] in _KUBEVIRT]
+    wanted = ("cdi.kubevirt.io", "k8s.cni.cncf.io", "vitistack.io", "infrastructure.stakater.com")
+    return [*theirs, *(each for each in own if each.spec["group"] in wanted)]
+
+
+@contextmanager
+def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd]) -> Iterator[Cluster]:
+    """A cluster, ready; gone when the block ends."""
+    token = secrets.token_hex(16)
+    rules = Rules(
+        authorization="RBAC",
+        users=(f'{token},{ACCOUNT},operator,"system:serviceaccounts"',),
+        admission=("OwnerReferencesPermissionEnforcement",),
+    )
+    with running(binaries, directory, rules) as access, ExitStack() as ends:
+        api = Api(access)
+        ends.callback(api.close)
+        crds.install(api, wanted)
+        (directory / "home").mkdir()
+        kubectl = Kubectl(binaries.kubectl, access, directory / "home")
+        kubectl.ok("create", "namespace", NAMESPACE)
+        rights = [each for each in helm.template(CHART, "--set", "dialects={vitistack,stakater}") if "rbac" in each["apiVersion"]]
+        kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(rights))
+        operator = write_kubeconfig(directory / "operator", access.url, token, access.authority)
+        yield Cluster(access, operator, api, kubectl)
+
+
+@contextmanager
+def others(access: Access) -> Iterator[None]:
+    """KubeVirt, CDI and the garbage collector of a cluster."""
+    with beside(access.kubeconfig, play_kubevirt), beside(access.kubeconfig, collect_garbage):
+        yield
+
+
+@contextmanager
+def embedded_fronts(binaries: Binaries, directory: Path, interval: float) -> Iterator[tuple[Api, Kubectl]]:
+    """The embedded server with its front doors, and KubeVirt's part played."""
+
+    async def front_doors(client: Client) -> None:
+        program = Program(client, component="paddock", instance="embedded", machinery=Machinery())
+        fronts.wire(program, Fronts(resync_seconds=interval))
+        await program.run()
+
+    with serving(directory / "server") as server, ExitStack() as ends:
+        api = Api(server.access)
+        ends.callback(api.close)
+        (directory / "home").mkdir()
+        ends.enter_context(beside(server.kubeconfig, play_kubevirt))
+        ends.enter_context(beside(server.kubeconfig, front_doors))
+        yield api, Kubectl(binaries.kubectl, server.access, directory / "home")

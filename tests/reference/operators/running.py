@@ -1,0 +1,110 @@
+"""Runs `paddock operator` as a process, and KubeVirt's and Kubernetes' parts beside it, for the length of a `with` block."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paddock.base.clock import SystemClock
+from paddock.client import kubeconfig
+from paddock.client.client import Client
+from paddock.client.http.https import Https
+from tests.reference.server import launched
+
+PATIENCE = 60.0
+
+
+@dataclass
+class Operator:
+    """One that runs."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def said(self) -> list[dict[str, Any]]:
+        """Its log."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    @property
+    def port(self) -> int:
+        """Of its pages."""
+        return int(next(each["health"] for each in self.said() if each["message"] == "pages are served"))
+
+    def page(self, path: str) -> tuple[int, str]:
+        """One of its pages."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    @property
+    def leads(self) -> bool:
+        """Whether it acts."""
+        return any(line.startswith("paddock_leader{") and line.endswith(" 1") for line in self.page("/metrics")[1].splitlines())
+
+    def wait(self, what: Callable[[], bool], seconds: float = PATIENCE) -> float:
+        """Wait for something; returns how long that took."""
+        began = time.monotonic()
+        while not what():
+            assert self.process.poll() is None, self.log.read_text()[-3000:]
+            assert time.monotonic() < began + seconds, (self.page("/readyz"), self.log.read_text()[-3000:])
+            time.sleep(0.05)
+        return time.monotonic() - began
+
+    def wait_ready(self) -> float:
+        """Wait until it says so."""
+        self.wait(lambda: any(each["message"] == "pages are served" for each in self.said()))
+        return self.wait(lambda: self.page("/readyz")[0] == 200)
+
+    def complaints(self) -> list[dict[str, Any]]:
+        """What it logged that somebody should look at: defects and worse."""
+        return [each for each in self.said() if each["level"] in ("error", "critical")]
+
+
+@contextmanager
+def operating(access: Path, log: Path, *arguments: str) -> Iterator[Operator]:
+    """An operator, started; it is ended by SIGTERM if it is still there."""
+    pages = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
+    command = [sys.executable, "-m", "paddock.app", "operator", "--kubeconfig", str(access), *pages, *arguments]
+    with launched(command, log) as process:
+        yield Operator(process, log)
+
+
+@contextmanager
+def beside(access: Path, work: Callable[[Client], Awaitable[None]]) -> Iterator[None]:
+    """Something that works in a loop and a thread of its own until the block ends."""
+    loop, tasks = asyncio.new_event_loop(), []
+
+    async def run() -> None:
+        async with Client(Https(kubeconfig.find({}, SystemClock(), explicit=access))) as client:
+            await work(client)
+
+    def begin() -> None:
+        asyncio.set_event_loop(loop)
+        tasks.append(loop.create_task(run()))
+        try:
+            loop.run_until_complete(tasks[0])
+        except asyncio.CancelledError:
+            return
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=begin, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(tasks[0].cancel)
+        thread.join(30)
+        assert not thread.is_alive()

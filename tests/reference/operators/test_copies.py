@@ -1,0 +1,129 @@
+"""Copies of the operator take turns, also when the one that leads is killed; and what they say before a cluster is ready for them."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.reference import crds
+from tests.reference.build import Binaries
+from tests.reference.client import MERGE_PATCH, Json
+from tests.reference.operators.conftest import Cluster, definitions, made
+from tests.reference.operators.helm import NAMESPACE, Helm
+from tests.reference.operators.running import Operator, operating
+
+pytestmark = pytest.mark.reference
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/paddock-operator-vitistack"
+ARGUMENTS = ("--dialect", "vitistack", "--namespace", NAMESPACE, "--reconcile-interval", "1s")
+DURATION, RETRY = 15.0, 2.0
+# One that waits looks so often at the latest.
+LATEST = DURATION + RETRY * 2.2
+MISSING = [f"{each}.kubevirt.io/v1 is not served: install KubeVirt" for each in ("virtualmachineinstances", "virtualmachines")]
+Record = Callable[[str, object], None]
+
+
+def holder(cluster: Cluster) -> str:
+    return str(cluster.api.request("GET", LEASE).body.get("spec", {}).get("holderIdentity", ""))
+
+
+def identity(operator: Operator) -> str:
+    return str(next(each["identity"] for each in operator.said() if each["message"] == "started"))
+
+
+def apply_machine(cluster: Cluster, name: str) -> None:
+    machine: Json = {"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine", "metadata": {"name": name}, "spec": {"template": "small"}}
+    cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(machine))
+
+
+def is_made(cluster: Cluster, name: str) -> bool:
+    return cluster.api.request("GET", f"/apis/kubevirt.io/v1/namespaces/default/virtualmachines/{name}").ok
+
+
+def test_one_of_two_leads_and_the_other_takes_over(cluster: Cluster, tmp_path: Path, record_property: Record) -> None:
+    storage = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "default"},
+        "provisioner": "example.com/none",
+    }
+    cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(storage))
+    with operating(cluster.operator, tmp_path / "one", *ARGUMENTS) as one, operating(cluster.operator, tmp_path / "two", *ARGUMENTS) as two:
+        for each in (one, two):
+            each.wait_ready()
+        one.wait(lambda: one.leads or two.leads)
+        leader, other = (one, two) if one.leads else (two, one)
+        assert not other.leads
+        assert holder(cluster) == identity(leader)
+        apply_machine(cluster, "before")
+        leader.wait(lambda: is_made(cluster, "before"))
+
+        leader.process.kill()
+        leader.process.wait()
+        apply_machine(cluster, "after")
+        took = other.wait(lambda: other.leads, LATEST + 5)
+        record_property("seconds to take over from one that was killed", round(took, 1))
+        assert DURATION - RETRY * 2.2 - 1 < took < LATEST + 1
+        assert holder(cluster) == identity(other)
+        other.wait(lambda: is_made(cluster, "after"))
+
+        with operating(cluster.operator, tmp_path / "three", *ARGUMENTS) as third:
+            third.wait_ready()
+            assert not third.leads
+            other.process.send_signal(signal.SIGTERM)
+            assert other.process.wait(15) == 0
+            # One that ends gives the lease back.
+            took = third.wait(lambda: third.leads)
+            record_property("seconds to take over from one that ended", round(took, 1))
+            assert took < RETRY * 2.2 + 1
+            assert [each["message"] for each in other.said()][-1] == "ended"
+            for each in (one, two, third):
+                assert each.complaints() == []
+
+
+def test_what_a_cluster_lacks_is_named_until_it_is_there(binaries: Binaries, helms: list[Helm], tmp_path: Path) -> None:
+    everything = definitions()
+    ours = [each for each in everything if each.spec["group"] == "vitistack.io"]
+    kubevirt = [each for each in everything if each.spec["group"] == "kubevirt.io"]
+    (tmp_path / "cluster").mkdir()
+    with (
+        made(binaries, helms[0], tmp_path / "cluster", ours) as cluster,
+        operating(cluster.operator, tmp_path / "log", *ARGUMENTS) as operator,
+    ):
+        operator.wait(lambda: any(each["message"] == "not ready" for each in operator.said()))
+        status, text = operator.page("/readyz")
+        assert status == 500
+        assert f"[-]definitions {'; '.join(MISSING)}" in text
+        assert {each["problem"] for each in operator.said() if each["message"] == "not ready"} == set(MISSING)
+        assert operator.page("/healthz")[0] == 200
+        assert holder(cluster) == ""
+        crds.install(cluster.api, kubevirt)
+        operator.wait_ready()
+        # Multus and CDI are still not there; only who needs them has to wait.
+        operator.wait(lambda: operator.leads)
+
+        path = f"{crds.PATH}/machines.vitistack.io"
+        owner = {"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "name": "xmachines", "uid": "1"}
+        assert cluster.api.request("PATCH", path, {"metadata": {"ownerReferences": [owner]}}, headers=MERGE_PATCH).ok
+        with operating(cluster.operator, tmp_path / "second", *ARGUMENTS) as second:
+            assert second.process.wait(30) == 1
+            (end,) = second.complaints()
+            assert (
+                "cannot look after machines.vitistack.io: its definition belongs to CompositeResourceDefinition xmachines" in end["error"]
+            )
+
+
+def test_without_rights_it_says_what_it_lacks(cluster: Cluster, tmp_path: Path) -> None:
+    binding = "kubevirt-operator-manager-rolebinding"
+    kept = cluster.kubectl.ok("get", "clusterrolebinding", binding, "-o", "yaml")
+    cluster.kubectl.ok("delete", "clusterrolebinding", binding)
+    try:
+        with operating(cluster.operator, tmp_path / "log", *ARGUMENTS) as operator:
+            operator.wait(lambda: any(each["message"] == "not ready" for each in operator.said()))
+            said = operator.page("/readyz")[1]
+            assert "cannot see whose machines.vitistack.io is: allow get of customresourcedefinitions to the operator" in said
+    finally:
+        document = yaml.safe_load(kept)
+        document["metadata"] = {"name": binding}
+        cluster.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(document))
