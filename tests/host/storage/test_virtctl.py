@@ -19,9 +19,9 @@ from tests.reference.build import cache_root
 pytestmark = pytest.mark.needs("qemu")
 
 
-@pytest.fixture
-def virtctl() -> Path:
-    recipe = recipes.VIRTCTLS["1.7"]
+@pytest.fixture(params=[pytest.param(release, marks=pytest.mark.spec("kubevirt", 51)) for release in recipes.VIRTCTLS])
+def virtctl(request: pytest.FixtureRequest) -> Path:
+    recipe = recipes.VIRTCTLS[request.param]
     found = cache_root() / recipe.name / recipe.key / "virtctl"
     if not found.exists():
         pytest.skip("virtctl has not been built: `make test-reference` does it")

@@ -33,13 +33,28 @@ def uid(guests: Guests, name: str) -> str:
 
 
 @pytest.mark.spec("kube-api", 132)
+@pytest.mark.spec("kubevirt", 39)
 def test_versions_of_both_sides(virtctl: Virtctl) -> None:
     said = virtctl.ok("version")
     assert f'GitVersion:"v{virtctl.release}.0"' in said.splitlines()[0]
     assert said.splitlines()[1].startswith('Server Version: version.Info{GitVersion:"v1.9.0+paddock.')
-    # What a client of another version is warned of is its own affair; the error is said once, and as it is.
+    assert len(said.splitlines()) == 2
+
+
+@pytest.mark.spec("kube-api", 132)
+@pytest.mark.spec("kubevirt", 39)
+def test_an_error_is_said_once_and_nothing_else(newest: Virtctl) -> None:
+    """The newest virtctl is of the release that the server implements, so there is nothing to be warned of."""
+    wrong = newest.refused("start", "nobody")
+    assert wrong.splitlines() == ['Error starting VirtualMachine virtualmachine.kubevirt.io "nobody" not found']
+
+
+def test_an_error_of_a_virtctl_of_another_release_is_said_once_after_its_warning(virtctl: Virtctl) -> None:
     wrong = virtctl.refused("start", "nobody")
     assert wrong.count('virtualmachine.kubevirt.io "nobody" not found') == 1
+    # What KubeVirt's users read, too, when their virtctl is older than their cluster; it is true, and one line before the error.
+    differs = "You are using a client virtctl version that is different from the KubeVirt version running in the cluster" in wrong
+    assert differs is (virtctl.release == "1.0")
     assert "cannot parse" not in wrong.lower()
 
 
@@ -294,16 +309,3 @@ def test_a_usb_device_reaches_the_machine(virtctl: Virtctl, guests: Guests, tiny
     assert said[:4] == bytes(4) and b"qemu usb-redir guest" in said
     wrong = virtctl.refused("usbredir", "0951:1666", "nobody")
     assert wrong
-
-
-def test_a_key_is_added_to_a_machine(newest: Virtctl, guests: Guests) -> None:
-    name = "opened"
-    guests.make(name)
-    try:
-        key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKT1hvDIoTEEQeVYbEC9yDDsnPlVVmx2d4B1WWqPqZ1q somebody"
-        until("the machine is there", lambda: "printableStatus" in (guests.vm(name).get("status") or {}))
-        newest.ok("credentials", "add-ssh-key", "--create-secret", "--force", "--user=root", f"--value={key}", name)
-        access = guests.vm(name)["spec"]["template"]["spec"]["accessCredentials"]
-        assert {kind for each in access for kind in each} == {"sshPublicKey"}
-    finally:
-        guests.delete(name)

@@ -1,9 +1,10 @@
-"""ssh, scp and whole images through the real virtctl."""
+"""ssh, scp, keys, passwords and whole images through the real virtctl."""
 
 import gzip
 import hashlib
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,19 @@ from tests.reference.virtctl.conftest import Guests, Virtctl, until
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 
 
-@pytest.fixture(scope="module")
-def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key pair for ssh."""
+def key_pair(folder: Path) -> Path:
+    """A key pair for ssh; the public half stands beside it."""
     if shutil.which("ssh-keygen") is None:
         pytest.skip("there is no ssh on this machine")
-    file = tmp_path_factory.mktemp("ssh") / "key"
+    file = folder / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
     return file
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key pair."""
+    return key_pair(tmp_path_factory.mktemp("ssh"))
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +44,18 @@ def reachable(guests: Guests, key: Path):  # type: ignore[no-untyped-def]  # a g
     guests.delete("reachable")
 
 
+# No host is known, and no key is looked for.
+OPTIONS = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "IdentitiesOnly=yes")
+
+
 def ssh(virtctl: Virtctl, key: Path, *words: str) -> list[str]:
-    options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "IdentitiesOnly=yes"]
-    named = [f"--local-ssh-opts=-o{each}" for each in options]
+    named = [f"--local-ssh-opts=-o{each}" for each in OPTIONS]
     # The older one has an ssh of its own unless it is told otherwise.
     own = ["--local-ssh=true"] if virtctl.release == "1.0" else []
     return [words[0], *own, *named, f"--identity-file={key}", *words[1:]]
 
 
+@pytest.mark.spec("kubevirt", 43)
 def test_a_shell_and_files(virtctl: Virtctl, key: Path, reachable: str, tmp_path: Path) -> None:
     target = f"root@vm/{reachable}"
     said = virtctl.ok(*ssh(virtctl, key, "ssh", target, "--command=echo $((6 * 7)) from $(hostname)"), seconds=90)
@@ -56,6 +66,67 @@ def test_a_shell_and_files(virtctl: Virtctl, key: Path, reachable: str, tmp_path
     virtctl.ok(*ssh(virtctl, key, "scp", str(sent), f"{target}:/run/sent"), seconds=120)
     virtctl.ok(*ssh(virtctl, key, "scp", f"{target}:/run/sent", str(back)), seconds=120)
     assert back.read_bytes() == data
+
+
+# --- keys and passwords ---------------------------------------------------------------------------------------------------
+
+SECRETS = "/api/v1/namespaces/default/secrets"
+
+
+@pytest.fixture(scope="module")
+def opened(newest: Virtctl, guests: Guests, api: Api, key: Path) -> Iterator[str]:
+    """A machine that has got a key before it was started, and has a Secret for passwords, in which there is none yet."""
+    name = "opened"
+    assert api.request("POST", SECRETS, {"metadata": {"name": "passwords"}}).ok
+    passwords = {"userPassword": {"source": {"secret": {"secretName": "passwords"}}, "propagationMethod": {"qemuGuestAgent": {}}}}
+    guests.make(name, runStrategy="Halted", hardware={"accessCredentials": [passwords]})
+    try:
+        until("the machine is there", lambda: "printableStatus" in (guests.vm(name).get("status") or {}))
+        newest.ok("credentials", "add-ssh-key", "--user=tiny", f"--file={key.with_suffix('.pub')}", name)
+        assert [*map(set, guests.vm(name)["spec"]["template"]["spec"]["accessCredentials"])] == [{"userPassword"}, {"sshPublicKey"}]
+        newest.ok("start", name)
+        guests.until_up(name)
+        yield name
+    finally:
+        guests.delete(name)
+
+
+@pytest.mark.spec("kubevirt", 49)
+def test_keys_are_added_and_removed(newest: Virtctl, opened: str, key: Path, tmp_path: Path) -> None:
+    def lets_in(file: Path) -> bool:
+        return newest.run(*ssh(newest, file, "ssh", f"tiny@vm/{opened}", "--command=id -un")).stdout.strip() == "tiny"
+
+    other = key_pair(tmp_path)
+    until("the key from before the start opens", lambda: lets_in(key))
+    assert not lets_in(other)
+    newest.ok("credentials", "add-ssh-key", "--user=tiny", f"--file={other.with_suffix('.pub')}", opened)
+    until("a key that is added meanwhile opens, too", lambda: lets_in(other))
+    assert lets_in(key)
+    # Of a file, virtctl compares the last line end, too, and finds no such key.
+    public = key.with_suffix(".pub").read_text().strip()
+    newest.ok("credentials", "remove-ssh-key", "--user=tiny", f"--value={public}", opened)
+    until("a key that is removed opens no more", lambda: not lets_in(key))
+    assert lets_in(other)
+
+
+@pytest.mark.spec("kubevirt", 49)
+def test_a_password_is_set_and_changed(newest: Virtctl, opened: str) -> None:
+    asked = newest.home / "asked"
+    asked.touch(mode=0o700)
+    options = [*OPTIONS, "PreferredAuthentications=password", "NumberOfPasswordPrompts=1"]
+    words = ["ssh", *[f"--local-ssh-opts=-o{each}" for each in options], f"tiny@vm/{opened}", "--command=id -un"]
+
+    def lets_in(password: str) -> bool:
+        asked.write_text(f"#!/bin/sh\necho '{password}'\n")
+        return newest.run(*words, SSH_ASKPASS=str(asked), SSH_ASKPASS_REQUIRE="force").stdout.strip() == "tiny"
+
+    change = ("credentials", "set-password", "--user=tiny", opened)
+    # The Secret may be that of many machines; virtctl wants to be told that this is known.
+    assert "does not have an owner reference" in newest.refused(*change, "--password=wrong")
+    for password, others in (("first word", ("", "wrong")), ("se:cond $(word)", ("first word",))):
+        newest.ok(*change, f"--password={password}", "--force")
+        until("the password opens", lambda: lets_in(password))  # noqa: B023 - asked at once
+        assert not any(map(lets_in, others))
 
 
 # --- images ---------------------------------------------------------------------------------------------------------------

@@ -6,14 +6,18 @@ import socket
 import struct
 import threading
 import time
+import urllib.error
 import urllib.request
 import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.reference.virtctl.conftest import Guests, Virtctl, until
-from tests.reference.virtctl.terminal import at_terminal
+from tests.reference import recipes
+from tests.reference.virtctl.conftest import Get, Guests, Virtctl, until
+from tests.reference.virtctl.terminal import Terminal, at_terminal
 
 PROMPT = b"root@tiny:/# "
 LEAVE = b"\x1d"
@@ -44,6 +48,7 @@ def connect(where: int) -> socket.socket:
 
 
 @pytest.mark.spec("kube-api", 132)
+@pytest.mark.spec("kubevirt", 41)
 def test_typing_works_both_ways_and_ctrl_bracket_leaves(virtctl: Virtctl, tiny: str) -> None:
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as terminal:
         terminal.read_until(b"Successfully connected")
@@ -63,6 +68,7 @@ def test_typing_works_both_ways_and_ctrl_bracket_leaves(virtctl: Virtctl, tiny: 
         assert terminal.process.returncode == 0
 
 
+@pytest.mark.spec("kubevirt", 41)
 def test_a_second_console_ends_the_first_like_an_exit(virtctl: Virtctl, tiny: str) -> None:
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as first:
         first.read_until(b"Successfully connected")
@@ -85,6 +91,7 @@ def test_a_new_console_shows_the_last_screen(virtctl: Virtctl, tiny: str) -> Non
         second.read_until(b"left 42 here")
 
 
+@pytest.mark.spec("kubevirt", 41)
 def test_a_console_waits_for_a_machine_that_starts(virtctl: Virtctl, guests: Guests) -> None:
     name = f"slow-{virtctl.release.replace('.', '-')}"
     guests.make(name, runStrategy="Halted")
@@ -94,6 +101,39 @@ def test_a_console_waits_for_a_machine_that_starts(virtctl: Virtctl, guests: Gue
         until("its instance is there", lambda: guests.phase(name) != "")
         with at_terminal(virtctl.command("console", name), virtctl.environment) as terminal:
             terminal.read_until(b"READY", 180)
+    finally:
+        guests.delete(name)
+
+
+@pytest.mark.soak
+@pytest.mark.spec("kubevirt", 41, 51)
+def test_consoles_survive_thirty_idle_minutes(get_virtctl: Get, guests: Guests) -> None:
+    """The machines are paused meanwhile, so that neither end says a word. One machine for each virtctl: they idle side by side."""
+    with ExitStack() as meanwhile:
+        open_consoles = [meanwhile.enter_context(idle_console(get_virtctl(release), guests)) for release in recipes.VIRTCTLS]
+        time.sleep(30 * 60)
+        for virtctl, name, terminal in open_consoles:
+            assert terminal.process.poll() is None, terminal.ended()
+            virtctl.ok("unpause", "vm", name)
+            terminal.type(b"echo $((6 * 7)) after a long time\r")
+            assert HINT not in terminal.read_until(b"42 after a long time")
+            terminal.type(LEAVE)
+            assert HINT not in terminal.ended()
+
+
+@contextmanager
+def idle_console(virtctl: Virtctl, guests: Guests) -> Iterator[tuple[Virtctl, str, Terminal]]:
+    """A console that somebody has typed at, of a machine that is paused."""
+    name = f"idle-{virtctl.release.replace('.', '-')}"
+    guests.make(name)
+    try:
+        guests.until_up(name)
+        with at_terminal(virtctl.command("console", name), virtctl.environment) as terminal:
+            terminal.read_until(b"Successfully connected")
+            terminal.type(b"\r")
+            terminal.read_until(f"root@{name}:/# ".encode())
+            virtctl.ok("pause", "vm", name)
+            yield virtctl, name, terminal
     finally:
         guests.delete(name)
 
@@ -138,6 +178,7 @@ def test_a_screenshot_is_a_picture(newest: Virtctl, tiny: str, tmp_path: Path) -
 # --- ports ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kubevirt", 43)
 def test_tcp_and_udp_are_forwarded(virtctl: Virtctl, tiny: str) -> None:
     web, datagrams = port(), port()
     with virtctl.running("port-forward", f"vm/{tiny}/default", f"{web}:80", f"udp/{datagrams}:7"):
@@ -153,6 +194,7 @@ def test_tcp_and_udp_are_forwarded(virtctl: Virtctl, tiny: str) -> None:
                 assert sender.recv(2048) == data
 
 
+@pytest.mark.spec("kubevirt", 43)
 def test_many_connections_at_once(virtctl: Virtctl, tiny: str) -> None:
     echo = port()
     wrong: list[str] = []
@@ -181,6 +223,7 @@ def test_many_connections_at_once(virtctl: Virtctl, tiny: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.spec("kubevirt", 43)
 def test_what_a_client_sent_before_it_left_arrives(virtctl: Virtctl, tiny: str) -> None:
     """virtctl closes both directions as soon as one is closed; the guest gets everything that was sent before."""
     shell, size = port(), 3_000_000
@@ -190,6 +233,7 @@ def test_what_a_client_sent_before_it_left_arrives(virtctl: Virtctl, tiny: str) 
         assert stream.recv(1) == b""
 
 
+@pytest.mark.spec("kubevirt", 43)
 def test_a_guest_that_says_its_last_word_is_heard(virtctl: Virtctl, tiny: str) -> None:
     web = port()
     with virtctl.running("port-forward", f"vm/{tiny}/default", f"{web}:80"), connect(web) as stream:
@@ -199,3 +243,79 @@ def test_a_guest_that_says_its_last_word_is_heard(virtctl: Virtctl, tiny: str) -
         while part := stream.recv(65536):
             came += part
         assert came.startswith(b"HTTP/1.") and came.rstrip().endswith(b"tiny")
+
+
+# --- a lot of bytes -------------------------------------------------------------------------------------------------------
+
+GIB = 1 << 30
+# Numbered pieces of text make a stream in which nothing can be missing, twice or in another place without being noticed.
+PIECE = "".join(f"{number}\n" for number in range(1, 160_001)).encode()
+PIECES = GIB // len(PIECE) + 1
+SEND, TAKE, SUM = 5001, 5002, "sum"
+IN_THE_GUEST = (
+    "seq 1 160000 >/run/piece",
+    f"printf '#!/bin/sh\\ni=0; while [ $i -lt {PIECES} ]; do echo $i; cat /run/piece; i=$((i+1)); done\\n' >/run/send",
+    f"printf '#!/bin/sh\\nrm -f /www/{SUM}; md5sum >/run/sum; mv /run/sum /www/{SUM}\\n' >/run/take",
+    "chmod +x /run/send /run/take",
+    f"nc -ll -p {SEND} -e /run/send & nc -ll -p {TAKE} -e /run/take &",
+)
+
+
+def pieces() -> Iterator[bytes]:
+    """The stream, as the guest sends it."""
+    for number in range(PIECES):
+        yield f"{number}\n".encode() + PIECE
+
+
+@pytest.fixture(scope="module")
+def whole() -> str:
+    """The checksum of the stream."""
+    digest = hashlib.md5(usedforsecurity=False)
+    for piece in pieces():
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def services(newest: Virtctl, tiny: str) -> None:
+    """What listens in the guest."""
+    with at_terminal(newest.command("console", tiny), newest.environment) as terminal:
+        terminal.read_until(b"Successfully connected")
+        terminal.type(b"\r")
+        terminal.read_until(PROMPT)
+        for line in IN_THE_GUEST:
+            terminal.type(f"{line}\r".encode())
+            terminal.read_until(PROMPT)
+
+
+@pytest.mark.soak
+@pytest.mark.spec("kubevirt", 43)
+def test_a_gibibyte_arrives_whole(virtctl: Virtctl, tiny: str, services: None, whole: str) -> None:
+    there = port()
+    digest, size = hashlib.md5(usedforsecurity=False), 0
+    with virtctl.running("port-forward", f"vmi/{tiny}/default", f"{there}:{SEND}"), connect(there) as stream:
+        while part := stream.recv(1 << 20):
+            digest.update(part)
+            size += len(part)
+    assert size >= GIB and digest.hexdigest() == whole
+
+
+@pytest.mark.soak
+@pytest.mark.spec("kubevirt", 43)
+def test_a_gibibyte_is_taken_whole(virtctl: Virtctl, tiny: str, services: None, whole: str) -> None:
+    there, web = port(), port()
+
+    def told() -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{web}/{SUM}", timeout=30) as answer:
+                return str(answer.read().split()[0].decode())
+        except urllib.error.HTTPError:
+            return ""
+
+    with virtctl.running("port-forward", f"vmi/{tiny}/default", f"{there}:{TAKE}", f"{web}:80"):
+        with connect(there) as stream:
+            for piece in pieces():
+                stream.sendall(piece)
+            stream.shutdown(socket.SHUT_WR)
+            until("the guest has counted", lambda: told() != "", 300)
+        assert told() == whole
