@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paddock.engine.images.errors import ImageRefused
+from paddock.engine.images.job import too_large
 from paddock.engine.images.progress import Progress
 from paddock.engine.images.sources import Http, Registry, Source, Upload
 from paddock.engine.machine.config import Format, Layer
@@ -83,7 +84,7 @@ class FakeImages:
         await asyncio.shield(task)
         image = self._offers[address]
         if limit is not None and image.virtual_size > limit:
-            raise ImageRefused("TooLarge", f"its virtual size is {image.virtual_size}", fix="A larger PVC is required")
+            raise too_large(image.virtual_size, limit)
         return image
 
     async def _download(self, address: str, tell: Callable[[Progress], None]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.kubermatic.sources import golden_name, is_cached, needs_secret
 from paddock.dialects.kubevirt.datasource import DataSource, DataSourceSource, source_type
 from paddock.dialects.kubevirt.datavolume import DATA_SOURCES, DataVolumeSpec, HttpSource, RegistrySource, S3Source
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
@@ -33,6 +34,8 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     # of an import: the member itself
     source: Object | None = None
+    # of an import from an address: where its Secrets and ConfigMaps are, when that is not where the claim is
+    home: str = ""
     # of a copy: where what is copied is
     namespace: str = ""
     name: str = ""
@@ -106,7 +109,7 @@ def of_data_volume(volume: DataVolume, look: Lookup) -> Content | Unclear:
         kind = next((name for name in DATA_SOURCES if getattr(spec.source, name) is not None), "")
         found = _of_member(kind, getattr(spec.source, kind) if kind else None, namespace)
     elif spec.sourceRef is not None:
-        found = of_data_source(spec.sourceRef.namespace or namespace, spec.sourceRef.name, look)
+        found = of_data_source(spec.sourceRef.namespace or namespace, spec.sourceRef.name, look, asked_in=namespace)
     else:
         return Unclear("External", "the claim names what fills it", foreign=True)
     if isinstance(found, Unclear):
@@ -115,16 +118,21 @@ def of_data_volume(volume: DataVolume, look: Lookup) -> Content | Unclear:
     return msgspec.structs.replace(found, archive=archive, preallocate=preallocate, asker=volume)
 
 
-def of_data_source(namespace: str, name: str, look: Lookup) -> Content | Unclear:
-    """What a DataSource stands for; another DataSource is followed once."""
+def of_data_source(namespace: str, name: str, look: Lookup, *, asked_in: str) -> Content | Unclear:
+    """What a DataSource stands for; another DataSource is followed once. One that needs a Secret is for its own namespace only."""
     found = look.data_source(namespace, name)
     if found is None:
         return Unclear("NotFound", f"DataSource {namespace}/{name} is not there")
     source = resolved(found, look)
     if isinstance(source, Unclear):
         return source
+    if asked_in != namespace and needs_secret(source):
+        return Unclear("CrossNamespaceSecret", f"DataSource {namespace}/{name} needs a Secret and is for its own namespace only")
     kind = source_type(source)
-    return _of_member(kind, getattr(source, kind), namespace)
+    if asked_in == namespace and kind in _IMPORTS and found.spec.source.dataSource is None and is_cached(found):
+        return Content(kind="pvc", namespace=namespace, name=golden_name(found))
+    content = _of_member(kind, getattr(source, kind), namespace)
+    return content if isinstance(content, Unclear) else msgspec.structs.replace(content, home=namespace)
 
 
 def resolved(source: DataSource, look: Lookup) -> DataSourceSource | Unclear:

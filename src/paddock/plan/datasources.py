@@ -1,10 +1,13 @@
 """What a DataSource says of what it stands for (docs/spec/kubevirt.md 5.5). Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import urlsplit
+
+import msgspec
 
 from paddock.dialects.kubevirt.datasource import DataSource, DataSourceSource, source_type
 from paddock.dialects.kubevirt.datavolume_kind import DataCondition, DataVolume
+from paddock.plan import certificates
 from paddock.plan.contents import Lookup, Unclear, resolved
 
 _READY = "DataSource is ready to be consumed"
@@ -13,23 +16,32 @@ HasClaim = Callable[[str, str], bool]
 HasSnapshot = Callable[[str, str], bool | None]
 
 
-def report(
-    source: DataSource, look: Lookup, has_claim: HasClaim, has_snapshot: HasSnapshot
-) -> tuple[DataSourceSource | None, list[DataCondition]]:
+class Around(msgspec.Struct, frozen=True):
+    """What a DataSource may name, by namespace and name."""
+
+    has_claim: HasClaim
+    has_snapshot: HasSnapshot
+    # what a Secret or a ConfigMap holds
+    secret: Callable[[str, str], Mapping[str, bytes] | None]
+    config_map: Callable[[str, str], Mapping[str, bytes] | None]
+    # whoever imports can show a client's certificate
+    shows_certificates: bool = True
+
+
+def report(source: DataSource, look: Lookup, around: Around) -> tuple[DataSourceSource | None, list[DataCondition]]:
     """What it stands for, if that can be said, and the conditions."""
     found = resolved(source, look)
     if isinstance(found, Unclear):
         return None, [_false("Ready", found.reason, found.message), _false("Running", found.reason, found.message)]
-    return found, list(_conditions(found, look, has_claim, has_snapshot))
+    return found, list(_conditions(found, source.metadata.namespace or "", look, around))
 
 
-def _conditions(found: DataSourceSource, look: Lookup, has_claim: HasClaim, has_snapshot: HasSnapshot) -> Iterator[DataCondition]:
-    kind = source_type(found)
+def _conditions(found: DataSourceSource, namespace: str, look: Lookup, around: Around) -> Iterator[DataCondition]:
     if found.pvc is not None:
         volume = look.data_volume(found.pvc.namespace, found.pvc.name)
-        yield from _of_claim(volume, has_claim(found.pvc.namespace, found.pvc.name))
+        yield from _of_claim(volume, around.has_claim(found.pvc.namespace, found.pvc.name))
     elif found.snapshot is not None:
-        ready = has_snapshot(found.snapshot.namespace, found.snapshot.name)
+        ready = around.has_snapshot(found.snapshot.namespace, found.snapshot.name)
         if ready is None:
             yield _false("Ready", "NotFound", "Snapshot not found")
         elif not ready:
@@ -38,9 +50,26 @@ def _conditions(found: DataSourceSource, look: Lookup, has_claim: HasClaim, has_
             yield _ready(_READY)
         yield _false("Running", "NotFound" if ready is None else "Ready", "")
     else:
-        # Whether it can be fetched is for each DataVolume to say: a server that is away for a minute is no fault of the name.
-        yield _ready(f"{_READY}: an import over {kind} of {_shown(getattr(getattr(found, kind), 'url', None) or '')}")
-        yield _false("Running", "Ready", "")
+        trouble = _trouble(found, namespace, around)
+        yield _address(found) if trouble is None else _false("Ready", *trouble)
+        yield _false("Running", "Ready" if trouble is None else trouble[0], "")
+
+
+def _trouble(found: DataSourceSource, namespace: str, around: Around) -> tuple[str, str] | None:
+    """What is known against an address before anything is fetched."""
+    http = found.http
+    if http is None:
+        return None
+    config = http.certConfig
+    if config is not None and (config.cert is not None or config.key is not None) and not around.shows_certificates:
+        return "ClientCertificateUnsupported", "CDI cannot show a client's certificate; leave certConfig.cert and certConfig.key out"
+    return certificates.trouble(http, lambda name: around.secret(namespace, name), lambda name: around.config_map(namespace, name))
+
+
+def _address(found: DataSourceSource) -> DataCondition:
+    # Whether it can be fetched is for each DataVolume to say: a server that is away for a minute is no fault of the name.
+    kind = source_type(found)
+    return _ready(f"{_READY}: an import over {kind} of {_shown(getattr(getattr(found, kind), 'url', None) or '')}")
 
 
 def _of_claim(volume: DataVolume | None, is_there: bool) -> Iterator[DataCondition]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from paddock.dialects.kubermatic.marks import RESOLVED
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import (
     ControllerRevisionRef,
@@ -24,7 +25,7 @@ from paddock.plan.instancetype import Found
 from paddock.plan.runstrategy import life_of
 
 READY, FAILURE, RESTART_REQUIRED = "Ready", "Failure", "RestartRequired"
-_OWN = (READY, FAILURE, RESTART_REQUIRED, "ManualRecoveryRequired")
+_OWN = (READY, FAILURE, RESTART_REQUIRED, RESOLVED, "ManualRecoveryRequired")
 # those of an instance that could not be given more while it runs
 _HOTPLUG = ("HotMemoryChange", "HotVCPUChange")
 _SNAPSHOT = ("persistentVolumeClaim", "dataVolume", "memoryDump")
@@ -48,6 +49,8 @@ class Facts(msgspec.Struct, frozen=True):
     restart: str = ""
     # by member: instancetype, preference; None: not looked at, so they are as they were
     sizes: Mapping[str, Found] | None = None
+    # the condition DataSourceResolved, or nothing; None: as it was
+    sources: Sequence[Condition] | None = None
 
 
 def status(machine: VirtualMachine, instance: VirtualMachineInstance | None, facts: Facts, now: str) -> VirtualMachineStatus:
@@ -97,6 +100,8 @@ def _conditions(before: VirtualMachineStatus, instance: VirtualMachineInstance |
         own[FAILURE] = Condition(type=FAILURE, status="True", reason=facts.trouble.reason, message=facts.trouble.message)
     if restart := facts.restart or _refused(mirrored.values()):
         own[RESTART_REQUIRED] = Condition(type=RESTART_REQUIRED, status="True", message=restart)
+    held = [known[RESOLVED]] if facts.sources is None and RESOLVED in known else facts.sources
+    own.update({each.type: each for each in held or ()})
     for aspect, each in own.items():
         yield _since(each, known.get(aspect), now)
     for aspect, each in mirrored.items():

@@ -120,20 +120,20 @@ def _node_fits(spec: VirtualMachineInstanceSpec, affinity: Affinity, host: Host)
         return False
     rules = affinity.nodeAffinity
     required = rules.requiredDuringSchedulingIgnoredDuringExecution if rules is not None else None
-    return required is None or any(_term_holds(term, host) for term in required.nodeSelectorTerms)
+    return required is None or any(_termholds(term, host) for term in required.nodeSelectorTerms)
 
 
-def _term_holds(term: NodeSelectorTerm, host: Host) -> bool:
+def _termholds(term: NodeSelectorTerm, host: Host) -> bool:
     # A term that says nothing selects no node.
     if not term.matchExpressions and not term.matchFields:
         return False
     fields = {"metadata.name": host.name}
-    return all(_holds(each, host.labels) for each in term.matchExpressions or ()) and all(
-        _holds(each, fields) for each in term.matchFields or ()
+    return all(holds(each, host.labels) for each in term.matchExpressions or ()) and all(
+        holds(each, fields) for each in term.matchFields or ()
     )
 
 
-def _holds(condition: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+def holds(condition: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
     """A condition of a node selector, which unlike one of a label selector compares numbers, too."""
     values, has = condition.values or [], labels.get(condition.key)
     match condition.operator:

@@ -7,7 +7,7 @@ another template: every spec is rewritten, then instances are restarted within m
 one that does not start: deleted, and so made anew
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,10 +15,11 @@ import msgspec
 from paddock.base import duration
 from paddock.base.jsondata import copied
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
-from paddock.dialects.kubevirt.poolfields import SelectionPolicy
+from paddock.dialects.kubevirt.poolfields import SelectionPolicy, Selectors
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages, selectors
 from paddock.meta.conditions import holds
+from paddock.plan import placement
 from paddock.plan import pool as machines
 from paddock.plan.runstrategy import Strategy, strategy_of
 
@@ -37,6 +38,8 @@ class Member(msgspec.Struct, frozen=True):
     going: bool = False
     # a restart was asked for and has not come about yet
     restarting: bool = False
+    # labels of the node that it runs on
+    node_labels: Mapping[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -62,6 +65,8 @@ class Plan(msgspec.Struct, frozen=True):
     rewrite: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
     wait: float | None = None
+    # those of `delete` whose disks are to be others: what is on the old ones is lost
+    anew: tuple[str, ...] = ()
 
 
 class Circumstances(msgspec.Struct, frozen=True):
@@ -90,7 +95,8 @@ def plan(pool: VirtualMachinePool, members: Sequence[Member], around: Circumstan
     if surplus > 0:
         going = _surplus(pool, alive, surplus, around)
         rest = [each for each in alive if each.name not in going]
-        return msgspec.structs.replace(_update(pool, rest, around), delete=going)
+        update = _update(pool, rest, around)
+        return msgspec.structs.replace(update, delete=going, anew=())
     return _update(pool, alive, around)
 
 
@@ -120,10 +126,16 @@ def chosen(
         "Newest": lambda each: (-_age(each), -_number(pool, each)),
     }
     found = sorted(members, key=keys.get(order, lambda each: chance()))
-    meant = policy.selectors.labelSelector if policy is not None and policy.selectors is not None else None
-    if meant is None:
-        return found
-    return sorted(found, key=lambda each: not selectors.matches(meant, each.machine.metadata.labels or {}))
+    meant = policy.selectors if policy is not None else None
+    return found if meant is None else sorted(found, key=lambda each: not _is_meant(meant, each))
+
+
+def _is_meant(meant: Selectors, member: Member) -> bool:
+    """Whether both selectors match: the machine's labels, and those of the node that it runs on."""
+    labels = meant.labelSelector
+    if labels is not None and not selectors.matches(labels, member.machine.metadata.labels or {}):
+        return False
+    return all(placement.holds(each, member.node_labels) for each in meant.nodeSelectorRequirementMatcher or ())
 
 
 def _number(pool: VirtualMachinePool, member: Member) -> int:
@@ -158,12 +170,9 @@ def _update(pool: VirtualMachinePool, alive: Sequence[Member], around: Circumsta
     # What does not run costs nobody anything.
     free = [each for each in order if _is_unavailable(each) or each.instance_revision is None]
     picked = [*free, *[each for each in order if each not in free][: max(0, room)]]
-    return Plan(
-        delete=tuple(each.name for each in picked if each in anew),
-        rewrite=rewrite,
-        restart=tuple(each.name for each in picked if each in outdated),
-        wait=wait,
-    )
+    deleted = tuple(each.name for each in picked if each in anew)
+    restarted = tuple(each.name for each in picked if each in outdated)
+    return Plan(delete=deleted, rewrite=rewrite, restart=restarted, wait=wait, anew=deleted)
 
 
 def _waits_for_restart(member: Member, revision: str) -> bool:

@@ -23,6 +23,7 @@ async def uid(host: FakeHost, name: str = "web") -> str:
     return str((await host.vmi(name)).get("metadata", {}).get("uid", ""))
 
 
+@pytest.mark.spec("kubermatic", 39)
 @pytest.mark.spec("kubevirt", 15)
 def test_rerun_on_failure_tells_a_shutdown_from_a_crash(play: Play) -> None:
     async def script(host: FakeHost) -> None:

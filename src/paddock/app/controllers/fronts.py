@@ -41,16 +41,17 @@ Wire = Callable[[Program, Fronts, Program], None]
 
 def _kubermatic(program: Program, fronts: Fronts, front: Program) -> None:
     """Kubermatic's forms are the embedded server's own objects; for a cluster there has to be an API that can hold them."""
-    if fronts.embedded or front is program:
-        return
     # Whoever does without this dialect does not load it.
-    from paddock.controllers.kubermatic import controller  # noqa: PLC0415
+    from paddock.controllers.kubermatic import controller, goldens  # noqa: PLC0415
     from paddock.controllers.kubermatic.settings import Settings  # noqa: PLC0415
 
     settings = Settings(workers=fronts.workers)
     if fronts.resync_seconds is not None:
         settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
-    controller.wire(front, program, settings)
+    if fronts.embedded:
+        goldens.wire(program, settings)
+    elif front is not program:
+        controller.wire(front, program, settings)
 
 
 def _vitistack(program: Program, fronts: Fronts, front: Program) -> None:

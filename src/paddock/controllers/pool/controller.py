@@ -4,7 +4,7 @@ Two controllers: one looks at pools, one lets machines go that carry a pool's fi
 through a watch (deletions, restarts) is remembered by UID, so that nothing is asked for twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import orjson
@@ -20,7 +20,7 @@ from paddock.controllers.pool.revisions import RevisionKeeper, Revisions
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.poolfields import PoolStatus
 from paddock.meta import ages, failure, selectors
-from paddock.meta.conditions import Condition
+from paddock.meta.conditions import Condition, holds
 from paddock.meta.wire import to_data
 from paddock.plan import pool as machines
 from paddock.plan import poolscale, runrequests
@@ -36,6 +36,7 @@ from paddock.runtime.program import Program
 from paddock.runtime.reference import is_owned, reference
 
 _FAILURE, _PAUSED = "ReplicaFailure", "ReplicaPaused"
+_SUCCESSFUL_PAUSED = "SuccessfulPaused"
 _STATUS = Write(subresource="status")
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachinepool-controller"
@@ -50,6 +51,12 @@ class Caches:
         self.instances = informers.of(kinds.INSTANCES)
         self.disks = informers.of(kinds.DISKS)
         self.revisions = informers.of(kinds.REVISIONS)
+        self.nodes = informers.of(kinds.NODES)
+
+    def node_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a node."""
+        seen = self.nodes.cache.get(Key("", name)) if name else None
+        return (seen.meta.labels if seen is not None else None) or {}
 
 
 class _Look(msgspec.Struct):
@@ -111,12 +118,14 @@ class Pools:
                 continue
             machine = each.read(kinds.MACHINES)
             instance = self._caches.instances.cache.get(each.key)
-            revision = uid = None
+            revision, uid, node = None, None, ""
             if instance is not None and is_owned(instance.meta, each.meta.uid):
                 revision, uid = (instance.meta.labels or {}).get(POOL_REVISION, ""), instance.meta.uid
+                node = _node_of(instance)
             alive |= {each.meta.uid, uid or ""}
             restarting = instance is not None and (instance.meta.going or uid in asked)
-            found.append(Member(machine, revision, each.meta.going or each.meta.uid in asked, restarting))
+            going = each.meta.going or each.meta.uid in asked
+            found.append(Member(machine, revision, going, restarting, self._caches.node_labels(node)))
         asked &= alive
         return found
 
@@ -137,6 +146,8 @@ class Pools:
             await self._make(look, index, revisions.name)
         look.trouble = ("FailedScaleIn", "")
         for name in wanted.delete:
+            if name in wanted.anew:
+                self._tell_loss(look, by_name[name])
             await self._delete(look, by_name[name])
         look.trouble = ("FailedUpdate", "")
         for name in wanted.rewrite:
@@ -170,6 +181,14 @@ class Pools:
             return
         self._asked[look.seen.key].add(meta.uid or "")
         self._tell(look, "Normal", "SuccessfulDelete", f"Deleted VM {key}")
+
+    def _tell_loss(self, look: _Look, member: Member) -> None:
+        """Said before it is done: other disks make other machines."""
+        templates = member.machine.spec.dataVolumeTemplates or ()
+        names = ", ".join(each.metadata.name for each in templates if each.metadata is not None and each.metadata.name)
+        key = Key(member.machine.metadata.namespace or "", member.name)
+        note = f"VM {key} is made anew because the pool's dataVolumeTemplates changed: what is on {names or 'its disks'} is lost"
+        self._tell(look, "Warning", "DataLoss", note)
 
     async def _keep_disks(self, uid: str) -> None:
         """The disks of a machine that goes stay, for the next one of its number."""
@@ -226,11 +245,19 @@ class Pools:
         )
         if pool.status == wanted:
             return
+        self._tell_pause(look)
         # A member that is absent has to be taken away by name.
         fields = msgspec.structs.asdict(wanted)
         change = {**dict.fromkeys(fields), **to_data(wanted)}
         patch = merge_patch({"metadata": {"resourceVersion": look.seen.meta.resourceVersion}, "status": change})
         await self._client.patch(kinds.POOL_DATA, look.seen.key, patch, _STATUS)
+
+    def _tell_pause(self, look: _Look) -> None:
+        was = holds(look.pool.status.conditions if look.pool.status is not None else None, _PAUSED)
+        if look.pool.spec.paused and not was:
+            self._tell(look, "Normal", _SUCCESSFUL_PAUSED, "The pool is paused: nothing is scaled or updated")
+        elif was and not look.pool.spec.paused:
+            self._tell(look, "Normal", "SuccessfulResume", "The pool goes on")
 
     def _conditions(self, look: _Look) -> list[Condition]:
         known = {each.type: each for each in (look.pool.status.conditions if look.pool.status is not None else None) or ()}
@@ -239,7 +266,7 @@ class Pools:
             reason = look.trouble[0] if look.trouble is not None else "FailedScaleOut"
             found.append(Condition(type=_FAILURE, status="True", reason=reason, message=str(look.error)))
         if look.pool.spec.paused:
-            found.append(Condition(type=_PAUSED, status="True", reason="Paused", message="Pool controller is paused"))
+            found.append(Condition(type=_PAUSED, status="True", reason=_SUCCESSFUL_PAUSED, message="Pool controller is paused"))
         now = ages.timestamp(self._clock.seconds())
         for index, each in enumerate(found):
             old = known.get(each.type)
@@ -266,6 +293,10 @@ def _in_pool(seen: Seen) -> bool:
     return any((each.group, each.kind) == (kinds.POOLS.group, kinds.POOLS.kind) for each in seen.meta.ownerReferences or ())
 
 
+def _node_of(instance: Seen) -> str:
+    return str((orjson.loads(instance.raw).get("status") or {}).get("nodeName") or "")
+
+
 def wire(program: Program) -> Controller:
     """The controllers, wired to a program; the one of the pools is returned."""
     caches = Caches(program.informers)
@@ -273,7 +304,8 @@ def wire(program: Program) -> Controller:
     controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(caches.machines, owners(kinds.POOLS.group, kinds.POOLS.kind))
     controller.watch(caches.revisions, owners(kinds.POOLS.group, kinds.POOLS.kind))
-    controller.watch(caches.disks, lambda change: ())
+    for informer in (caches.disks, caches.nodes):
+        controller.watch(informer, lambda change: ())
 
     def of_instance(change: Change) -> Iterable[Key]:
         machine = caches.machines.cache.get(change.seen.key)

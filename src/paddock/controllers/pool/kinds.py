@@ -14,3 +14,4 @@ INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualM
 INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
 DISKS: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 REVISIONS: Target[Data] = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
+NODES = plain("", "v1", "nodes", "Node", namespaced=False)

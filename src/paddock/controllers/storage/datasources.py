@@ -6,11 +6,14 @@ from paddock.client.client import Client
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage import reporting
-from paddock.controllers.storage.targets import DATA_SOURCES, SNAPSHOTS
+from paddock.controllers.storage.targets import DATA_SOURCES, SNAPSHOTS, TYPED_CONFIG_MAPS, TYPED_SECRETS
 from paddock.controllers.storage.world import World
+from paddock.dialects.core.configmap import values
+from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.datasource import DataSourceStatus, source_type
 from paddock.meta import ages
 from paddock.plan import datasources
+from paddock.plan.datasources import Around
 from paddock.plan.importcrons import without_nothing
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.machinery import Machinery
@@ -23,6 +26,12 @@ class DataSources:
         self._client = client
         self._world = world
         self._clock = machinery.clock
+        self._around = Around(
+            has_claim=lambda namespace, name: world.claims.cache.get(Key(namespace, name)) is not None,
+            has_snapshot=self._has_snapshot,
+            secret=lambda namespace, name: _secret(world, Key(namespace, name)),
+            config_map=lambda namespace, name: _config_map(world, Key(namespace, name)),
+        )
 
     async def reconcile(self, key: Key) -> Outcome:
         """Look at what a DataSource names."""
@@ -30,7 +39,7 @@ class DataSources:
         if seen is None or seen.meta.going:
             return DONE
         source = seen.read(DATA_SOURCES)
-        found, wanted = datasources.report(source, self._world.lookup, self._has_claim, self._has_snapshot)
+        found, wanted = datasources.report(source, self._world.lookup, self._around)
         before = source.status or DataSourceStatus()
         conditions = reporting.conditions(before.conditions, wanted, ages.timestamp(self._clock.seconds()))
         status = DataSourceStatus(source=found, sourceType=source_type(found) if found is not None else None, conditions=conditions)
@@ -43,9 +52,16 @@ class DataSources:
             await self._client.patch(DATA_SOURCES, key, merge_patch({"metadata": {"uid": seen.meta.uid}, "status": document}))
         return DONE
 
-    def _has_claim(self, namespace: str, name: str) -> bool:
-        return self._world.claims.cache.get(Key(namespace, name)) is not None
-
     def _has_snapshot(self, namespace: str, name: str) -> bool | None:
         found = self._world.read(self._world.snapshots, SNAPSHOTS, Key(namespace, name))
         return None if found is None else bool(found.status is not None and found.status.readyToUse)
+
+
+def _secret(world: World, key: Key) -> dict[str, bytes] | None:
+    found = world.read(world.secrets, TYPED_SECRETS, key)
+    return None if found is None else decoded(found)
+
+
+def _config_map(world: World, key: Key) -> dict[str, bytes] | None:
+    found = world.read(world.config_maps, TYPED_CONFIG_MAPS, key)
+    return None if found is None else values(found)

@@ -20,6 +20,7 @@ from paddock.controllers.storage.ports import Images, Volumes
 from paddock.controllers.storage.receiving import Receiving
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.world import World
+from paddock.dialects.kubermatic.sources import names_read
 from paddock.plan.contents import POPULATED_FOR
 from paddock.plan.importcrons import LABEL
 from paddock.plan.transfers import STORAGE
@@ -130,8 +131,17 @@ def _watch_sources(world: World, of_sources: Controller, of_crons: Controller) -
             if named is not None and (named.namespace or seen.meta.namespace, named.name) == (key.namespace, key.name):
                 yield seen.key
 
+    def trusting(change: Change) -> Iterable[Key]:
+        """The DataSources that read a Secret or a ConfigMap of this name."""
+        key = change.seen.key
+        for seen in world.data_sources.cache.by("namespace", key.namespace):
+            if key.name in names_read(seen.read(targets.DATA_SOURCES).spec.source):
+                yield seen.key
+
     for informer in (world.data_volumes, world.claims, world.snapshots, world.data_sources):
         of_sources.watch(informer, naming)
+    for informer in (world.secrets, world.config_maps):
+        of_sources.watch(informer, trusting)
     for informer in (world.data_volumes, world.data_sources):
         of_crons.watch(informer, labelled(LABEL))
 

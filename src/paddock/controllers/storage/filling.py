@@ -54,7 +54,7 @@ class Filling:
         if goal.content.archive:
             why = "archives are unpacked when they are uploaded, and not fetched"
             raise SourceRefused("cannot import an archive", why=why, fix="upload it, or make it a disk image")
-        source = await self._importing.source(goal.content, goal.claim.namespace)
+        source = await self._importing.source(goal.content, goal.content.home or goal.claim.namespace)
 
         def told(progress: Progress) -> None:
             tell(progress.fraction)

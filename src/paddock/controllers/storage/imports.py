@@ -17,6 +17,7 @@ from paddock.client.target import Data, Key
 from paddock.controllers.storage import presigned
 from paddock.controllers.storage.targets import CONFIG_MAPS, SECRETS
 from paddock.controllers.storage.transfers import Held
+from paddock.dialects.kubevirt import pem
 from paddock.dialects.kubevirt.datavolume import CertConfig, GcsSource, HttpSource, RegistrySource, S3Source
 from paddock.engine.images.sources import Http, Registry, Source, Trust, header_line
 from paddock.plan.contents import Content
@@ -74,12 +75,12 @@ class Importing:
         authorities, certificate, key = [trust.ca, _bundle(given.caBundle or "")], "", ""
         if given.secretRef is not None:
             secret = await self._secret(given.secretRef.name, namespace)
-            authorities.append(_text(secret.get("ca.crt", b"")))
+            authorities.append(_bundle(_text(pem.first(secret, pem.AUTHORITIES))))
             certificate, key = _text(secret.get("tls.crt", b"")), _text(secret.get("tls.key", b""))
         if given.cert is not None and given.cert.secretRef is not None:
-            certificate = _text(await self._member(given.cert.secretRef.name, "tls.crt", namespace))
+            certificate = _text(await self._member(given.cert.secretRef.name, pem.CERTIFICATE, namespace))
         if given.key is not None and given.key.secretRef is not None:
-            key = _text(await self._member(given.key.secretRef.name, "tls.key", namespace))
+            key = _text(await self._member(given.key.secretRef.name, pem.KEY, namespace))
         return Trust(ca="\n".join(each for each in authorities if each), certificate=certificate, key=key, verify=trust.verify)
 
     async def _registry(self, source: RegistrySource, namespace: str) -> Registry:
@@ -135,11 +136,11 @@ class Importing:
             raise Held("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why=why, fix="add them")
         return _text(secret.get(_USER, b"")), _text(secret.get(_PASSWORD, b""))
 
-    async def _member(self, name: str, member: str, namespace: str) -> bytes:
-        secret = await self._secret(name, namespace)
-        if member not in secret:
-            raise Held("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why=f"it has no {member}", fix="add it")
-        return secret[member]
+    async def _member(self, name: str, members: tuple[str, ...], namespace: str) -> bytes:
+        found = pem.first(await self._secret(name, namespace), members)
+        if not found:
+            raise Held("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why=f"it has no {members[0]}", fix="add it")
+        return found
 
     async def _secret(self, name: str, namespace: str) -> dict[str, bytes]:
         data = await self._read(SECRETS, name, namespace, "Secret")
@@ -186,6 +187,7 @@ def _bundle(text: str) -> str:
     if not text or "-----BEGIN" in text:
         return text
     try:
-        return base64.b64decode("".join(text.split())).decode()
+        return base64.b64decode("".join(text.split()), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        return ""
+        # Whoever reads it says what is wrong with it.
+        return text

@@ -1,8 +1,10 @@
 """The kinds that storage reads and writes, and the names that it goes by."""
 
 from paddock.client.target import Target, declared, plain
-from paddock.dialects.core import persistentvolumeclaim, storageclass, volumesnapshot
+from paddock.dialects.core import configmap, persistentvolumeclaim, secret, storageclass, volumesnapshot
+from paddock.dialects.core.configmap import ConfigMap
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.dialects.core.secret import Secret
 from paddock.dialects.core.storageclass import StorageClass
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
 from paddock.dialects.kubevirt import (
@@ -35,6 +37,8 @@ VOLUMES = plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=Fa
 CLASSES: Target[StorageClass] = declared(storageclass.KINDS[0], StorageClass)
 SECRETS = plain("", "v1", "secrets", "Secret")
 CONFIG_MAPS = plain("", "v1", "configmaps", "ConfigMap")
+TYPED_SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
+TYPED_CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)
 ACCESS_REVIEWS = plain("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 DATA_VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
 DATA_SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)

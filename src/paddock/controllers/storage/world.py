@@ -38,6 +38,8 @@ class World:
         self.clone_sources = informers.of(targets.CLONE_SOURCES)
         self.snapshots = informers.of(targets.SNAPSHOTS)
         self.instances = informers.of(targets.INSTANCES)
+        self.secrets = informers.of(targets.SECRETS)
+        self.config_maps = informers.of(targets.CONFIG_MAPS)
         self.instances.cache.index("claim", claims_of)
         self.claims.cache.index("uid", lambda seen: (seen.meta.uid,))
         self.lookup = Lookup(

@@ -11,8 +11,9 @@ from paddock.client.options import Deletion, Patch, Write, json_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
 from paddock.controllers.virtualmachine.sight import Sight
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta.wire import to_data
-from paddock.plan import disks, instances, instancetype
+from paddock.plan import instances, instancetype
 from paddock.plan.instancetype import Found
 from paddock.plan.runstrategy import Strategy
 from paddock.runtime.controller import Teller
@@ -210,9 +211,9 @@ class Acts:
 
     # --- disks ------------------------------------------------------------------------------------------------------------
 
-    async def make_disk(self, sight: Sight, name: str) -> None:
+    async def make_disk(self, sight: Sight, volume: DataVolume) -> None:
         """Make the DataVolume of a template; raises `Refused`."""
-        wanted = next(to_data(each) for each in disks.data_volumes(sight.machine) if each.metadata.name == name)
+        name, wanted = volume.metadata.name, to_data(volume)
         metadata = wanted["metadata"]
         metadata["labels"] = {**(metadata.get("labels") or {}), instances.CREATED_BY: sight.meta.uid}
         metadata["annotations"] = {_ADOPTION: "true", **(metadata.get("annotations") or {})}

@@ -8,6 +8,7 @@ works on an older state than the one before. Conditions of an instance that is s
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -20,16 +21,18 @@ from paddock.client.options import json_patch, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
 from paddock.controllers.virtualmachine.acts import Acts, Refused, at_revision
-from paddock.controllers.virtualmachine.sight import Caches, Sight, has_passed, template_names
+from paddock.controllers.virtualmachine.sight import Caches, Sight, claims_of, has_passed, template_names
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
 from paddock.meta import ages
+from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data, to_data
-from paddock.plan import lifecycle, liveupdate, machinestatus, printable, volumerequests
+from paddock.plan import disks, lifecycle, liveupdate, machinestatus, printable, sourcerefs, volumerequests
 from paddock.plan.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
 from paddock.plan.instancetype import KINDS, Found, kind_of
 from paddock.plan.lifecycle import Decision
 from paddock.plan.machinestatus import Facts, Trouble
 from paddock.plan.runstrategy import Life, Step, Strategy, life_of, strategy_of
+from paddock.plan.sourcerefs import Hold, Inline
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Controller, Outcome, Teller, again, owners
 from paddock.runtime.machinery import Machinery
@@ -54,6 +57,8 @@ class _Look(msgspec.Struct):
     trouble: Trouble | None = None
     error: PaddockError | None = None
     restart: str = ""
+    # the condition DataSourceResolved; as the status has it until the disks were looked at
+    sources: Sequence[Condition] | None = None
     # a start waits for its disks, or for the back-off
     held: bool = False
     wait: float | None = None
@@ -197,15 +202,24 @@ class Machines:
         if _is_restored(sight):
             # The restore replaces them.
             return
-        expects = look.decision.step is Step.START or life_of(sight.instance) is Life.LIVE
-        templates = set(template_names(sight.machine))
-        sight.disks = [
-            msgspec.structs.replace(disk, expected=disk.expected or (expects and disk.name in templates)) for disk in sight.disks
-        ]
+        volumes = {each.metadata.name: each for each in disks.data_volumes(sight.machine)}
+        due = set(volumes) if look.decision.step is Step.START else set()
+        if life_of(sight.instance) is Life.LIVE:
+            # What a running machine has lost comes again when it starts the next time; what is new to it is made now.
+            due = set(volumes) - set(claims_of((sight.instance.spec.volumes if sight.instance is not None else None) or ()))
+        sight.disks = [msgspec.structs.replace(disk, expected=disk.expected or disk.name in due) for disk in sight.disks]
+        found: list[Inline | Hold | None] = []
         for index, disk in enumerate(sight.disks):
-            if disk.name in templates and disk.expected and disk.phase is None and disk.claim is None:
-                await self._acts.make_disk(sight, disk.name)
+            if disk.name not in volumes or disk.phase is not None or disk.claim is not None:
+                continue
+            wanted = volumes[disk.name]
+            reference = wanted.spec.sourceRef
+            source = sourcerefs.resolve(reference, sight.key.namespace, self._caches.source) if reference is not None else None
+            found.append(source)
+            if disk.expected and not isinstance(source, Hold):
+                await self._acts.make_disk(sight, sourcerefs.inlined(wanted, source) if source is not None else wanted)
                 sight.disks[index] = msgspec.structs.replace(disk, phase="")
+        look.sources = sourcerefs.conditions(sight.machine, found)
         word = (sight.machine.status.printableStatus if sight.machine.status is not None else "") or ""
         for disk in sight.disks:
             if disk.phase == "Failed" and word != "DataVolumeError":
@@ -289,6 +303,7 @@ class Machines:
                 trouble=look.trouble,
                 restart=look.restart,
                 sizes=look.sizes,
+                sources=look.sources,
             ),
             self._now(),
         )
@@ -368,6 +383,7 @@ def wire(program: Program) -> Controller:
     controller.watch(caches.disks, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
     controller.watch(caches.disks, caches.users_of_claim)
     controller.watch(caches.claims, caches.users_of_claim)
+    controller.watch(caches.sources, caches.users_of_source)
     controller.watch(caches.installations, lambda change: ())
     program.add(controller)
     return controller

@@ -3,7 +3,8 @@
 from paddock.client.target import Data, Target, declared, plain
 from paddock.dialects.core import persistentvolumeclaim
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.kubevirt import datavolume_kind, instance, kubevirt_cr, virtualmachine
+from paddock.dialects.kubevirt import datasource, datavolume_kind, instance, kubevirt_cr, virtualmachine
+from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
@@ -14,6 +15,7 @@ MACHINE_DATA: Target[Data] = declared(virtualmachine.KINDS[0], dict)
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
 DISKS: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
+DATA_SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
 DISK_DATA: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
 INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)

@@ -8,9 +8,12 @@ import orjson
 
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
+from paddock.dialects.kubermatic.sources import references
+from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
+from paddock.plan import sourcerefs
 from paddock.plan.printable import Disk
 from paddock.runtime.cache import Change, Meta, Seen
 from paddock.runtime.informer import Informer
@@ -18,7 +21,7 @@ from paddock.runtime.informers import Informers
 from paddock.runtime.reference import Reference, reference
 
 BY_CLAIM = "claims of machines"
-IMMEDIATE = "kubevirt.io/immediate-data-volume-creation"
+BY_SOURCE = "sources of machines"
 
 
 class Sight(msgspec.Struct):
@@ -59,7 +62,9 @@ class Caches:
         self.disks = informers.of(kinds.DISKS)
         self.claims = informers.of(kinds.CLAIMS)
         self.installations = informers.of(kinds.INSTALLATIONS)
+        self.sources = informers.of(kinds.DATA_SOURCES)
         self.machines.cache.index(BY_CLAIM, _claims)
+        self.machines.cache.index(BY_SOURCE, _sources)
 
     def look(self, key: Key, fresh: Data | None = None) -> Sight | None:
         """A machine; None when it is gone. `fresh` is an instance that was made a moment ago and that the cache may lack."""
@@ -80,9 +85,25 @@ class Caches:
 
     def _disks(self, machine: VirtualMachine, key: Key) -> Iterator[Disk]:
         templates = tuple(template_names(machine))
-        wanted = (machine.metadata.annotations or {}).get(IMMEDIATE) != "false"
+        wanted = not sourcerefs.is_lazy(machine, self.source)
         for name in dict.fromkeys((*templates, *claims_of(machine.spec.template.spec.volumes or ()))):
-            yield self._disk(Key(key.namespace, name), expected=name in templates and wanted)
+            place = Key(key.namespace, name)
+            if name in templates and self._is_leaving(place, machine.metadata.uid or ""):
+                # It is there and of no use; the machine's own comes when it is gone.
+                yield Disk(name, "", expected=wanted)
+            else:
+                yield self._disk(place, expected=name in templates and wanted)
+
+    def _is_leaving(self, key: Key, uid: str) -> bool:
+        """Whether a disk of this name is deleted, or will be, with a machine of this name that is gone."""
+        disk, claim = self.disks.cache.get(key), self.claims.cache.get(key)
+        if disk is not None:
+            owner = disk.meta.owner
+            return disk.meta.going or (owner is not None and owner.kind == kinds.MACHINES.kind and owner.uid != uid)
+        if claim is None:
+            return False
+        owner = claim.meta.owner
+        return claim.meta.going or (owner is not None and owner.kind == kinds.DISKS.kind)
 
     def _disk(self, key: Key, *, expected: bool) -> Disk:
         claim = self.claims.cache.get(key)
@@ -96,6 +117,15 @@ class Caches:
         status_ = seen.read(kinds.DISKS).status
         conditions = tuple((status_.conditions if status_ is not None else None) or ())
         return Disk(key.name, (status_.phase if status_ is not None else None) or "", conditions, phase, expected)
+
+    def source(self, namespace: str, name: str) -> DataSource | None:
+        """A DataSource."""
+        seen = self.sources.cache.get(Key(namespace, name))
+        return None if seen is None else seen.read(kinds.DATA_SOURCES)
+
+    def users_of_source(self, change: Change) -> Iterable[Key]:
+        """The machines that name the DataSource that changed."""
+        return [seen.key for seen in self.machines.cache.by(BY_SOURCE, str(change.seen.key))]
 
     def users_of_claim(self, change: Change) -> Iterable[Key]:
         """The machines that have the claim, or the DataVolume, that changed."""
@@ -135,3 +165,12 @@ def _claims(seen: Seen) -> Iterable[str]:
         *((each.get("dataVolume") or {}).get("name") or (each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes),
     ]
     return [str(Key(place, name)) for name in dict.fromkeys(names) if name]
+
+
+def _sources(seen: Seen) -> Iterable[str]:
+    """The DataSources that the templates of a machine name, as `namespace/name`."""
+    if b'"sourceRef"' not in seen.raw:
+        return ()
+    templates = seen.read(kinds.MACHINES).spec.dataVolumeTemplates
+    place = seen.meta.namespace or ""
+    return dict.fromkeys(str(Key(each.namespace or place, each.name)) for each in references(templates))

@@ -24,6 +24,17 @@ class ConfigMap(Resource):
     immutable: Annotated[bool | None, Field("Whether the values can no longer be changed.")] = None
 
 
+def values(config_map: ConfigMap) -> dict[str, bytes]:
+    """What a ConfigMap holds; what is not base64 is left out."""
+    found = {key: text.encode() for key, text in (config_map.data or {}).items()}
+    for key, text in (config_map.binaryData or {}).items():
+        try:
+            found[key] = base64.b64decode(text, validate=True)
+        except ValueError:
+            continue
+    return found
+
+
 @rule("core/configmap-data")
 def values_are_readable(config: ConfigMap, settings: Settings) -> Iterator[Finding]:
     """`binaryData` is base64, no key stands in both maps, and all values together are at most 1 MiB."""

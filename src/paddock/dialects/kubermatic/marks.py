@@ -7,3 +7,7 @@ DATA_SOURCE = "virtualization.k8c.io/data-source"
 CACHE = "virtualization.k8c.io/cache"
 # On a machine: "false" lets its DataVolumes wait until the machine is started.
 IMMEDIATE = "kubevirt.io/immediate-data-volume-creation"
+# CDI's, on a DataVolume: do not wait for a machine that uses it.
+BIND_NOW = "cdi.kubevirt.io/storage.bind.immediate.requested"
+# On a machine: whether its sources are known (docs/spec/kubermatic.md section 3).
+RESOLVED = "DataSourceResolved"

@@ -2,9 +2,19 @@
 
 import base64
 import re
+from collections.abc import Mapping
 
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----\s*([A-Za-z0-9+/=\s]+?)\s*-----END CERTIFICATE-----")
 _LINE = 64
+# The keys of a Secret that are tried; the first that is there holds.
+AUTHORITIES = ("ca.crt", "ca.pem", "caBundle")
+CERTIFICATE = ("tls.crt", "cert")
+KEY = ("tls.key", "key")
+
+
+def first(held: Mapping[str, bytes], keys: tuple[str, ...]) -> bytes:
+    """What a Secret holds under the first of these keys that it has; nothing when it has none."""
+    return next((held[key] for key in keys if held.get(key)), b"")
 
 
 def bundle(text: str) -> str:

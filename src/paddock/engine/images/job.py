@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from paddock.base import quantity
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.progress import Meter, Progress
 from paddock.engine.images.stop import Stop
@@ -47,6 +48,7 @@ def too_large(size: int, limit: int) -> ImageRefused:
     """The disk does not fit."""
     return ImageRefused(
         "TooLarge",
-        f"the virtual size of the image, {size} bytes, is larger than the {limit} bytes there are for it",
+        f"the image needs {quantity.binary(size)}, the volume has {quantity.binary(limit)}",
+        why=f"its virtual size is {size} bytes",
         fix="A larger PVC is required",
     )

@@ -11,6 +11,7 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.dialects.core.configmap import ConfigMap
 from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
+from paddock.dialects.kubermatic.sources import is_kubermatic
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, SOURCES, DataSource, DataSourceSource, DataSourceSpec
 from paddock.dialects.kubevirt.datavolume import CDI_GROUP, CertConfig, DataVolumeSource, HttpSource, SourceReference
@@ -21,7 +22,7 @@ from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
 from paddock.meta.translated import Ledger, Translated
 from paddock.meta.world import World, namespace_of
-from paddock.translate.kubermatic.forward import ALIAS_VERSION, is_kubermatic, to_kubevirt
+from paddock.translate.kubermatic.forward import ALIAS_VERSION, finder, to_kubevirt
 from paddock.translate.kubermatic.sources import CA_KEY, Resolver
 
 # What a DataSource can say of a DataVolume's source.
@@ -60,7 +61,7 @@ class _Reading:
     def machine(self, vm: VirtualMachine) -> VirtualMachine:
         templates = self._templates(vm.spec.dataVolumeTemplates)
         # The marks come back by themselves when the machine is translated forward, if it is in Kubermatic's form.
-        marked = is_kubermatic(templates, self.namespace, self.seen())
+        marked = is_kubermatic(templates, self.namespace, finder(self.seen()))
         metadata = _unmarked(vm.metadata, self.rendering) if marked else _said(vm.metadata)
         spec = msgspec.structs.replace(vm.spec, dataVolumeTemplates=templates)
         return msgspec.structs.replace(vm, metadata=metadata, spec=spec, status=None)

@@ -4,17 +4,16 @@ Nearly everything is the identity. What is Kubermatic's own becomes KubeVirt's: 
 machines in Kubermatic's form are marked. A machine that uses nothing of Kubermatic's is KubeVirt's, and is left unmarked.
 """
 
-from collections.abc import Iterator
 from functools import singledispatch
 from typing import TypeVar
 
 import msgspec
 
-from paddock.base import quantity
 from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
+from paddock.dialects.kubermatic.sources import Find, is_address, is_cached, is_kubermatic, with_class
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
-from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, SourceReference
+from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
@@ -24,7 +23,8 @@ from paddock.meta.translated import Ledger, Translated
 from paddock.meta.world import World, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.kubermatic import cluster
-from paddock.translate.kubermatic.sources import Resolver, golden_name, is_cached
+from paddock.translate.kubermatic.golden import asked_of, golden_volume
+from paddock.translate.kubermatic.sources import Resolver
 
 R = TypeVar("R", bound=Resource)
 POOL_VERSION = "pool.kubevirt.io/v1beta1"
@@ -41,7 +41,7 @@ def to_kubevirt(source: Resource, world: World, rendering: Rendering) -> Transla
 @to_kubevirt.register
 def _machine(source: VirtualMachine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     ledger = Ledger(f"VirtualMachine/{source.metadata.name}")
-    marked = is_kubermatic(source.spec.dataVolumeTemplates, namespace_of(source), world)
+    marked = is_kubermatic(source.spec.dataVolumeTemplates, namespace_of(source), finder(world))
     templates, objects = _templates(source.spec.dataVolumeTemplates, _TEMPLATES, Resolver(namespace_of(source), world, rendering))
     hardware = cluster.hardware(source.spec.template.spec, ("spec", "template", "spec"), ledger)
     template = msgspec.structs.replace(source.spec.template, spec=hardware)
@@ -60,7 +60,7 @@ def _pool(source: VirtualMachinePool, world: World, rendering: Rendering) -> Tra
     folded = poolform.fold(source)
     given = folded.spec.virtualMachineTemplate
     own_form = source.apiVersion == ALIAS_VERSION or folded is not source
-    marked = own_form or is_kubermatic(given.spec.dataVolumeTemplates, namespace_of(source), world)
+    marked = own_form or is_kubermatic(given.spec.dataVolumeTemplates, namespace_of(source), finder(world))
     templates, objects = _templates(
         given.spec.dataVolumeTemplates, (*poolform.MACHINE, "dataVolumeTemplates"), Resolver(namespace_of(source), world, rendering)
     )
@@ -82,28 +82,20 @@ def _pool(source: VirtualMachinePool, world: World, rendering: Rendering) -> Tra
 @to_kubevirt.register
 def _data_source(source: DataSource, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """One that CDI knows is taken verbatim. Of an address nothing is made here: whoever refers to it gets it."""
-    if not _is_address(source, world):
+    if not is_address(source, finder(world)):
         return Translated((msgspec.structs.replace(source, metadata=_said(source), status=None),))
     namespace, name = namespace_of(source), source.metadata.name
-    consumers = list(_consumers(source, world))
+    consumers = asked_of(source, world)
     if not consumers:
         ledger = Ledger(f"DataSource/{name}")
         why = f"CDI's DataSource knows {', '.join(CDI_SOURCES)} only, and no machine in the input refers to this one"
         ledger.lose(("spec", "source"), source_type(source.spec.source), why, "nothing is made of it")
         return Translated((), ledger.losses)
-    if not is_cached(source):
+    if not is_cached(source) or source.spec.source.dataSource is not None:
+        # What another DataSource stands for is cached where its address is.
         return Translated(())
     resolved = Resolver(namespace, world, rendering).golden(source)
-    smallest = min(consumers, key=_size)
-    metadata = ObjectMeta(
-        name=golden_name(source),
-        namespace=namespace,
-        labels={MANAGED_BY: rendering.product},
-        annotations={DATA_SOURCE: f"{namespace}/{name}"},
-    )
-    spec = DataVolumeSpec(source=resolved.source, pvc=smallest.pvc, storage=smallest.storage)
-    golden = DataVolume(apiVersion="cdi.kubevirt.io/v1beta1", kind="DataVolume", metadata=metadata, spec=spec)
-    return Translated((*resolved.objects, golden))
+    return Translated((*resolved.objects, golden_volume(source, resolved.source, consumers, rendering)))
 
 
 @to_kubevirt.register
@@ -116,29 +108,9 @@ def _data_volume(source: DataVolume, world: World, rendering: Rendering) -> Tran
     return Translated((*objects, msgspec.structs.replace(source, metadata=metadata, spec=spec, status=None)))
 
 
-def is_kubermatic(templates: list[DataVolumeTemplate] | None, namespace: str, world: World) -> bool:
-    """Whether a machine says something that only Kubermatic understands: a group in a sourceRef, or a source that is an address."""
-    for template in templates or ():
-        reference = template.spec.sourceRef
-        if reference is not None and (reference.apiGroup or _is_import(reference, namespace, world)):
-            return True
-    return False
-
-
-def _is_import(reference: SourceReference, namespace: str, world: World) -> bool:
-    if reference.kind == "Image":
-        return True
-    found = world.get(DataSource, reference.namespace or namespace, reference.name)
-    return found is not None and _is_address(found, world)
-
-
-def _is_address(source: DataSource, world: World) -> bool:
-    """Whether CDI cannot hold a DataSource: it has an address, or names one that has."""
-    to = source.spec.source.dataSource
-    if to is not None and to.name != source.metadata.name:
-        named = world.get(DataSource, to.namespace, to.name)
-        return named is not None and source_type(named.spec.source) not in CDI_SOURCES
-    return source_type(source.spec.source) not in CDI_SOURCES
+def finder(world: World) -> Find:
+    """The DataSources of a world."""
+    return lambda namespace, name: world.get(DataSource, namespace, name)
 
 
 def _said(source: Resource, *, in_namespace: bool = False) -> ObjectMeta:
@@ -180,7 +152,7 @@ def _templates(
 
 def _resolved(spec: DataVolumeSpec, name: str, path: Path, resolver: Resolver) -> tuple[DataVolumeSpec, str, tuple[Resource, ...]]:
     """A spec that CDI takes, the DataSource it was resolved from, and the objects that it needs."""
-    spec = _with_class(spec)
+    spec = with_class(spec)
     if spec.sourceRef is not None:
         found = resolver.reference(spec.sourceRef, (*path, "sourceRef"))
         if found is None:
@@ -191,46 +163,3 @@ def _resolved(spec: DataVolumeSpec, name: str, path: Path, resolver: Resolver) -
         if inline is not None:
             return msgspec.structs.replace(spec, source=inline.source), "", inline.objects
     return spec, "", ()
-
-
-def _with_class(spec: DataVolumeSpec) -> DataVolumeSpec:
-    """The class of a claim where CDI looks for it."""
-    if spec.storageClassName is None:
-        return spec
-    name = "pvc" if spec.pvc is not None else "storage"
-    claim = getattr(spec, name)
-    if claim is None:
-        return spec
-    moved = msgspec.structs.replace(claim, storageClassName=spec.storageClassName)
-    return msgspec.structs.replace(spec, storageClassName=None, **{name: moved})
-
-
-def _consumers(source: DataSource, world: World) -> Iterator[DataVolumeSpec]:
-    """What is asked of a DataSource, in the order of the world."""
-    namespace, name = namespace_of(source), source.metadata.name
-    wanted = {(namespace, name)}
-    for other in world.all(DataSource):
-        to = other.spec.source.dataSource
-        if to is not None and (to.namespace, to.name) == (namespace, name):
-            wanted.add((namespace_of(other), other.metadata.name))
-    for machine in world.all(VirtualMachine):
-        yield from _asking(machine.spec.dataVolumeTemplates, machine, wanted)
-    for pool in world.all(VirtualMachinePool):
-        yield from _asking(pool.spec.virtualMachineTemplate.spec.dataVolumeTemplates, pool, wanted)
-    for volume in world.all(DataVolume):
-        yield from _asking([DataVolumeTemplate(spec=volume.spec)], volume, wanted)
-
-
-def _asking(templates: list[DataVolumeTemplate] | None, owner: Resource, wanted: set[tuple[str, str]]) -> Iterator[DataVolumeSpec]:
-    for template in templates or ():
-        reference = template.spec.sourceRef
-        if reference is not None and (reference.namespace or namespace_of(owner), reference.name) in wanted:
-            yield _with_class(template.spec)
-
-
-def _size(spec: DataVolumeSpec) -> int:
-    """How much a consumer asks for; one that leaves it to its source asks for the most."""
-    claim = spec.pvc or spec.storage
-    requests = claim.resources.requests if claim is not None and claim.resources is not None else None
-    size = (requests or {}).get("storage")
-    return quantity.parse("1Ei") if size is None else quantity.parse(size)

@@ -4,15 +4,15 @@ CDI's DataSource knows claims and snapshots only. A DataSource with an address i
 and certificate authorities into a ConfigMap beside it.
 """
 
-import base64
 from typing import Any
 
 import msgspec
 
-from paddock.dialects.core.configmap import ConfigMap
+from paddock.dialects.core.configmap import ConfigMap, values
 from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.kubermatic.image import Image
-from paddock.dialects.kubermatic.marks import CACHE, MANAGED_BY
+from paddock.dialects.kubermatic.marks import MANAGED_BY
+from paddock.dialects.kubermatic.sources import golden_name, is_cached, needs_secret
 from paddock.dialects.kubevirt import pem
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.dialects.kubevirt.datavolume import (
@@ -37,7 +37,6 @@ from paddock.translate.kubermatic.refusals import (
 )
 
 CA_KEY = "ca.pem"
-_CA_KEYS = ("ca.crt", "ca.pem", "caBundle")
 _CERTIFICATE_ENDS = (".crt", ".pem")
 
 
@@ -64,8 +63,8 @@ class Resolver:
             return self._image(namespace, reference.name, path)
         found = self.world.get(DataSource, namespace, reference.name)
         if found is None:
-            # Without the group it is CDI's own form, and what is meant may well be in the cluster.
-            if reference.apiGroup:
+            # Without the group it is CDI's own form, and what is meant may well be in the cluster, unless the cluster was looked at.
+            if reference.apiGroup or self.world.complete:
                 raise DataSourceNotFound(path, "DataSource", f"{namespace}/{reference.name}")
             return None
         found = self._followed(found, path)
@@ -103,7 +102,7 @@ class Resolver:
         if is_cached(found):
             copy = ObjectReference(namespace=namespace, name=golden_name(found))
             return Resolved(source=DataVolumeSource(pvc=copy), name=name)
-        if namespace != self.namespace and _needs_secret(found):
+        if namespace != self.namespace and needs_secret(found.spec.source):
             raise CrossNamespaceSecret(path, name, self.namespace)
         kind = source_type(found.spec.source)
         member: Any = getattr(found.spec.source, kind)
@@ -171,9 +170,7 @@ class Resolver:
             if secret is None:
                 why = f"the Secret {config.secretRef.name} is not there"
                 raise DataSourceNotReady(path, full, "SecretNotFound", why)
-            values = decoded(secret)
-            held = next((values[key] for key in _CA_KEYS if key in values), b"")
-            bundles.append(held.decode(errors="replace"))
+            bundles.append(pem.first(decoded(secret), pem.AUTHORITIES).decode(errors="replace"))
         if http.certConfigMap:
             config_map = self.world.get(ConfigMap, owner.namespace, http.certConfigMap)
             if config_map is None:
@@ -209,30 +206,7 @@ class _Owner(msgspec.Struct, frozen=True):
         ]
 
 
-def is_cached(source: DataSource) -> bool:
-    """Whether the image of a DataSource, which has an address, is imported once and copied from then on."""
-    return (source.metadata.annotations or {}).get(CACHE) == "true"
-
-
-def golden_name(source: DataSource) -> str:
-    """The DataVolume that holds the one copy of a cached DataSource."""
-    return f"{source.metadata.name}-golden"
-
-
-def _needs_secret(source: DataSource) -> bool:
-    member: Any = getattr(source.spec.source, source_type(source.spec.source))
-    config = getattr(member, "certConfig", None)
-    return bool(
-        getattr(member, "secretRef", None)
-        or getattr(member, "secretExtraHeaders", None)
-        or (config is not None and (config.secretRef or config.cert or config.key))
-    )
-
-
 def _certificates(config_map: ConfigMap) -> list[str]:
     """The values of a ConfigMap that CDI adds to the certificate authorities."""
-    found = {key: value for key, value in (config_map.data or {}).items() if key.endswith(_CERTIFICATE_ENDS)}
-    for key, value in (config_map.binaryData or {}).items():
-        if key.endswith(_CERTIFICATE_ENDS):
-            found[key] = base64.b64decode(value).decode(errors="replace")
-    return [found[key] for key in sorted(found)]
+    held = values(config_map)
+    return [held[key].decode(errors="replace") for key in sorted(held) if key.endswith(_CERTIFICATE_ENDS)]

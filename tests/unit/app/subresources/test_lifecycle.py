@@ -59,6 +59,19 @@ async def test_answers(strategy: str, live: bool, verb: str, body: Any, code: in
         assert ((world.vm(), world.vmi() if live else None) == before) is (code != 202)
 
 
+@pytest.mark.spec("kubermatic", 43)
+@scripted
+async def test_verbs_of_a_machine_that_always_runs() -> None:
+    async with World() as world:
+        await world.machine(runStrategy="Always")
+        await world.instance()
+        assert (await world.put("vm", "vm", "start")).status == 409
+        assert (await world.put("vm", "vm", "stop")).status == 202
+        assert world.vm()["spec"]["runStrategy"] == "Halted"
+        await world.machine("stopped", runStrategy="Halted")
+        assert (await world.put("vm", "stopped", "stop")).status == 409
+
+
 @pytest.mark.spec("kubevirt", 20)
 @pytest.mark.parametrize("verb", ["start", "restart"])
 @scripted

@@ -37,6 +37,7 @@ GOOD = {
 }
 
 
+@pytest.mark.spec("kubermatic", 35)
 @pytest.mark.parametrize("name", GOOD)
 def test_honest_images(name: str, tmp_path: Path) -> None:
     data, expected = GOOD[name]
@@ -109,6 +110,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.spec("kubermatic", 35)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_images(name: str, tmp_path: Path) -> None:
     data, code = HOSTILE[name]

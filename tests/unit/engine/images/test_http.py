@@ -79,6 +79,7 @@ def test_many_who_ask_at_the_same_time_share_one_download(server: Server, root: 
     assert "if-none-match" in server.seen[1].headers
 
 
+@pytest.mark.spec("kubermatic", 24)
 @pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256", "sha512"])
 @pytest.mark.spec("kubevirt", 64)
 def test_a_checksum_is_over_what_is_downloaded(algorithm: str, fetch: Fetch, server: Server) -> None:
@@ -179,6 +180,7 @@ def test_chunks_without_a_length(fetch: Fetch, server: Server) -> None:
     ],
 )
 @pytest.mark.spec("kubevirt", 64)
+@pytest.mark.spec("kubermatic", 36)
 def test_statuses(status: int, expected: tuple[str, bool, int], fetch: Fetch, server: Server, root: Path) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(status)] * 9
@@ -371,11 +373,12 @@ def test_a_client_certificate_is_not_shown_to_another_server(fetch: Fetch, tmp_p
 # --- sizes, progress, ends ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("kubermatic", 34)
 def test_a_disk_that_is_too_large_for_one_is_there_for_another(fetch: Fetch, server: Server) -> None:
     source = Http(server.put("/disk", BODY))
     error = failure(fetch, source, limit=1 << 18)
     assert (error.code, error.fatal) == ("TooLarge", True)
-    assert "larger PVC is required" in str(error)
+    assert "the image needs 293Ki, the volume has 256Ki" in str(error) and "larger PVC is required" in str(error)
     assert fetch(source, limit=1 << 20).virtual_size == len(BODY)
 
 

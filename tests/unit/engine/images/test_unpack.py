@@ -38,6 +38,7 @@ def unpacked(tmp_path: Path, data: bytes, limit: int = 1 << 40) -> bytes:
     return unpack(path, lambda: limit, Meter(lambda _: None), Stop()).read_bytes()
 
 
+@pytest.mark.spec("kubermatic", 35)
 @pytest.mark.parametrize("name", PACK)
 def test_wrappers_by_their_content_whatever_they_are_called(name: str, fetch: Fetch, server: Server) -> None:
     image: Image = fetch(Http(server.put("/disk.qcow2", PACK[name](BODY))))

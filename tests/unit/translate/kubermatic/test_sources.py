@@ -281,7 +281,7 @@ class TestCache:
                     "name": "my-http-datasource-golden",
                     "namespace": "default",
                     "labels": {MANAGED_BY: "vm-control-plane"},
-                    "annotations": {TAKEN_FROM: "default/my-http-datasource"},
+                    "annotations": {TAKEN_FROM: "default/my-http-datasource", "cdi.kubevirt.io/storage.bind.immediate.requested": ""},
                 },
                 "spec": {"source": http(URL), "pvc": MACHINE["spec"]["dataVolumeTemplates"][0]["spec"]["pvc"]},
             }

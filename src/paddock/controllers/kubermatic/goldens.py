@@ -1,0 +1,104 @@
+"""The one copy of each cached DataSource, where the DataSources and the disks are in one API (the embedded server).
+
+The copy comes with the first consumer, belongs to the DataSource, and stays as it is until the DataSource stands for something else:
+then it is made anew, and disks that were copied from it before are what they were.
+"""
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import Deletion
+from paddock.client.target import Key
+from paddock.controllers.kubermatic import kinds
+from paddock.controllers.kubermatic.consumers import CONSUMING, Consumers
+from paddock.controllers.kubermatic.settings import Settings
+from paddock.dialects.kubermatic.sources import golden_name, is_cached
+from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
+from paddock.dialects.kubevirt.datavolume import DataVolumeSource
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.meta.rendering import Rendering
+from paddock.meta.wire import to_data
+from paddock.meta.world import World
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import DONE, Controller, Outcome, Teller, owners
+from paddock.runtime.controller import Settings as ControllerSettings
+from paddock.runtime.desired import DesiredSet, NotOurs, Wanted
+from paddock.runtime.program import Program
+from paddock.runtime.reference import is_owned, reference
+from paddock.translate.kubermatic.golden import asked_of, golden_volume
+
+
+class Goldens:
+    """Looks after the copies."""
+
+    def __init__(self, client: Client, consumers: Consumers, rendering: Rendering, teller: Teller) -> None:
+        self._client = client
+        self._consumers = consumers
+        self._rendering = rendering
+        self._teller = teller
+        self._volumes = consumers.informers[kinds.VOLUMES.plural]
+        self._set = DesiredSet(client, (), manager=kinds.MANAGER, keeps=(self._volumes,))
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """See that the copy of a DataSource is there, if it is to have one, and that it is of what the DataSource stands for."""
+        seen = self._consumers.sources.cache.get(key)
+        if seen is None or seen.meta.going:
+            # The copy belongs to it and goes with it.
+            return DONE
+        source = seen.read(kinds.SOURCES)
+        there = self._volumes.cache.get(Key(key.namespace, golden_name(source)))
+        if not _has_golden(source):
+            return await self._remove(there, seen)
+        kind = source_type(source.spec.source)
+        content = DataVolumeSource(**{kind: getattr(source.spec.source, kind)})
+        if there is not None and is_owned(there.meta, seen.meta.uid):
+            return DONE if _source_of(there) == content else await self._remove(there, seen)
+        consumers = asked_of(source, World(self._consumers.of(key)))
+        if not consumers:
+            return DONE
+        wanted = golden_volume(source, content, consumers, self._rendering)
+        try:
+            await self._set.reach(reference(kinds.SOURCES, seen.meta), [Wanted(kinds.VOLUME_DATA, to_data(wanted))])
+        except NotOurs as error:
+            note = f"the one copy of the image cannot be made: {error}"
+            self._teller.tell(reference(kinds.SOURCES, seen.meta), "Warning", "NameConflict", note)
+            raise
+        return DONE
+
+    async def _remove(self, there: Seen | None, owner: Seen) -> Outcome:
+        if there is not None and is_owned(there.meta, owner.meta.uid) and not there.meta.going:
+            try:
+                await self._client.delete(kinds.VOLUME_DATA, there.key, Deletion(uid=there.meta.uid, propagation="Background"))
+            except NotFound:
+                return DONE
+        # The watch brings us here again when it is gone.
+        return DONE
+
+
+def _has_golden(source: DataSource) -> bool:
+    """Whether its image is imported once; what it names in another DataSource, and what CDI copies anyway, is not."""
+    return is_cached(source) and source_type(source.spec.source) not in ("", *CDI_SOURCES)
+
+
+def _source_of(seen: Seen) -> DataVolumeSource | None:
+    volume: DataVolume = seen.read(kinds.VOLUMES)
+    return volume.spec.source
+
+
+def wire(program: Program, settings: Settings) -> Controller:
+    """The controller, wired to a program that has everything."""
+    consumers = Consumers(program.informers)
+    rendering = Rendering(product=settings.product)
+    goldens = Goldens(program.client, consumers, rendering, program.recorder.voice(kinds.MANAGER))
+    controller = Controller(
+        "kubermatic-datasource",
+        consumers.sources,
+        goldens.reconcile,
+        machinery=program.machinery,
+        teller=program.recorder,
+        settings=ControllerSettings(workers=settings.workers, sweep_seconds=settings.resync_seconds),
+    )
+    for target in CONSUMING:
+        controller.watch(consumers.informers[target.plural], consumers.named_by(target))
+    controller.watch(consumers.informers[kinds.VOLUMES.plural], owners(kinds.SOURCES.group, kinds.SOURCES.kind))
+    program.add(controller)
+    return controller

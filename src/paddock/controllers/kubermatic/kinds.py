@@ -1,0 +1,28 @@
+"""The kinds that Kubermatic's front door touches, as the client names them."""
+
+from paddock.client.target import Data, Target, declared
+from paddock.dialects.core import configmap, secret
+from paddock.dialects.core.configmap import ConfigMap
+from paddock.dialects.core.secret import Secret
+from paddock.dialects.kubermatic import image
+from paddock.dialects.kubermatic.image import Image
+from paddock.dialects.kubevirt import datasource, datavolume_kind, pool, virtualmachine
+from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.pool import VirtualMachinePool
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+
+MANAGER = "paddock-kubermatic"
+# On what users wrote: it waits until what was made of it is gone.
+FINALIZER = "virtualization.k8c.io/backend"
+# On what users wrote: the generation that was written to the cluster last.
+WRITTEN = "virtualization.k8c.io/written-generation"
+
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+POOLS: Target[VirtualMachinePool] = declared(pool.KINDS[0], VirtualMachinePool)
+VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
+VOLUME_DATA: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
+SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
+IMAGES: Target[Image] = declared(image.KINDS[0], Image)
+SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
+CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)

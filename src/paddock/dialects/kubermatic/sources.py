@@ -1,0 +1,90 @@
+"""What Kubermatic's forms say of the sources of disks, for the engine and for a cluster alike (docs/spec/kubermatic.md 2.1 to 2.3).
+
+A DataSource is found by namespace and name by whoever asks: in a world of documents, or in a cache.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from paddock.dialects.kubermatic.marks import CACHE
+from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, DataSourceSource, source_type
+from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, SourceReference
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
+from paddock.meta.world import namespace_of
+
+Find = Callable[[str, str], DataSource | None]
+
+
+def is_cached(source: DataSource) -> bool:
+    """Whether the image of a DataSource, which has an address, is imported once and copied from then on."""
+    return (source.metadata.annotations or {}).get(CACHE) == "true"
+
+
+def golden_name(source: DataSource) -> str:
+    """The DataVolume that holds the one copy of a cached DataSource."""
+    return f"{source.metadata.name}-golden"
+
+
+def needs_secret(source: DataSourceSource) -> bool:
+    """Whether a source cannot be read without a Secret, so that it is for its own namespace only."""
+    member: Any = getattr(source, source_type(source), None)
+    config = getattr(member, "certConfig", None)
+    return bool(
+        getattr(member, "secretRef", None)
+        or getattr(member, "secretExtraHeaders", None)
+        or (config is not None and (config.secretRef or config.cert or config.key))
+    )
+
+
+def names_read(source: DataSourceSource) -> frozenset[str]:
+    """The names of the Secrets and ConfigMaps that an http source reads."""
+    http = source.http
+    if http is None:
+        return frozenset()
+    config = http.certConfig
+    parts = (config.cert, config.key) if config is not None else ()
+    named = [config.secretRef if config is not None else None, *(each.secretRef for each in parts if each is not None)]
+    names = (http.secretRef, http.certConfigMap, *(http.secretExtraHeaders or ()), *(each.name for each in named if each is not None))
+    return frozenset(name for name in names if name)
+
+
+def references(templates: Iterable[DataVolumeTemplate] | None) -> Iterator[SourceReference]:
+    """What the DataVolumes of a machine refer to."""
+    for template in templates or ():
+        if template.spec.sourceRef is not None:
+            yield template.spec.sourceRef
+
+
+def is_kubermatic(templates: Iterable[DataVolumeTemplate] | None, namespace: str, find: Find) -> bool:
+    """Whether a machine says something that only Kubermatic understands: a group in a sourceRef, or a source that is an address."""
+    return any(each.apiGroup or _is_import(each, namespace, find) for each in references(templates))
+
+
+def is_address(source: DataSource, find: Find) -> bool:
+    """Whether CDI cannot hold a DataSource: it has an address, or names one that has."""
+    to = source.spec.source.dataSource
+    if to is not None and to.name != source.metadata.name:
+        named = find(to.namespace or namespace_of(source), to.name)
+        return named is not None and source_type(named.spec.source) not in CDI_SOURCES
+    return source_type(source.spec.source) not in CDI_SOURCES
+
+
+def _is_import(reference: SourceReference, namespace: str, find: Find) -> bool:
+    if reference.kind == "Image":
+        return True
+    found = find(reference.namespace or namespace, reference.name)
+    return found is not None and is_address(found, find)
+
+
+def with_class(spec: DataVolumeSpec) -> DataVolumeSpec:
+    """The class of a claim where CDI looks for it."""
+    if spec.storageClassName is None:
+        return spec
+    name = "pvc" if spec.pvc is not None else "storage"
+    claim = getattr(spec, name)
+    if claim is None:
+        return spec
+    moved = msgspec.structs.replace(claim, storageClassName=spec.storageClassName)
+    return msgspec.structs.replace(spec, storageClassName=None, **{name: moved})
