@@ -85,6 +85,24 @@ def policy(word: str) -> str:
     return word
 
 
+def one_of(*choices: str) -> Callable[[str], str]:
+    """One of these words."""
+
+    def read(word: str) -> str:
+        if word not in choices:
+            raise Terminal(f"{word!r} is none of {', '.join(choices)}", fix=f"write {' or '.join(choices)}")
+        return word
+
+    return read
+
+
+def octet(word: str) -> str:
+    """Two hexadecimal digits."""
+    if len(word) != 2 or not word.isascii() or not all(each in "0123456789abcdefABCDEF" for each in word):
+        raise Terminal(f"{word!r} is no octet", fix="write two hexadecimal digits such as 12")
+    return word.lower()
+
+
 _INTERVAL = Setting(
     "--reconcile-interval", "RECONCILE_INTERVAL", seconds, "DURATION", "every object is looked at again (default: 30s; Stakater 60s)"
 )
@@ -124,6 +142,8 @@ def parser(text: str) -> Parser:
         # As kube-controller-manager's, a flag alone says yes.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read is flag else {}
         add(each.option, metavar=each.metavar, help=each.text + also, **alone)
+    words = "Stakater: give the rights that copying images out of other namespaces needs"
+    add("--manage-clone-rbac", action="store_true", help=words)
     add("--lease", default="", metavar="NAME", help="name of the lease (default: paddock-operator, and the dialects when they were chosen)")
     arguments.add_choice(options, ("--log-format",), ("json", "text"), "form of the log (default: json)", "json")
     arguments.add_choice(options, ("--log-level",), ("debug", "info", "warning", "error"), "least of the log (default: info)", "info")

@@ -5,12 +5,19 @@ from typing import Any
 
 import pytest
 
+from paddock.app.controllers import fronts
 from paddock.app.controllers.fronts import Fronts
 from paddock.app.operator import options
 from paddock.app.operator.options import BadSetting
 from paddock.app.operator.settings import Address, Lease, Settings
 from paddock.base.errors import Terminal
 from paddock.cli.arguments import Usage
+from paddock.client.client import Client
+from paddock.client.inside import Inside
+from paddock.client.transport import Ask, Reply
+from paddock.controllers.vitistack import settings as vitistack
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
 
 
 def read(*given: str, **environ: str) -> Settings:
@@ -41,6 +48,9 @@ def test_defaults() -> None:
         ("LEADER_ELECTION", "false", "--leader-elect", lambda s: s.lease.wanted, False),
         ("LEADER_ELECTION", "T", "--leader-elect", lambda s: s.lease.wanted, True),
         ("NAMESPACE", "machines-system", "--namespace", lambda s: s.namespace, "machines-system"),
+        ("MAC_SET", "AB", "--mac-set", lambda s: s.fronts.mac_set, "ab"),
+        ("VITISTACK_POWER_FIELD", "runStrategy", "--vitistack-power-field", lambda s: s.fronts.power_field, "runStrategy"),
+        ("STAKATER_BINDING_FALLBACK", "fail", "--stakater-binding-fallback", lambda s: s.fronts.binding_fallback, "fail"),
         ("STAKATER_BINDING_FALLBACK", "fail", "--stakater-binding-fallback", lambda s: s.fronts.binding_fallback, "fail"),
     ],
 )
@@ -69,6 +79,10 @@ def test_variables_and_options_say_the_same(variable: str, word: str, option: st
         ("HEALTH_PROBE_BIND_ADDRESS", "localhost"),
         ("LEADER_ELECTION", "yes"),
         ("LEADER_ELECTION", "off"),
+        ("MAC_SET", "1"),
+        ("MAC_SET", "xy"),
+        ("VITISTACK_POWER_FIELD", "spec.running"),
+        ("STAKATER_BINDING_FALLBACK", "bridge"),
         ("STAKATER_BINDING_FALLBACK", "bridge"),
     ],
 )
@@ -122,3 +136,28 @@ def test_dialects_that_are_refused(given: tuple[str, ...], words: str) -> None:
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(Usage):
         read("--leader")
+
+
+@pytest.mark.spec("vitistack", 77)
+def test_what_vitistack_is_given_by_default_is_as_documented(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[vitistack.Settings] = []
+    monkeypatch.setattr("paddock.controllers.vitistack.controller.wire", lambda program, settings: given.append(settings))
+
+    def wired(**environ: str) -> vitistack.Settings:
+        settings = read("--dialect", "vitistack", **environ)
+        program = Program(Client(Inside(nowhere)), component="", instance="", machinery=Machinery())
+        fronts.wire(program, settings.fronts)
+        return given.pop()
+
+    assert (wired().resync_seconds, wired().workers) == (30.0, 5)
+    assert (wired(RECONCILE_INTERVAL="2m").resync_seconds, wired(MAX_CONCURRENT_RECONCILES="9").workers) == (120.0, 9)
+    settings = read()
+    assert (settings.metrics, settings.health) == (Address("", 8080), Address("", 8081))
+    assert settings.lease.wanted
+    assert (settings.namespace, settings.kubeconfig) == ("", None)
+    with pytest.raises(BadSetting, match="^RECONCILE_INTERVAL cannot be 'abc'"):
+        read(RECONCILE_INTERVAL="abc")
+
+
+async def nowhere(_: Ask) -> Reply:
+    raise AssertionError("nothing is asked")
