@@ -78,13 +78,6 @@ def address(word: str) -> Address | None:
     return Address(host[1:-1] if bracketed else host, int(port))
 
 
-def policy(word: str) -> str:
-    """What becomes of a network card whose binding plug-in is not registered."""
-    if word not in BINDING_FALLBACKS:
-        raise Terminal(f"{word!r} is no way to deal with bindings that are not registered", fix=f"write {' or '.join(BINDING_FALLBACKS)}")
-    return word
-
-
 def one_of(*choices: str) -> Callable[[str], str]:
     """One of these words."""
 
@@ -119,12 +112,23 @@ _RETRY = Setting("--leader-elect-retry-period", "", seconds, "DURATION", "how of
 _FALLBACK = Setting(
     "--stakater-binding-fallback",
     "STAKATER_BINDING_FALLBACK",
-    policy,
+    one_of(*BINDING_FALLBACKS),
     "POLICY",
     "binding plug-in that is not registered: masquerade or fail",
 )
 _CLONING = Setting("--manage-clone-rbac", "", flag, "BOOL", "let machines copy images of other namespaces (default: false)")
-SETTINGS = (_INTERVAL, _WORKERS, _METRICS, _HEALTH, _ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY, _FALLBACK, _CLONING)
+_MAC_SET = Setting("--mac-set", "MAC_SET", octet, "HEX", "Vitistack: second octet of addresses that are made up (default: 12)")
+_POWER = Setting(
+    "--vitistack-power-field",
+    "VITISTACK_POWER_FIELD",
+    one_of("running", "runStrategy"),
+    "FIELD",
+    "how a machine of KubeVirt is told to run: running or runStrategy (default: running)",
+)
+SETTINGS = (
+    *(_INTERVAL, _WORKERS, _METRICS, _HEALTH, _ELECT, _NAMESPACE, _DURATION, _DEADLINE, _RETRY),
+    *(_FALLBACK, _CLONING, _MAC_SET, _POWER),
+)
 
 
 def parser(text: str) -> Parser:
@@ -142,8 +146,6 @@ def parser(text: str) -> Parser:
         # As kube-controller-manager's, a flag alone says yes.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if each.read is flag else {}
         add(each.option, metavar=each.metavar, help=each.text + also, **alone)
-    words = "Stakater: give the rights that copying images out of other namespaces needs"
-    add("--manage-clone-rbac", action="store_true", help=words)
     add("--lease", default="", metavar="NAME", help="name of the lease (default: paddock-operator, and the dialects when they were chosen)")
     arguments.add_choice(options, ("--log-format",), ("json", "text"), "form of the log (default: json)", "json")
     arguments.add_choice(options, ("--log-level",), ("debug", "info", "warning", "error"), "least of the log (default: info)", "info")
@@ -163,14 +165,16 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         except PaddockError as problem:
             raise BadSetting(source, word, problem) from None
 
-    known, dialects = Settings(), _dialects(parsed.dialect, parsed.front)
+    known, usual, dialects = Settings(), Fronts(), _dialects(parsed.dialect, parsed.front)
     fronts = Fronts(
         wanted=frozenset(dialects),
-        workers=said(_WORKERS, Fronts().workers),
-        resync_seconds=said(_INTERVAL, None),
+        workers=said(_WORKERS, usual.workers),
+        resync_seconds=said(_INTERVAL, usual.resync_seconds),
         embedded=False,
-        binding_fallback=said(_FALLBACK, Fronts().binding_fallback),
-        manage_clone_rbac=said(_CLONING, Fronts().manage_clone_rbac),
+        mac_set=said(_MAC_SET, usual.mac_set),
+        power_field=said(_POWER, usual.power_field),
+        binding_fallback=said(_FALLBACK, usual.binding_fallback),
+        manage_clone_rbac=said(_CLONING, usual.manage_clone_rbac),
     )
     chosen = "" if not parsed.dialect else "-" + "-".join(sorted(dialects))
     return Settings(

@@ -51,7 +51,6 @@ def test_defaults() -> None:
         ("MAC_SET", "AB", "--mac-set", lambda s: s.fronts.mac_set, "ab"),
         ("VITISTACK_POWER_FIELD", "runStrategy", "--vitistack-power-field", lambda s: s.fronts.power_field, "runStrategy"),
         ("STAKATER_BINDING_FALLBACK", "fail", "--stakater-binding-fallback", lambda s: s.fronts.binding_fallback, "fail"),
-        ("STAKATER_BINDING_FALLBACK", "fail", "--stakater-binding-fallback", lambda s: s.fronts.binding_fallback, "fail"),
     ],
 )
 def test_variables_and_options_say_the_same(variable: str, word: str, option: str, look: Any, wanted: Any) -> None:
@@ -82,7 +81,6 @@ def test_variables_and_options_say_the_same(variable: str, word: str, option: st
         ("MAC_SET", "1"),
         ("MAC_SET", "xy"),
         ("VITISTACK_POWER_FIELD", "spec.running"),
-        ("STAKATER_BINDING_FALLBACK", "bridge"),
         ("STAKATER_BINDING_FALLBACK", "bridge"),
     ],
 )
@@ -155,7 +153,7 @@ def test_what_vitistack_is_given_by_default_is_as_documented(monkeypatch: pytest
     assert (settings.metrics, settings.health) == (Address("", 8080), Address("", 8081))
     assert settings.lease.wanted
     assert (settings.namespace, settings.kubeconfig) == ("", None)
-    with pytest.raises(BadSetting, match="^RECONCILE_INTERVAL cannot be 'abc'"):
+    with pytest.raises(BadSetting, match=r"^RECONCILE_INTERVAL cannot be 'abc'"):
         read(RECONCILE_INTERVAL="abc")
 
 
