@@ -14,8 +14,8 @@ import orjson
 
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.options import Deletion, Write
+from paddock.client.errors import Invalid, NotFound
+from paddock.client.options import Deletion, Write, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.runtime.cache import Seen
 from paddock.runtime.comparing import is_applied, same_where_said
@@ -115,8 +115,16 @@ class DesiredSet:
         digest = hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).digest()
         if self._is_so(wanted, data, digest, seen):
             return False
-        plain = msgspec.structs.replace(wanted.target, cls=dict)
-        answer = await self._client.apply(plain, _only_at(wanted.at, data), Write(manager=self._manager, force=True))
+        plain, sent = msgspec.structs.replace(wanted.target, cls=dict), _only_at(wanted.at, data)
+        write = Write(manager=self._manager, force=True)
+        try:
+            answer = await self._client.apply(plain, sent, write)
+        except Invalid:
+            if seen is None or not (lists := _lists(data)):
+                raise
+            # Others have put something beside ours into a list, and together they are not allowed: our lists are ours as a whole.
+            await self._client.patch(plain, wanted.key, merge_patch({"metadata": {"uid": seen.meta.uid}, **lists}))
+            answer = await self._client.apply(plain, sent, write)
         self._last[_place(wanted.target), wanted.key] = _Last(digest, answer)
         return True
 
@@ -182,6 +190,15 @@ class DesiredSet:
 
 def _only_at(revision: str, data: Data) -> Data:
     return {**data, "metadata": {**data["metadata"], "resourceVersion": revision}} if revision else data
+
+
+def _lists(data: Data) -> Data:
+    """The lists that an object says, at their places."""
+    found: Data = {}
+    for key, value in data.items():
+        if isinstance(value, list) or (isinstance(value, dict) and key != "metadata" and (value := _lists(value))):
+            found[key] = value
+    return found
 
 
 def _place(target: Target[Any]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from paddock.client.client import Client
-from paddock.client.errors import Conflict
+from paddock.client.errors import Conflict, Invalid
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target, declared, plain
 from paddock.client.transport import Ask, Flow, Reply, Transport
@@ -176,6 +176,28 @@ def test_what_others_change_of_ours_is_set_right_and_the_rest_is_theirs(play: Pl
             await asyncio.sleep(1)
             assert (await here.reach(*EVERYTHING)).applied == ("virtualmachines.kubevirt.io default/web",)
             assert (await world.api.get(machine)).data["spec"]["runStrategy"] == "Always"
+
+    play(script)
+
+
+def test_what_others_put_beside_ours_goes_where_both_are_not_allowed(play: Play) -> None:
+    def service(number: int) -> Wanted:
+        ports = [{"name": "access", "port": number, "protocol": "TCP"}]
+        metadata = {"name": "made", "namespace": "default"}
+        return Wanted(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports}})
+
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(service(80))
+            theirs = {"spec": {"ports": [{"name": "access", "port": 1, "protocol": "TCP"}]}}
+            await here.client.patch(SERVICES, Key("default", "made"), merge_patch(theirs))
+            await asyncio.sleep(1)
+            await here.reach(service(80))
+            found = await here.client.get(SERVICES, Key("default", "made"))
+            assert [each["port"] for each in found["spec"]["ports"]] == [80]
+            # What is wrong by itself stays refused.
+            with pytest.raises(Invalid):
+                await here.reach(service(-1))
 
     play(script)
 
