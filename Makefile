@@ -64,6 +64,7 @@ bench: setup ## print the measured figures beside their targets (BENCH=--quick: 
 
 soak: setup ## property tests with many more examples, and the long tests; PART=tests/... runs a part
 	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak $(PART)
+	@if [ -z "$(PART)" ]; then CHAOS=200 $(PYTEST) tests/host/chaos; fi
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak --conformance-results=tests/reference/results.json; fi
 
 weather: setup ## the front doors in 10,000 storms: 3,400 seeds of each dialect; SEEDS=n

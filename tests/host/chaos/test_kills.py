@@ -1,5 +1,5 @@
-"""Paddock is killed at random moments while machines are made, started, stopped, snapshotted and deleted: no guest dies of it, none runs
-twice, none is forgotten, no disk is damaged, and the state converges. `CHAOS=200` kills more often than the sample of every run."""
+"""Paddock is killed at random moments while machines are made, started, stopped, cloned, snapshotted and deleted: no guest dies of it, none
+runs twice, none is forgotten, no disk is damaged, and the state converges. `CHAOS=200` kills more often than the sample of every run."""
 
 import asyncio
 import contextlib
@@ -32,6 +32,7 @@ NAMES = [f"m{number}" for number in range(4)]
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 SNAPSHOTS = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default/virtualmachinesnapshots"
+CLONES = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"
 VERBS = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines"
 Data = dict[str, Any]
 
@@ -108,7 +109,8 @@ class Players:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            act = self._chance.choice((self.make, self.make, self.start, self.stop, self.restart, self.snapshot, self.forget, self.delete))
+            lives = (self.make, self.make, self.start, self.stop, self.restart, self.delete)
+            act = self._chance.choice((*lives, self.snapshot, self.forget, self.clone, self.discard))
             with contextlib.suppress(PaddockError, OSError):
                 await act(self._chance.choice(NAMES))
             await asyncio.sleep(self._chance.uniform(0, 0.4))
@@ -126,12 +128,20 @@ class Players:
         await self._send("PUT", f"{VERBS}/{name}/restart")
 
     async def snapshot(self, name: str) -> None:
-        source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": name}
         body = {"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot", "metadata": {"name": f"s-{name}"}}
-        await self._send("POST", SNAPSHOTS, {**body, "spec": {"source": source}})
+        await self._send("POST", SNAPSHOTS, {**body, "spec": {"source": _machine(name)}})
 
     async def forget(self, name: str) -> None:
         await self._send("DELETE", f"{SNAPSHOTS}/s-{name}")
+
+    async def clone(self, name: str) -> None:
+        body: Data = {"apiVersion": "clone.kubevirt.io/v1beta1", "kind": "VirtualMachineClone", "metadata": {"name": f"k-{name}"}}
+        body["spec"] = {"source": _machine(name), "target": _machine(f"c-{name}")}
+        await self._send("POST", CLONES, body)
+
+    async def discard(self, name: str) -> None:
+        await self._send("DELETE", f"{CLONES}/k-{name}")
+        await self._send("DELETE", f"{VMS}/c-{name}")
 
     async def delete(self, name: str) -> None:
         await self._send("DELETE", f"{VMS}/{name}")
@@ -139,6 +149,11 @@ class Players:
     async def _send(self, method: str, path: str, body: Data | None = None) -> None:
         with contextlib.suppress(NotFound, AlreadyExists, Conflict, Invalid):
             await self._client.request(method, path, body=msgspec.json.encode(body) if body is not None else b"")
+
+
+def _machine(name: str) -> Data:
+    """A reference to one."""
+    return {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": name}
 
 
 def machine(name: str, url: str, image: str) -> Data:
@@ -174,9 +189,12 @@ async def converged(host: Host, client: Client) -> str:
         status = each.get("status", {}).get("printableStatus")
         if status != ("Running" if wanted else "Stopped") or each["metadata"].get("deletionTimestamp"):
             return f"{each['metadata']['name']} is {status}"
-    for each in await items(client, SNAPSHOTS):
-        if each.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-            return f"snapshot {each['metadata']['name']} is {each.get('status', {}).get('phase')}"
+    names = {each["metadata"]["name"] for each in machines}
+    for each in await items(client, SNAPSHOTS) + await items(client, CLONES):
+        status = each.get("status", {})
+        # One without its source waits for it.
+        if each["spec"]["source"]["name"] in names and status.get("phase") not in ("Succeeded", "Failed"):
+            return f"{each['kind']} {each['metadata']['name']} is {status}"
     if set(host.qemus()) != live:
         return f"QEMUs {sorted(host.qemus())}, instances {sorted(live)}"
     directories = {each.name for each in (host.root / "engine" / "machines").iterdir()}
@@ -211,15 +229,21 @@ async def _play(host: Host, chance: random.Random, url: str, image: str) -> None
     host.start()
     outlived = 0
     try:
+        # Something to outlive the first of them.
+        async with host.client() as client:
+            players = Players(client, url, image, chance)
+            for name in NAMES:
+                await players.make(name)
+            await _wait(lambda: converged(host, client))
         for _ in range(KILLS):
             async with host.client() as client:
-                players = [asyncio.create_task(Players(client, url, image, chance).run()) for _ in range(3)]
+                playing = [asyncio.create_task(Players(client, url, image, chance).run()) for _ in range(3)]
                 await asyncio.sleep(chance.uniform(0.1, 3.0))
                 before = host.qemus()
                 host.kill()
-                for player in players:
+                for player in playing:
                     player.cancel()
-                await asyncio.gather(*players, return_exceptions=True)
+                await asyncio.gather(*playing, return_exceptions=True)
             await asyncio.sleep(0.2)
             survivors = host.qemus()
             assert all(len(pids) == 1 for pids in survivors.values()), survivors
@@ -230,12 +254,11 @@ async def _play(host: Host, chance: random.Random, url: str, image: str) -> None
             await _wait(lambda: converged(host, client))
             assert check_disks(host.root) == []
             # Else this test shows nothing.
-            assert outlived >= KILLS // 2
-            for name in NAMES:
-                with contextlib.suppress(NotFound):
-                    await client.request("DELETE", f"{VMS}/{name}")
-                with contextlib.suppress(NotFound):
-                    await client.request("DELETE", f"{SNAPSHOTS}/s-{name}")
+            assert outlived >= KILLS // 4, outlived
+            for path in (CLONES, SNAPSHOTS, VMS):
+                for each in await items(client, path):
+                    with contextlib.suppress(NotFound):
+                        await client.request("DELETE", f"{path}/{each['metadata']['name']}")
             await _wait(lambda: _empty(host, client))
     finally:
         host.end()

@@ -24,7 +24,8 @@ from paddock.engine.images.sources import safe_url
 from paddock.engine.images.sparse import SparseWriter, free_bytes
 from paddock.engine.images.stop import Stop
 
-BUFFER = 1024 * 1024
+# Small enough to stay in a processor's cache between the socket, the hash and the file: larger ones take twice the time in the kernel.
+BUFFER = 256 * 1024
 _AGAIN = ("Unreachable", "TimedOut", "Truncated")
 # Slower than this for as long as silence is borne, and the server is given up, too.
 _SLOWEST = 1024
