@@ -20,7 +20,7 @@ URL = "https://images.example/debian.qcow2"
 IMAGE = "registry.example/debian:12"
 
 
-def _answer(status: int, reason: str, body: bytes = b"") -> Response:
+def answer(status: int, reason: str, body: bytes = b"") -> Response:
     return cast(Response, SimpleNamespace(url=URL, status=status, reason=reason, read=lambda _: body, headers={}))
 
 
@@ -41,7 +41,7 @@ def _untrusted() -> ImageError:
 
 def _denied() -> ImageError:
     body = b'{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}'
-    return registry.describe(IMAGE, registry.refusal(_answer(401, "Unauthorized", body)))
+    return registry.describe(IMAGE, registry.refusal(answer(401, "Unauthorized", body)))
 
 
 def template(source: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -100,10 +100,10 @@ _READ_ONLY = storage.of(OSError(errno.EROFS, "Read-only file system"), "cannot m
 _ROOT = "DataVolume web-root"
 _GUEST = "VirtualMachineInstance web"
 IMAGE_FAULTS: tuple[Fault, ...] = (
-    Fault("no image at the address", imported(http.bad_status(_answer(404, "Not Found"))), "image-missing", _ROOT),
-    Fault("the server wants a password", imported(http.bad_status(_answer(401, "Unauthorized"))), "image-credentials", _ROOT),
-    Fault("the server forbids it", imported(http.bad_status(_answer(403, "Forbidden"))), "image-credentials", _ROOT),
-    Fault("the server fails", imported(http.bad_status(_answer(503, "Service Unavailable"))), "image-server-failing", _ROOT),
+    Fault("no image at the address", imported(http.bad_status(answer(404, "Not Found"))), "image-missing", _ROOT),
+    Fault("the server wants a password", imported(http.bad_status(answer(401, "Unauthorized"))), "image-credentials", _ROOT),
+    Fault("the server forbids it", imported(http.bad_status(answer(403, "Forbidden"))), "image-credentials", _ROOT),
+    Fault("the server fails", imported(http.bad_status(answer(503, "Service Unavailable"))), "image-server-failing", _ROOT),
     Fault("the server's name is unknown", imported(_unresolved()), "image-server-unknown", _ROOT),
     Fault("the server's certificate is not trusted", imported(_untrusted()), "image-server-certificate", _ROOT),
     Fault("the server does not answer", imported(http.trouble(URL, TimeoutError())), "image-server-unreachable", _ROOT),
@@ -130,7 +130,7 @@ IMAGE_FAULTS: tuple[Fault, ...] = (
     Fault("no space for the volume", refused_by_store(_FULL), "host-disk-full", _ROOT),
     Fault("the store is read-only", refused_by_store(_READ_ONLY), "host-disk-read-only", _ROOT),
     Fault("the registry wants a password", pulled(_denied()), "image-credentials", _GUEST),
-    Fault("no such tag", pulled(registry.describe(IMAGE, http.bad_status(_answer(404, "Not Found")))), "image-missing", _GUEST),
+    Fault("no such tag", pulled(registry.describe(IMAGE, http.bad_status(answer(404, "Not Found")))), "image-missing", _GUEST),
     Fault(
         "not for this architecture",
         pulled(_pull("NotFound", "the container image is not there for the architecture arm64", why="there is amd64")),

@@ -10,12 +10,14 @@ from tests.fakehost import FakeHost
 from tests.scenario.why.cluster import Cluster, ref_of
 from tests.scenario.why.disk_faults import DISK_FAULTS
 from tests.scenario.why.faults import Fault, answered
+from tests.scenario.why.front_faults import FRONT_FAULTS
 from tests.scenario.why.host_faults import HOST_FAULTS
 from tests.scenario.why.image_faults import IMAGE_FAULTS
 from tests.scenario.why.machine_faults import MACHINE_FAULTS
+from tests.scenario.why.operation_faults import OPERATION_FAULTS
 from tests.scenario.why.told_faults import TOLD, Told
 
-FAULTS: tuple[Fault, ...] = (*IMAGE_FAULTS, *DISK_FAULTS, *HOST_FAULTS, *MACHINE_FAULTS)
+FAULTS: tuple[Fault, ...] = (*IMAGE_FAULTS, *DISK_FAULTS, *HOST_FAULTS, *MACHINE_FAULTS, *FRONT_FAULTS, *OPERATION_FAULTS)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))

@@ -80,6 +80,16 @@ def running(status: Data | None = None, vm: Data | None = None) -> tuple[Data, .
     return machine(ready), instance({"phase": "Running", "conditions": [_READY], **(status or {})})
 
 
+def _vitistack(reason: str, message: str) -> Data:
+    status = {"phase": "Pending", "conditions": [condition("Ready", "False", reason, message)]}
+    return made("Machine", "vitistack.io/v1alpha1", "web", {"template": "small"}, status)
+
+
+def _stakater(reason: str, message: str) -> Data:
+    said = [condition("Synced", "Unknown", reason, message), condition("Ready", "False", reason, message)]
+    return made("VirtualMachine", "infrastructure.stakater.com/v1", "web", {"parameters": {}}, {"conditions": said})
+
+
 _UNSURE = condition("Ready", "False", "PodConditionMissing", "the pod does not say")
 _SILENT = condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
 _PLUGGING = {"name": "data", "phase": "Pending", "reason": "VolumePending", "message": "PVC data is not bound yet"}
@@ -159,5 +169,37 @@ TOLD: tuple[Told, ...] = (
     ),
     Told("nobody looks after it", (machine({}),), "nobody-cares", _MACHINE),
     Told("a volume that is not plugged in", running({"volumeStatus": [_PLUGGING]}), "volume-not-plugged", _GUEST, state="notice"),
+    Told(
+        "no class is the default",
+        (made("PersistentVolumeClaim", "v1", "data", {}, {"phase": "Pending"}), made("StorageClass", "storage.k8s.io/v1", "slow")),
+        "storageclass-default-missing",
+        "PersistentVolumeClaim data",
+    ),
+    Told(
+        "Vitistack: no class is the default",
+        (_vitistack("StorageClassNotFound", "there is no default storage class; make one the default"),),
+        "storageclass-missing",
+        "Machine web",
+    ),
+    Told("Vitistack: no KubeVirt", (_vitistack("KubeVirtApiError", "KubeVirt is not installed"),), "api-missing", "Machine web"),
+    Told(
+        "Stakater: a binding that is not registered",
+        (_stakater("BindingUnavailable", "the network binding plugin l2bridge is not registered"),),
+        "binding-unknown",
+        "Stakater VirtualMachine web",
+    ),
+    Told(
+        "a copy without its source",
+        (made("DataVolume", CDI, "copy", {"source": {"pvc": {"name": "base"}}}, {"phase": "CloneScheduled"}),),
+        "disk-missing",
+        "PersistentVolumeClaim base",
+    ),
+    Told(
+        "a disk that waits for a machine",
+        (made("DataVolume", CDI, "disk", {"source": {"blank": {}}}, {"phase": "WaitForFirstConsumer"}),),
+        "waits-for-consumer",
+        "DataVolume disk",
+        state="waits",
+    ),
     Told("a disk that may not be looked at", importing("x")[:1], "cannot-look", _MACHINE, blind=("DataVolume", "PersistentVolumeClaim")),
 )

@@ -114,7 +114,7 @@ DISKS: tuple[Words, ...] = (
         id="claim-lost",
         title="The volume of a claim is gone.",
         fix="The data cannot be read any more: make the disk anew, or restore it from a snapshot.",
-        text=r"ClaimLost|RootDiskLost|DiskLost",
+        text=r"ClaimLost",
     ),
     Words(
         id="provisioner-absent",

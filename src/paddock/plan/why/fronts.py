@@ -1,7 +1,11 @@
 """Causes that Stakater's, Vitistack's and Kubermatic's objects tell in words of their own (their specs' reasons)."""
 
+from collections.abc import Iterator
+
+from paddock.plan.references import DATA_SOURCE
 from paddock.plan.why.links import STAKATER, VITISTACK
-from paddock.plan.why.rule import Rank
+from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
+from paddock.plan.why.scene import at, texts
 from paddock.plan.why.told import Words
 
 _FRONTS = (STAKATER, VITISTACK)
@@ -25,7 +29,7 @@ FRONTS: tuple[Words, ...] = (
         id="claim-lost",
         title="The volume of a claim is gone.",
         fix="The data cannot be read any more: make the machine anew, or restore it from a snapshot.",
-        reason=("RootDiskLost", "DiskLost"),
+        text=r"RootDiskLost|DiskLost|was deleted and is not made again|because it would be blank",
         cause="A disk of the machine was deleted, and is not made anew empty: {message}",
         how="Make the machine anew, or restore the disk from a snapshot under its name.",
     ),
@@ -113,7 +117,32 @@ FRONTS: tuple[Words, ...] = (
         fix="Correct the field that the message names.",
         of=_FRONTS,
         reason=("ReconcileError", "KubeVirtApiError", "VMFailed"),
+        text=r"^(?!.*is not made yet)",
         cause="What was made of {about} was refused: {message}",
         rank=Rank.SAID,
+    ),
+)
+
+
+def _secret_elsewhere(rule: Rule, view: View) -> Iterator[Finding]:
+    """A Secret of a DataSource is looked for where the disk is, and stays where it is."""
+    for node in view.nodes:
+        if node.ref.id != DATA_SOURCE or node.above is None or node.above.ref.namespace == node.ref.namespace:
+            continue
+        for member in at(node.data, "spec", "source") or ():
+            secret = texts(node.data, "spec", "source", member, "secretRef")
+            if secret and any(f"Secret {node.above.ref.namespace}/{secret} " in each.message for each in view.sayings):
+                cause = (
+                    f"DataSource {node.ref.name} needs Secret {secret}, and is in another namespace ({node.ref.namespace}) than the disk."
+                )
+                yield rule.found(node, cause, seen=Seen(f"spec.source.{member}.secretRef", secret))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="datasource-secret-elsewhere",
+        title="The DataSource needs a Secret, and is in another namespace than the machine.",
+        fix="Make a DataSource with its Secret in the machine's own namespace.",
+        look=_secret_elsewhere,
     ),
 )

@@ -93,7 +93,8 @@ def _missing(rule: Rule, view: View) -> Iterator[Finding]:
         where = f" in namespace {node.ref.namespace}" if node.ref.namespace else ""
         cause = f"{known[1]} {node.ref.name} does not exist{where}."
         listed = f"kubectl get {known[2]}" + (f" -n {node.ref.namespace}" if node.ref.namespace else "")
-        fix = f"Make it, or correct {node.path} of {node.above.ref} (those that exist: {listed})."
+        known_ones = "small, medium, large, and " if node.ref.id == TEMPLATE else ""
+        fix = f"Make it, or correct {node.path} of {node.above.ref} (those that exist: {known_ones}{listed})."
         yield rule.found(node, cause, fix=fix, seen=Seen(node.path, node.ref.name))
 
 

@@ -8,6 +8,8 @@ import msgspec
 from paddock.plan.references import KindId
 
 Data = dict[str, Any]
+# Before kinds that KubeVirt has, too.
+_WHOSE = {"infrastructure.stakater.com": "Stakater ", "infra.virtrigaud.io": "VirtRigaud "}
 
 
 class Ref(NamedTuple):
@@ -24,7 +26,7 @@ class Ref(NamedTuple):
         return self.group, self.kind
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
+        return f"{_WHOSE.get(self.group, '')}{self.kind} {self.name}"
 
 
 class Children(NamedTuple):

@@ -11,9 +11,13 @@ _TEMPLATE = "spec.dataVolumeTemplates["
 
 def address(node: Node, message: str) -> str:
     """`FIELD of OBJECT`, which leads to the image that a message is about."""
+    other = at(node.data, "spec", "sourceRef") if node.ref.id == DATA_VOLUME else None
+    if name := texts(other, "name"):
+        where = texts(other, "namespace")
+        return f"spec.source of {texts(other, 'kind') or 'DataSource'} {name}" + (f" in namespace {where}" if where else "")
     front = next((each for each in node.trail if each.ref.id in (STAKATER, VITISTACK)), None)
     if front is not None:
-        return f"the image's address where {front.ref} says it"
+        return f"the image's address in {front.ref}"
     if node.ref.id == DATA_VOLUME:
         return _of_disk(node)
     return _of_guest(node, message) if node.ref.id == INSTANCE else _SOMEWHERE

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from paddock.plan.why import disks, guests, hosts, objects, operations
+from paddock.plan.why import disks, fronts, guests, hosts, objects, operations
 from paddock.plan.why.disks import DISKS
 from paddock.plan.why.fronts import FRONTS
 from paddock.plan.why.guests import GUESTS
@@ -16,7 +16,7 @@ from paddock.plan.why.told import Words, rules
 
 # Fronts repeat what others say, so their own reasons come late; that something is not valid is what remains.
 WORDS: tuple[Words, ...] = (*OPERATIONS, *DISKS, *ADMISSION, *NETWORKS, *HOSTS, *GUESTS, *IMAGES, *FRONTS, *REFUSED)
-LOOKING: tuple[Rule, ...] = (*objects.RULES, *disks.RULES, *hosts.RULES, *guests.RULES, *operations.RULES)
+LOOKING: tuple[Rule, ...] = (*objects.RULES, *disks.RULES, *hosts.RULES, *guests.RULES, *operations.RULES, *fronts.RULES)
 
 
 @cache
@@ -38,7 +38,7 @@ def _grouped() -> Mapping[str, tuple[str, ...]]:
         "Networks": _ids(NETWORKS),
         "Machines and their guests": _ids(GUESTS, guests.RULES),
         "Snapshots, restores, clones, exports, series, Services": _ids(OPERATIONS, operations.RULES),
-        "Stakater's, Vitistack's and Kubermatic's objects": _ids(FRONTS),
+        "Stakater's, Vitistack's and Kubermatic's objects": _ids(FRONTS, fronts.RULES),
     }
     seen: set[str] = set()
     found: dict[str, tuple[str, ...]] = {}

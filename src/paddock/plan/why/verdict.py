@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from paddock.plan.references import CLAIM, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
+from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
 from paddock.plan.why.links import CLONE, EXPORT, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK
 from paddock.plan.why.scene import Data, Ref, at, conditions, entries, holds, texts
 
@@ -32,7 +32,8 @@ def of(ref: Ref, data: Data) -> Verdict:
 def is_open(ref: Ref, data: Data) -> bool:
     """Whether what it names matters: it has not had it yet. A guest that runs does not miss what it was started with."""
     runs = texts(data, "status", "phase") == "Running" or texts(data, "status", "printableStatus") in ("Running", "Paused", "Stopping")
-    return of(ref, data).state in ("waits", "bad") and not (runs and ref.id in (MACHINE, INSTANCE))
+    # A DataSource calls itself ready when it is well written; whether what it names is there shows when it is used.
+    return ref.id == DATA_SOURCE or (of(ref, data).state in ("waits", "bad") and not (runs and ref.id in (MACHINE, INSTANCE)))
 
 
 def _machine(data: Data) -> Verdict:
@@ -155,7 +156,8 @@ def _vitistack(data: Data) -> Verdict:
     if phase == "Running" and not holds(data, "Ready", "False"):
         return Verdict("good", "runs")
     if phase == "Stopped":
-        return Verdict("off", "is stopped")
+        broken = any(holds(data, each, "False") for each in ("StorageReady", "NetworkReady", "VirtualMachineReady"))
+        return Verdict("bad", "is stopped, and not as it should be") if broken else Verdict("off", "is stopped")
     if phase == "Failed":
         return Verdict("bad", "has failed")
     said = texts(conditions(data).get("Ready"), "reason")

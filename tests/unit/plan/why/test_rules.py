@@ -1,0 +1,161 @@
+"""The rules as a whole, and the answers of objects that are as they should be, or of which little is known."""
+
+from typing import Any
+
+import pytest
+
+from paddock.cli.explained import as_data, lines
+from paddock.plan.why.explain import Answer
+from paddock.plan.why.table import GROUPS, WORDS, every
+from tests.scenario.why.cluster import NOW, Cluster, condition, event, made, ref_of
+
+Data = dict[str, Any]
+KUBEVIRT = "kubevirt.io/v1"
+READY = condition("Ready", "True", "")
+
+
+def machine(status: Data, strategy: str = "Always", **metadata: Any) -> Data:
+    spec = {"runStrategy": strategy, "template": {"spec": {}}}
+    return made("VirtualMachine", KUBEVIRT, "web", spec, status, **metadata)
+
+
+def instance(status: Data, **spec: Any) -> Data:
+    return made("VirtualMachineInstance", KUBEVIRT, "web", spec, status)
+
+
+def why(*objects: Data, blind: tuple[str, ...] = ()) -> Answer:
+    return Cluster(objects, blind).why(ref_of(objects[0]))
+
+
+RUNNING = (machine({"printableStatus": "Running", "conditions": [READY]}), instance({"phase": "Running", "conditions": [READY]}))
+
+
+def test_every_cause_is_in_one_group_and_says_what_to_do() -> None:
+    listed = [each for ids in GROUPS.values() for each in ids]
+    assert sorted(listed) == sorted(every())
+    for rule in every().values():
+        assert rule.title.endswith((".", ".)")), rule.id
+        assert "{" not in rule.title + rule.fix.replace('-p \'{"spec"', ""), rule.id
+        assert rule.id == rule.id.lower()
+
+
+def test_words_of_one_cause_agree_on_what_they_mean() -> None:
+    titles: dict[str, tuple[str, str]] = {}
+    for words in WORDS:
+        assert titles.setdefault(words.id, (words.title, words.mood)) == (words.title, words.mood), words.id
+
+
+@pytest.mark.parametrize(
+    ("status", "strategy", "says"),
+    [
+        ({"printableStatus": "Running", "conditions": [READY]}, "Always", "VirtualMachine web runs; nothing is wrong with it."),
+        (
+            {"printableStatus": "Stopped"},
+            "Halted",
+            "VirtualMachine web is stopped, which its run strategy Halted allows; nothing is wrong with it.",
+        ),
+    ],
+)
+def test_what_is_as_it_should_be_is_one_line(status: Data, strategy: str, says: str) -> None:
+    answer = why(machine(status, strategy))
+    assert answer.state == "good"
+    assert list(lines(answer, NOW)) == [says]
+
+
+def test_what_failed_on_the_way_is_over_when_the_machine_runs() -> None:
+    vm, vmi = RUNNING
+    old = event(vmi, "SyncFailed", "failed to pull image a: it answered 404 Not Found", ago=3000)
+    assert why(vm, vmi, old).state == "good"
+
+
+def test_a_guest_that_runs_does_not_miss_a_secret_that_is_gone() -> None:
+    vm, vmi = RUNNING
+    with_secret = {**vmi, "spec": {"volumes": [{"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "gone"}}}]}}
+    assert why(vm, with_secret).state == "good"
+
+
+def test_an_optional_reference_is_no_cause() -> None:
+    volumes = [{"name": "files", "configMap": {"name": "gone", "optional": True}}]
+    answer = why(instance({"phase": "Scheduling"}, volumes=volumes))
+    assert all(each.rule != "configmap-missing" for each in answer.findings)
+
+
+@pytest.mark.parametrize(("ago", "count", "state"), [(30, 1, "notice"), (300, 1, "good"), (300, 4, "notice"), (3000, 4, "good")])
+def test_crashes_count_while_they_are_fresh_or_many(ago: float, count: int, state: str) -> None:
+    vm, vmi = RUNNING
+    crash = event(vmi, "Stopped", "The VirtualMachineInstance crashed. panicked", ago=ago, count=count)
+    answer = why(vm, vmi, crash)
+    assert answer.state == state
+    assert not answer.findings or answer.findings[0].rule == "crashed-lately"
+
+
+def test_emulation_is_a_remark_and_no_cause() -> None:
+    vm, vmi = RUNNING
+    slow = {**vmi, "status": {"phase": "Running", "conditions": [READY, condition("SoftwareEmulation", "True", "NoAcceleration", "x")]}}
+    answer = why(vm, slow)
+    assert answer.state == "good"
+    assert list(lines(answer, NOW)) == [
+        "VirtualMachine web runs; nothing is wrong with it. (The guest is emulated, without KVM, and slower by far.)"
+    ]
+
+
+def test_what_may_not_be_looked_at_is_named_and_is_no_missing_object() -> None:
+    volumes = [{"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "seed"}}}]
+    answer = why(instance({"phase": "Scheduling"}, volumes=volumes), blind=("Secret",))
+    assert [each.rule for each in answer.findings if each.rule == "secret-missing"] == []
+    assert "  not seen: Secrets: your rights do not reach there, and the cause may lie there." in list(lines(answer, NOW))
+
+
+def test_a_cause_that_is_known_is_named_although_not_all_could_be_seen() -> None:
+    said = [condition("Failure", "True", "FailedCreate", "exceeded quota: small, requested: pods=1")]
+    answer = why(machine({"printableStatus": "Stopped", "conditions": said}), blind=("Event",))
+    assert answer.findings[0].rule == "quota-exceeded"
+    assert answer.findings[-1].rule != "quota-exceeded"
+
+
+def test_words_that_no_rule_knows_are_the_objects_own() -> None:
+    said = [condition("Synchronized", "False", "Odd", "the moon is in the wrong house")]
+    answer = why(instance({"phase": "Scheduling", "conditions": said}))
+    assert (answer.state, answer.findings[0].rule) == ("fails", "said-by-object")
+    assert "the moon is in the wrong house" in "\n".join(lines(answer, NOW))
+
+
+def test_a_circle_of_objects_has_an_end() -> None:
+    one = made("DataVolume", "cdi.kubevirt.io/v1beta1", "a", {"source": {"pvc": {"name": "a"}}}, {"phase": "Pending"})
+    two = made("PersistentVolumeClaim", "v1", "a", {"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "a"}}, {"phase": "Pending"})
+    assert why(one, two).state in ("waits", "fails")
+
+
+def test_a_machine_is_understood_within_few_rounds_of_questions() -> None:
+    cluster = Cluster(RUNNING)
+    cluster.why(ref_of(RUNNING[0]))
+    assert cluster.rounds <= 4
+
+
+def test_long_logs_are_cut_and_kept_in_one_line() -> None:
+    log = "\n".join(f"qemu: line {number}" for number in range(100))
+    failed = [condition("Ready", "False", "PodTerminating", f"the machine has ended: crashed: {log}")]
+    answer = why(instance({"phase": "Failed", "conditions": failed}))
+    shown = list(lines(answer, NOW))
+    assert 2 <= len(shown) <= 6
+    assert all(len(line) < 600 for line in shown)
+    assert "line 99" in as_data(answer)["findings"][0]["quote"]
+
+
+def test_the_data_for_programs_names_the_way() -> None:
+    vm, _ = RUNNING
+    waits = {**vm, "status": {"printableStatus": "Starting"}}
+    stuck = instance({"phase": "Scheduling", "conditions": [condition("PodScheduled", "False", "Unschedulable", "3 Insufficient memory")]})
+    found = as_data(why(waits, stuck))
+    assert found["state"] == "fails"
+    first = found["findings"][0]
+    assert first["rule"] == "no-memory"
+    assert [each["kind"] for each in first["way"]] == ["VirtualMachine", "VirtualMachineInstance"]
+    assert first["since"].endswith("Z")
+
+
+@pytest.mark.parametrize("status", [None, [], "x", {"conditions": "x"}, {"conditions": [None, 3, {"type": 7}]}, {"volumeStatus": {}}])
+def test_nothing_that_an_object_says_is_taken_for_granted(status: Any) -> None:
+    odd = made("VirtualMachineInstance", KUBEVIRT, "web", {"volumes": [None, {"name": 3}], "networks": "x"})
+    odd["status"] = status
+    assert list(lines(why(odd), NOW))
