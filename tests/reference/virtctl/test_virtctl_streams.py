@@ -44,21 +44,27 @@ def connect(where: int) -> socket.socket:
     return found[0]
 
 
+@pytest.fixture
+def mine(virtctl: Virtctl) -> bytes:
+    """What tells the words of this test from those of the one before, which a new console shows once more."""
+    return virtctl.release.encode()
+
+
 # --- the console ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("kube-api", 132)
 @pytest.mark.spec("kubevirt", 41)
-def test_typing_works_both_ways_and_ctrl_bracket_leaves(virtctl: Virtctl, tiny: str) -> None:
+def test_typing_works_both_ways_and_ctrl_bracket_leaves(virtctl: Virtctl, tiny: str, mine: bytes) -> None:
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as terminal:
         terminal.read_until(b"Successfully connected")
         terminal.type(b"\r")
         terminal.read_until(PROMPT)
-        terminal.type(b"echo $((6 * 7)) is the answer\r")
-        terminal.read_until(b"42 is the answer")
+        terminal.type(b"echo $((6 * 7)) is the answer to %b\r" % mine)
+        terminal.read_until(b"42 is the answer to %b" % mine)
         # What is not text comes through, too: a control character ends a program in the guest.
-        terminal.type(b"echo $((6 * 8)) begins; sleep 1000\r")
-        terminal.read_until(b"48 begins")
+        terminal.type(b"echo $((6 * 8)) begins for %b; sleep 1000\r" % mine)
+        terminal.read_until(b"48 begins for %b" % mine)
         # Before the shell lets a program have the terminal, such a character is only a key.
         time.sleep(2)
         terminal.type(b"\x03")
@@ -69,7 +75,7 @@ def test_typing_works_both_ways_and_ctrl_bracket_leaves(virtctl: Virtctl, tiny: 
 
 
 @pytest.mark.spec("kubevirt", 41)
-def test_a_second_console_ends_the_first_like_an_exit(virtctl: Virtctl, tiny: str) -> None:
+def test_a_second_console_ends_the_first_like_an_exit(virtctl: Virtctl, tiny: str, mine: bytes) -> None:
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as first:
         first.read_until(b"Successfully connected")
         first.type(b"\r")
@@ -78,17 +84,17 @@ def test_a_second_console_ends_the_first_like_an_exit(virtctl: Virtctl, tiny: st
             second.read_until(b"Successfully connected")
             # A close with 1006 would say that the connection was lost.
             assert HINT not in first.ended()
-            second.type(b"\recho $((6 * 7)) goes on\r")
-            second.read_until(b"42 goes on")
+            second.type(b"\recho $((6 * 7)) goes on for %b\r" % mine)
+            second.read_until(b"42 goes on for %b" % mine)
 
 
-def test_a_new_console_shows_the_last_screen(virtctl: Virtctl, tiny: str) -> None:
+def test_a_new_console_shows_the_last_screen(virtctl: Virtctl, tiny: str, mine: bytes) -> None:
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as first:
         first.read_until(b"Successfully connected")
-        first.type(b"\recho left $((6 * 7)) here\r")
-        first.read_until(b"left 42 here")
+        first.type(b"\recho left $((6 * 7)) here by %b\r" % mine)
+        first.read_until(b"left 42 here by %b" % mine)
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as second:
-        second.read_until(b"left 42 here")
+        second.read_until(b"left 42 here by %b" % mine)
 
 
 @pytest.mark.spec("kubevirt", 41)
