@@ -73,6 +73,9 @@ class Program:
                 await each.informers.stop()
 
     async def _control(self) -> None:
+        if not self._controllers:
+            # Its caches are read by the controllers of another program.
+            await asyncio.get_running_loop().create_future()
         async with asyncio.TaskGroup() as group:
             for each in self._members:
                 for controller in each._controllers:

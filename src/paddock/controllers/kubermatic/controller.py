@@ -4,7 +4,23 @@
 needs no leadership, and has to be run beside it: `TaskGroup(front.run(), back.run())`.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
+from paddock.client.target import Key, Target
+from paddock.controllers.kubermatic import kinds
+from paddock.controllers.kubermatic.consumers import CONSUMING
+from paddock.controllers.kubermatic.door import Door
+from paddock.controllers.kubermatic.mirror import Mirror
 from paddock.controllers.kubermatic.settings import Settings
+from paddock.controllers.kubermatic.sources import Sources
+from paddock.controllers.kubermatic.views import Views
+from paddock.controllers.kubermatic.writing import Writer
+from paddock.dialects.kubermatic.marks import DATA_SOURCE
+from paddock.meta.rendering import Rendering
+from paddock.runtime.cache import Change
+from paddock.runtime.controller import Controller, Keys, Reconcile, own_key, owners
+from paddock.runtime.controller import Settings as ControllerSettings
 from paddock.runtime.program import Program
 
 
@@ -14,3 +30,61 @@ def wire(
     settings: Settings = Settings(),  # noqa: B008 - frozen
 ) -> None:
     """Add the controllers to the programs."""
+    views = Views(front.informers, back.informers)
+    writer = Writer(back.client, views.back.values())
+    teller = front.recorder.voice(kinds.MANAGER)
+    door = Door(views, writer, front.client, Rendering(product=settings.product), back.machinery.clock, teller)
+
+    def controller(target: Target[Any], reconcile: Reconcile) -> Controller:
+        made = Controller(
+            f"kubermatic-{target.kind.lower()}",
+            views.front(target),
+            reconcile,
+            machinery=back.machinery,
+            teller=front.recorder,
+            settings=ControllerSettings(workers=settings.workers, sweep_seconds=settings.resync_seconds),
+        )
+        made.about = lambda key: {"dialect": "kubermatic", "kind": target.kind}
+        made.watch(views.back[target.plural], own_key)
+        back.add(made)
+        return made
+
+    sources = controller(kinds.SOURCES, Sources(door).reconcile)
+    for informer in (views.secrets, views.config_maps):
+        sources.watch(informer, views.reading)
+    sources.watch(views.back[kinds.VOLUMES.plural], _made_for)
+    for target in CONSUMING:
+        sources.watch(views.front(target), views.consumers.named_by(target))
+        mirror = Mirror(target, door)
+        of_target = controller(target, mirror.reconcile)
+        _wake(of_target, target, views)
+
+
+def _wake(controller: Controller, target: Target[Any], views: Views) -> None:
+    """What else an object has to be looked at for."""
+
+    def referring(change: Change) -> Iterable[Key]:
+        return views.consumers.keys(target, change.seen.key)
+
+    def trusting(change: Change) -> Iterable[Key]:
+        for source in views.reading(change):
+            yield from views.consumers.keys(target, source)
+
+    watched: list[tuple[Any, Keys]] = [
+        (views.consumers.sources, referring),
+        (views.back[kinds.SOURCES.plural], referring),
+        (views.secrets, trusting),
+        (views.config_maps, trusting),
+    ]
+    if target is kinds.MACHINES:
+        watched.append((views.back[kinds.VOLUMES.plural], owners(target.group, target.kind)))
+    for informer, keys in watched:
+        controller.watch(informer, keys)
+    controller.watch(views.images, lambda change: ())
+
+
+def _made_for(change: Change) -> Iterable[Key]:
+    """The DataSource that a DataVolume is the one copy of."""
+    annotations = change.seen.read(kinds.VOLUMES).metadata.annotations or {}
+    text = annotations.get(DATA_SOURCE, "")
+    return (Key.of(text),) if "/" in text else ()

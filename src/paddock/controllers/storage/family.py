@@ -135,7 +135,7 @@ def _watch_sources(world: World, of_sources: Controller, of_crons: Controller) -
         """The DataSources that read a Secret or a ConfigMap of this name."""
         key = change.seen.key
         for seen in world.data_sources.cache.by("namespace", key.namespace):
-            if key.name in names_read(seen.read(targets.DATA_SOURCES).spec.source):
+            if key.name in names_read(seen.read(targets.DATA_SOURCES).spec.source.http):
                 yield seen.key
 
     for informer in (world.data_volumes, world.claims, world.snapshots, world.data_sources):

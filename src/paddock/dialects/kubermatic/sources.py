@@ -10,7 +10,7 @@ import msgspec
 
 from paddock.dialects.kubermatic.marks import CACHE
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, DataSourceSource, source_type
-from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, SourceReference
+from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, HttpSource, SourceReference
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
 from paddock.meta.world import namespace_of
 
@@ -38,9 +38,8 @@ def needs_secret(source: DataSourceSource) -> bool:
     )
 
 
-def names_read(source: DataSourceSource) -> frozenset[str]:
+def names_read(http: HttpSource | None) -> frozenset[str]:
     """The names of the Secrets and ConfigMaps that an http source reads."""
-    http = source.http
     if http is None:
         return frozenset()
     config = http.certConfig

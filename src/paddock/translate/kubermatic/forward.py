@@ -47,11 +47,16 @@ def _machine(source: VirtualMachine, world: World, rendering: Rendering) -> Tran
     template = msgspec.structs.replace(source.spec.template, spec=hardware)
     spec = msgspec.structs.replace(source.spec, template=template, dataVolumeTemplates=templates)
     metadata = _said(source, in_namespace=marked)
-    if marked:
-        labels = {**(metadata.labels or {}), MANAGED_BY: rendering.product}
-        metadata = msgspec.structs.replace(metadata, labels=labels, annotations=_waiting(metadata.annotations))
     machine = msgspec.structs.replace(source, apiVersion="kubevirt.io/v1", metadata=metadata, spec=spec, status=None)
-    return Translated((*objects, machine), ledger.losses)
+    return Translated((*objects, mark_machine(machine, rendering) if marked else machine), ledger.losses)
+
+
+def mark_machine(machine: VirtualMachine, rendering: Rendering) -> VirtualMachine:
+    """A machine with the marks of Kubermatic's form."""
+    metadata = machine.metadata
+    labels = {**(metadata.labels or {}), MANAGED_BY: rendering.product}
+    metadata = msgspec.structs.replace(metadata, labels=labels, annotations=_waiting(metadata.annotations))
+    return msgspec.structs.replace(machine, metadata=metadata)
 
 
 @to_kubevirt.register
@@ -68,15 +73,20 @@ def _pool(source: VirtualMachinePool, world: World, rendering: Rendering) -> Tra
     if machine.template is not None:
         hardware = cluster.hardware(machine.template.spec, poolform.hardware_path(source), ledger)
         machine = msgspec.structs.replace(machine, template=msgspec.structs.replace(machine.template, spec=hardware))
-    metadata, around = _said(source, in_namespace=marked), given.metadata
-    if marked:
-        metadata = msgspec.structs.replace(metadata, labels={**(metadata.labels or {}), MANAGED_BY: rendering.product})
-        around = around or TemplateMeta()
-        around = msgspec.structs.replace(around, annotations=_waiting(around.annotations))
-    template = msgspec.structs.replace(given, metadata=around, spec=machine)
-    spec = msgspec.structs.replace(source.spec, virtualMachineTemplate=template)
+    metadata = _said(source, in_namespace=marked)
+    spec = msgspec.structs.replace(source.spec, virtualMachineTemplate=msgspec.structs.replace(given, spec=machine))
     pool = msgspec.structs.replace(source, apiVersion=POOL_VERSION, metadata=metadata, spec=spec, status=None)
-    return Translated((*objects, pool), ledger.losses)
+    return Translated((*objects, mark_pool(pool, rendering) if marked else pool), ledger.losses)
+
+
+def mark_pool(pool: VirtualMachinePool, rendering: Rendering) -> VirtualMachinePool:
+    """A pool with the marks of Kubermatic's form: its own, and those of its machines."""
+    given = pool.spec.virtualMachineTemplate
+    around = given.metadata or TemplateMeta()
+    around = msgspec.structs.replace(around, annotations=_waiting(around.annotations))
+    spec = msgspec.structs.replace(pool.spec, virtualMachineTemplate=msgspec.structs.replace(given, metadata=around))
+    metadata = msgspec.structs.replace(pool.metadata, labels={**(pool.metadata.labels or {}), MANAGED_BY: rendering.product})
+    return msgspec.structs.replace(pool, metadata=metadata, spec=spec)
 
 
 @to_kubevirt.register

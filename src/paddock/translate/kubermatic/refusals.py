@@ -53,3 +53,6 @@ class ClientCertificateUnsupported(Terminal):
         super().__init__(f"{name} asks for a client certificate", why="CDI cannot present one", fix=fix)
         self.path = path
         self.name = name
+
+
+REFUSALS = (DataSourceNotFound, DataSourceNotReady, CrossNamespaceSecret, ClientCertificateUnsupported)

@@ -16,8 +16,9 @@ POD = {"kubevirt.io/allow-pod-bridge-network-live-migration": "true"}
 
 def source(name: str = "image", url: str = URL, cached: bool = False, namespace: str = "default", **http: Any) -> Data:
     """A DataSource with an address."""
-    annotations = {"virtualization.k8c.io/cache": "true"} if cached else {}
-    metadata = {"name": name, "namespace": namespace, "annotations": annotations}
+    metadata: Data = {"name": name, "namespace": namespace}
+    if cached:
+        metadata["annotations"] = {"virtualization.k8c.io/cache": "true"}
     return {"apiVersion": CDI, "kind": "DataSource", "metadata": metadata, "spec": {"source": {"http": {"url": url, **http}}}}
 
 

@@ -1,0 +1,36 @@
+"""ConfigMaps of certificate authorities that nobody in their namespace needs any more."""
+
+from collections.abc import Iterator
+
+from paddock.controllers.kubermatic import kinds
+from paddock.controllers.kubermatic.consumers import CONSUMING, templates_of
+from paddock.controllers.kubermatic.views import Views
+from paddock.controllers.kubermatic.writing import Writer, is_ours
+from paddock.dialects.kubermatic.sources import is_cached
+
+_END = "-ca"
+
+
+async def clear(views: Views, writer: Writer, namespace: str) -> None:
+    """Delete them."""
+    needed = {f"{name}{_END}" for name in _needed(views, namespace)}
+    for seen in views.config_maps.cache.by("namespace", namespace):
+        if seen.meta.name.endswith(_END) and seen.meta.name not in needed and is_ours(seen):
+            await writer.delete(kinds.CONFIG_MAPS, seen)
+
+
+def _needed(views: Views, namespace: str) -> Iterator[str]:
+    """The names of DataSources and DataVolumes whose authorities may be trusted in a namespace."""
+    for target in CONSUMING:
+        for seen in views.front(target).cache.by("namespace", namespace):
+            for template in templates_of(seen.read(target)) if not seen.meta.going else ():
+                yield (template.metadata.name if template.metadata is not None else None) or seen.meta.name
+                reference = template.spec.sourceRef
+                if reference is not None:
+                    yield reference.name
+                    found = views.find(reference.namespace or namespace, reference.name)
+                    if found is not None and found.spec.source.dataSource is not None:
+                        yield found.spec.source.dataSource.name
+    for seen in views.consumers.sources.cache.by("namespace", namespace):
+        if not seen.meta.going and is_cached(seen.read(kinds.SOURCES)):
+            yield seen.meta.name

@@ -1,0 +1,244 @@
+"""One look at a machine, a pool or a DataVolume of a user: what of it goes to the cluster, and what is said of it.
+
+gone: forget -> going: the cluster's goes first -> finalizer -> sources known? -> certificate authorities, then the object -> status
+
+It is written whole when the user has changed it, which the generation in an annotation tells. Otherwise only what is ours is put back
+(the source of a disk, the marks): everything else that differs is the cluster's, such as the strategy that `virtctl stop` writes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.base.errors import PaddockError
+from paddock.client.errors import Conflict
+from paddock.client.options import merge_patch
+from paddock.client.target import Data, Key, Target
+from paddock.controllers.kubermatic import authorities, kinds
+from paddock.controllers.kubermatic.consumers import templates_of
+from paddock.controllers.kubermatic.door import Door
+from paddock.controllers.kubermatic.writing import is_ours, owns
+from paddock.dialects.kubermatic.marks import RESOLVED
+from paddock.dialects.kubermatic.sources import references
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.pool import VirtualMachinePool
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
+from paddock.meta import ages, selectors
+from paddock.meta.objects import Resource
+from paddock.meta.wire import to_data
+from paddock.meta.world import World
+from paddock.plan import sourcerefs
+from paddock.plan.instances import VM_FINALIZER
+from paddock.plan.kubermatic import writing
+from paddock.plan.kubermatic.status import FAILURE, Word, mirrored
+from paddock.plan.pool import FINALIZER
+from paddock.plan.runstrategy import Strategy, strategy_of
+from paddock.plan.sourcerefs import Hold
+from paddock.runtime import finalizers
+from paddock.runtime.cache import Change, Seen
+from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.desired import NotOurs
+from paddock.runtime.reference import reference
+from paddock.runtime.statuses import write_status
+from paddock.translate.kubermatic.forward import mark_machine, mark_pool, to_kubevirt
+from paddock.translate.kubermatic.refusals import REFUSALS
+
+_ORPHAN = "orphan"
+_POOL_TEMPLATES = ("spec", "virtualMachineTemplate", "spec", "dataVolumeTemplates")
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """What a look comes to: objects in the order to write them, or why there are none yet."""
+
+    objects: tuple[Resource, ...] = ()
+    hold: Word | None = None
+
+
+class Mirror:
+    """Looks after the objects of one kind."""
+
+    def __init__(self, target: Target[Any], door: Door) -> None:
+        self._target = target
+        self._views = door.views
+        self._writer = door.writer
+        self._front = door.front
+        self._rendering = door.rendering
+        self._clock = door.clock
+        self._teller = door.teller
+        # UIDs of those that were deleted without what they have made
+        self._alone: set[str] = set()
+        self._views.front(target).handle(self._note)
+
+    def _note(self, change: Change) -> None:
+        """That something is to stay can be seen for a moment only: the server's collector takes it off at once."""
+        seen = change.seen
+        if change.new is None:
+            self._alone.discard(seen.meta.uid)
+        elif seen.meta.going and _ORPHAN in (seen.meta.finalizers or ()):
+            self._alone.add(seen.meta.uid)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring what a user wrote a step on."""
+        seen = self._views.front(self._target).cache.get(key)
+        if seen is None:
+            return DONE
+        if seen.meta.going:
+            return await self._end(seen)
+        if await finalizers.put_on(self._front, self._target, seen.meta, kinds.FINALIZER):
+            # The watch brings us here again.
+            return DONE
+        resource: Resource = seen.read(self._target)
+        words: list[Word] = []
+        trouble: PaddockError | None = None
+        try:
+            there = self._writer.check(self._target, key)
+            made = self._make(resource, there)
+            if next(references(templates_of(resource)), None) is not None:
+                words.append(made.hold or Word(RESOLVED, "True", "Resolved"))
+            if made.hold is None and await self._write(seen, there, made):
+                return DONE
+        except NotOurs as error:
+            words.append(Word(FAILURE, "True", "NameConflict", str(error)))
+            self._tell(seen, "NameConflict", str(error))
+        except Conflict:
+            raise
+        except PaddockError as error:
+            words.append(Word(FAILURE, "True", "FailedApply", str(error)))
+            trouble = error
+        await self._report(seen, resource, words)
+        if trouble is not None:
+            raise trouble
+        return DONE
+
+    # --- the end ----------------------------------------------------------------------------------------------------------
+
+    async def _end(self, seen: Seen) -> Outcome:
+        there = self._writer.seen(self._target, seen.key)
+        if there is not None and is_ours(there):
+            await self._writer.delete(self._target, there, "Orphan" if seen.meta.uid in self._alone else "Background")
+            await self._report(seen, seen.read(self._target), [])
+            return DONE
+        await authorities.clear(self._views, self._writer, seen.key.namespace)
+        # No controller of KubeVirt's looks after what is here, so nobody else takes its finalizers off.
+        for each in (VM_FINALIZER, FINALIZER):
+            if await finalizers.take_off(self._front, self._target, seen.meta, each):
+                return DONE
+        await finalizers.take_off(self._front, self._target, seen.meta, kinds.FINALIZER)
+        return DONE
+
+    # --- deciding ---------------------------------------------------------------------------------------------------------
+
+    def _make(self, resource: Resource, there: Seen | None) -> _Made:
+        """The objects for the cluster, with the sources that are fixed already."""
+        world = self._views.world(resource)
+        settled = self._settled(resource, there)
+        namespace = resource.metadata.namespace or ""
+        for each in references(templates_of(settled)):
+            found = sourcerefs.resolve(each, namespace, self._views.find) if each.kind == "DataSource" else None
+            if isinstance(found, Hold):
+                # Why it cannot be resolved is best said by whoever resolves it.
+                return self._refused(settled, world) or _Made(hold=Word(RESOLVED, "False", found.reason, found.message))
+        refused = self._refused(settled, world)
+        if refused is not None:
+            return refused
+        *beside, main = to_kubevirt(settled, world, self._rendering).value
+        if settled is not resource:
+            main = self._marked(main)
+            if self._refused(resource, world) is None:
+                # Authorities to trust may change though the address stays.
+                beside = list(to_kubevirt(resource, world, self._rendering).value[:-1])
+        return _Made((*beside, main))
+
+    def _refused(self, resource: Resource, world: World) -> _Made | None:
+        try:
+            to_kubevirt(resource, world, self._rendering)
+        except REFUSALS as error:
+            return _Made(hold=Word(RESOLVED, "False", error.error_type, str(error)))
+        return None
+
+    def _settled(self, resource: Resource, there: Seen | None) -> Resource:
+        """What a user wrote, with the sources of disks that are fixed in place of references."""
+        if there is None or isinstance(resource, DataVolume):
+            return resource
+        before: Resource = there.read(self._target)
+        existing: Sequence[str] | None = None
+        if isinstance(resource, VirtualMachine):
+            volumes = self._views.back[kinds.VOLUMES.plural].cache
+            existing = [each.meta.name for each in volumes.by("owner", there.meta.uid)]
+        elif not owns(there, *_POOL_TEMPLATES):
+            # Somebody has changed them, so they are not what was written once.
+            return resource
+        given = templates_of(resource)
+        templates = writing.fixed(given, templates_of(before), resource.metadata.namespace or "", existing)
+        return resource if templates == given else _with_templates(resource, templates)
+
+    def _marked(self, main: Resource) -> Resource:
+        if isinstance(main, VirtualMachine):
+            return mark_machine(main, self._rendering)
+        return mark_pool(main, self._rendering) if isinstance(main, VirtualMachinePool) else main
+
+    # --- acting -----------------------------------------------------------------------------------------------------------
+
+    async def _write(self, seen: Seen, there: Seen | None, made: _Made) -> bool:
+        """Bring the cluster to it; whether the user's object was written, too, and the watch brings us here again."""
+        *beside, main = made.objects
+        for each in beside:
+            data = writing.outgoing(to_data(each))
+            data["metadata"].setdefault("namespace", seen.key.namespace)
+            await self._writer.apply(kinds.CONFIG_MAPS, data)
+        data = writing.outgoing(to_data(main), (kinds.WRITTEN,))
+        generation = str(seen.meta.generation or 1)
+        if there is not None and self._target is kinds.VOLUMES:
+            # What fills a disk cannot be changed.
+            return False
+        if there is not None and _written(seen) == generation:
+            change = writing.mending(data, orjson.loads(there.raw))
+            if change:
+                await self._writer.mend(self._target, there, change)
+            return False
+        await self._writer.apply(self._target, data)
+        if _written(seen) == generation:
+            return False
+        note = {"annotations": {kinds.WRITTEN: generation}, "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
+        await self._front.patch(self._target, seen.key, merge_patch({"metadata": note}))
+        return True
+
+    def _tell(self, seen: Seen, reason: str, note: str) -> None:
+        self._teller.tell(reference(self._target, seen.meta), "Warning", reason, note)
+
+    # --- reporting --------------------------------------------------------------------------------------------------------
+
+    async def _report(self, seen: Seen, resource: Resource, words: Sequence[Word]) -> None:
+        there = self._writer.seen(self._target, seen.key)
+        said: Data | None = None
+        if there is not None and is_ours(there):
+            said = orjson.loads(there.raw).get("status") or {}
+        before = orjson.loads(seen.raw).get("status") or {}
+        wanted = mirrored(before, said if said is not None else _nothing_yet(resource), tuple(words), ages.timestamp(self._clock.seconds()))
+        await write_status(self._front, self._target, seen, wanted)
+
+
+def _written(seen: Seen) -> str:
+    return str((orjson.loads(seen.raw)["metadata"].get("annotations") or {}).get(kinds.WRITTEN, ""))
+
+
+def _with_templates(resource: Resource, templates: list[DataVolumeTemplate]) -> Resource:
+    if isinstance(resource, VirtualMachine):
+        return msgspec.structs.replace(resource, spec=msgspec.structs.replace(resource.spec, dataVolumeTemplates=templates))
+    assert isinstance(resource, VirtualMachinePool)
+    given = resource.spec.virtualMachineTemplate
+    machine = msgspec.structs.replace(given.spec, dataVolumeTemplates=templates)
+    template = msgspec.structs.replace(given, spec=machine)
+    return msgspec.structs.replace(resource, spec=msgspec.structs.replace(resource.spec, virtualMachineTemplate=template))
+
+
+def _nothing_yet(resource: Resource) -> Data:
+    """The status as long as the cluster has nothing of it."""
+    if isinstance(resource, VirtualMachine):
+        waits = strategy_of(resource.spec) in (Strategy.ALWAYS, Strategy.RERUN, Strategy.ONCE)
+        return {"printableStatus": "Provisioning" if waits else "Stopped"}
+    if isinstance(resource, VirtualMachinePool):
+        return {"replicas": 0, "readyReplicas": 0, "labelSelector": selectors.text(resource.spec.selector)}
+    return {"phase": "Pending", "progress": "N/A"}

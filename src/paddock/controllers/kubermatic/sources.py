@@ -1,0 +1,152 @@
+"""One look at a DataSource of a user, for a cluster: what CDI knows goes there as it is; an address stays here, with its status from us.
+
+Of a cached address the cluster has one DataVolume, which comes with the first consumer and is made anew when the address is another.
+"""
+
+from typing import Any
+
+import msgspec
+import orjson
+
+from paddock.client.errors import NotFound
+from paddock.client.options import merge_patch
+from paddock.client.target import Data, Key, Target
+from paddock.controllers.kubermatic import authorities, kinds
+from paddock.controllers.kubermatic.door import Door
+from paddock.controllers.kubermatic.writing import is_ours
+from paddock.dialects.kubermatic.marks import DATA_SOURCE
+from paddock.dialects.kubermatic.sources import golden_name, is_address, is_cached
+from paddock.dialects.kubevirt.datasource import DataSource, source_type
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.meta import ages
+from paddock.meta.patch import merge_patch_between
+from paddock.meta.wire import to_data
+from paddock.plan import datasources
+from paddock.plan.contents import Lookup
+from paddock.plan.datasources import Around
+from paddock.plan.kubermatic import writing
+from paddock.plan.kubermatic.status import Word, mirrored
+from paddock.runtime import finalizers
+from paddock.runtime.cache import Seen
+from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.desired import NotOurs
+from paddock.runtime.reference import reference
+from paddock.translate.kubermatic.forward import to_kubevirt
+from paddock.translate.kubermatic.refusals import REFUSALS
+
+
+class Sources:
+    """Looks after DataSources."""
+
+    def __init__(self, door: Door) -> None:
+        views = self._views = door.views
+        self._writer = door.writer
+        self._front = door.front
+        self._rendering = door.rendering
+        self._clock = door.clock
+        self._teller = door.teller
+        self._lookup = Lookup(
+            data_volume=lambda namespace, name: None,
+            data_source=views.find,
+            import_source=lambda namespace, name: None,
+            upload_source=lambda namespace, name: None,
+            clone_source=lambda namespace, name: None,
+        )
+        self._around = Around(
+            has_claim=lambda namespace, name: False,
+            has_snapshot=lambda namespace, name: None,
+            secret=views.secret,
+            config_map=views.config_map,
+            shows_certificates=False,
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Bring one DataSource a step on."""
+        seen = self._views.consumers.sources.cache.get(key)
+        if seen is None:
+            return DONE
+        if seen.meta.going:
+            return await self._end(seen)
+        if await finalizers.put_on(self._front, kinds.SOURCES, seen.meta, kinds.FINALIZER):
+            return DONE
+        source = seen.read(kinds.SOURCES)
+        away = is_address(source, self._views.find)
+        try:
+            await self._write(seen, source, away=away)
+        except NotOurs as error:
+            self._teller.tell(reference(kinds.SOURCES, seen.meta), "Warning", "NameConflict", str(error))
+            await self._report(seen, {}, (Word("Ready", "False", "NameConflict", str(error)),))
+            return DONE
+        if away:
+            found, conditions = datasources.report(source, self._lookup, self._around)
+            words = tuple(Word(each.type, each.status, each.reason or "", each.message or "") for each in conditions)
+            status: Data = {} if found is None else {"source": to_data(found), "sourceType": source_type(found)}
+            await self._report(seen, status, words)
+        else:
+            there = self._writer.seen(kinds.SOURCES, key)
+            await self._report(seen, (orjson.loads(there.raw).get("status") or {}) if there is not None else {}, ())
+        return DONE
+
+    async def _end(self, seen: Seen) -> Outcome:
+        golden = Key(seen.key.namespace, golden_name(seen.read(kinds.SOURCES)))
+        places: tuple[tuple[Target[Any], Key], ...] = ((kinds.SOURCES, seen.key), (kinds.VOLUMES, golden))
+        left = [(target, there) for target, key in places if (there := self._writer.seen(target, key)) is not None and is_ours(there)]
+        for target, there in left:
+            await self._writer.delete(target, there)
+        if not left:
+            await authorities.clear(self._views, self._writer, seen.key.namespace)
+            await finalizers.take_off(self._front, kinds.SOURCES, seen.meta, kinds.FINALIZER)
+        return DONE
+
+    async def _write(self, seen: Seen, source: DataSource, *, away: bool) -> None:
+        there = self._writer.seen(kinds.SOURCES, seen.key)
+        if not away:
+            verbatim = msgspec.structs.replace(source, status=None)
+            await self._writer.apply(kinds.SOURCES, _at(writing.outgoing(to_data(verbatim)), seen.key.namespace))
+        elif there is not None:
+            # It was one that CDI knows, before.
+            await self._writer.delete(kinds.SOURCES, there)
+        await self._write_golden(seen, source, away=away)
+
+    async def _write_golden(self, seen: Seen, source: DataSource, *, away: bool) -> None:
+        key = Key(seen.key.namespace, golden_name(source))
+        there = self._writer.seen(kinds.VOLUMES, key)
+        if not away or not is_cached(source) or source.spec.source.dataSource is not None:
+            notes = there.read(kinds.VOLUMES).metadata.annotations if there is not None else None
+            if there is not None and (notes or {}).get(DATA_SOURCE) == str(seen.key):
+                await self._writer.delete(kinds.VOLUMES, there)
+            return
+        try:
+            made = to_kubevirt(source, self._views.world(source, *self._views.consumers.of(seen.key)), self._rendering).value
+        except REFUSALS:
+            # Its condition says why.
+            return
+        if not made:
+            return
+        *beside, golden = made
+        for each in beside:
+            await self._writer.apply(kinds.CONFIG_MAPS, _at(writing.outgoing(to_data(each)), key.namespace))
+        there = self._writer.check(kinds.VOLUMES, key)
+        assert isinstance(golden, DataVolume)
+        if there is None:
+            await self._writer.apply(kinds.VOLUMES, _at(writing.outgoing(to_data(golden)), key.namespace))
+        elif there.read(kinds.VOLUMES).spec.source != golden.spec.source:
+            # The watch brings us here again when it is gone.
+            await self._writer.delete(kinds.VOLUMES, there)
+
+    async def _report(self, seen: Seen, said: Data, words: tuple[Word, ...]) -> None:
+        """Write the status when it differs. CDI's DataSources have no subresource for it."""
+        before = orjson.loads(seen.raw).get("status") or {}
+        wanted = mirrored(before, said, words, ages.timestamp(self._clock.seconds()))
+        change = merge_patch_between(before, wanted)
+        if not change:
+            return
+        metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
+        try:
+            await self._front.patch(kinds.SOURCES, seen.key, merge_patch({"metadata": metadata, "status": change}))
+        except NotFound:
+            return
+
+
+def _at(data: Data, namespace: str) -> Data:
+    return {**data, "metadata": {**data["metadata"], "namespace": namespace}}

@@ -1,0 +1,87 @@
+"""What is written to the cluster, without owners: those who own it are in another API.
+
+Objects are ours when our manager has applied them; everything else is a stranger's and is left alone.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.target import Data, Key, Target
+from paddock.controllers.kubermatic import kinds
+from paddock.runtime.cache import Seen
+from paddock.runtime.comparing import is_applied
+from paddock.runtime.desired import NotOurs
+from paddock.runtime.informer import Informer
+
+
+class Writer:
+    """Applies and deletes objects of the cluster."""
+
+    def __init__(self, client: Client, informers: Iterable[Informer]) -> None:
+        self._client = client
+        self._informers = {informer.target.plural: informer for informer in informers}
+
+    def seen(self, target: Target[Any], key: Key) -> Seen | None:
+        """An object as the cache has it."""
+        return self._informers[target.plural].cache.get(key)
+
+    def check(self, target: Target[Any], key: Key) -> Seen | None:
+        """The object if it is ours, None if there is none; raises `NotOurs`."""
+        seen = self.seen(target, key)
+        if seen is not None and not is_ours(seen):
+            raise NotOurs(target, key, "somebody else")
+        return seen
+
+    async def apply(self, target: Target[Any], data: Data) -> bool:
+        """Make an object what is given; whether something was written. Raises `NotOurs`."""
+        key = Key(data["metadata"].get("namespace") or "", data["metadata"]["name"])
+        seen = self.check(target, key)
+        if seen is not None and is_applied(data, orjson.loads(seen.raw), kinds.MANAGER):
+            return False
+        await self._client.apply(_plain(target), data, Write(manager=kinds.MANAGER, force=True))
+        return True
+
+    async def mend(self, target: Target[Any], seen: Seen, change: Data) -> None:
+        """Put back what is ours in an object, and nothing else."""
+        metadata = {**change.get("metadata", {}), "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
+        await self._client.patch(_plain(target), seen.key, merge_patch({**change, "metadata": metadata}), Write(manager=kinds.MANAGER))
+
+    async def delete(self, target: Target[Any], seen: Seen, propagation: str = "Background") -> None:
+        """Delete an object that is ours, once."""
+        if seen.meta.going or not is_ours(seen):
+            return
+        try:
+            await self._client.delete(_plain(target), seen.key, Deletion(uid=seen.meta.uid, propagation=propagation))
+        except NotFound:
+            return
+
+
+def is_ours(seen: Seen) -> bool:
+    """Whether our manager has applied an object."""
+    return any(entry.get("operation") == "Apply" for entry in _entries(seen))
+
+
+def owns(seen: Seen, *path: str) -> bool:
+    """Whether what stands at a path is still what we wrote: whoever changes it takes it over."""
+    return any(_has(entry.get("fieldsV1"), path) for entry in _entries(seen))
+
+
+def _has(fields: Any, path: tuple[str, ...]) -> bool:
+    for name in path:
+        fields = fields.get(f"f:{name}") if isinstance(fields, Mapping) else None
+    return fields is not None
+
+
+def _entries(seen: Seen) -> list[Data]:
+    """What our manager has written, as the server notes it."""
+    noted = orjson.loads(seen.raw)["metadata"].get("managedFields") or ()
+    return [entry for entry in noted if entry.get("manager") == kinds.MANAGER]
+
+
+def _plain(target: Target[Any]) -> Target[Data]:
+    return Target(target.group, target.version, target.plural, target.kind, dict, target.namespaced)

@@ -1,0 +1,120 @@
+"""What of a translated object goes to a cluster, next to what is there already (docs/spec/kubermatic.md 2.3 and 4.6). Pure.
+
+The source of a disk is fixed where it was written once: in a machine as long as its DataVolume is there, and in a pool as long as the
+user's own templates are the same, because KubeVirt answers other templates by making all machines of a pool anew.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
+from paddock.dialects.kubermatic.sources import with_class
+from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
+from paddock.meta.objects import TemplateMeta
+from paddock.meta.wire import to_data
+
+Data = dict[str, Any]
+# What is about the object where it was written, and means nothing in another API.
+_OWN_NOTES = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "kubevirt.io/latest-observed-api-version",
+    "kubevirt.io/storage-observed-api-version",
+)
+_SAID_OF_METADATA = ("name", "namespace", "labels", "annotations")
+_OURS = ((MANAGED_BY, "labels"), (IMMEDIATE, "annotations"))
+
+
+def outgoing(data: Data, notes: Collection[str] = ()) -> Data:
+    """An object for the cluster: without what the API it was written in, and whoever works there, has added."""
+    metadata = {name: value for name, value in data["metadata"].items() if name in _SAID_OF_METADATA}
+    annotations = {name: value for name, value in (metadata.get("annotations") or {}).items() if name not in (*_OWN_NOTES, *notes)}
+    metadata.pop("annotations", None)
+    if annotations:
+        metadata["annotations"] = annotations
+    return {**{name: value for name, value in data.items() if name != "status"}, "metadata": metadata}
+
+
+def templates_of(data: Data) -> list[Data]:
+    """The templates of DataVolumes of a machine or a pool."""
+    found: list[Data] = machine_of(data).get("dataVolumeTemplates") or []
+    return found
+
+
+def machine_of(data: Data) -> Data:
+    """What a machine is, or each machine of a pool."""
+    spec: Data = data.get("spec") or {}
+    template: Data = spec.get("virtualMachineTemplate") or {}
+    return (template.get("spec") or {}) if template else spec
+
+
+def fixed(
+    wanted: Sequence[DataVolumeTemplate], there: Sequence[DataVolumeTemplate], namespace: str, existing: Collection[str] | None
+) -> list[DataVolumeTemplate]:
+    """The user's templates, with the sources that were written once where those are fixed.
+
+    `existing` names the DataVolumes that are there; None: of a pool, whose sources are fixed as long as the user's template is the same.
+    """
+    before = {_name_of(each): each for each in there}
+    return [_fixed(each, before.get(_name_of(each)), namespace, existing) for each in wanted]
+
+
+def _fixed(
+    template: DataVolumeTemplate, old: DataVolumeTemplate | None, namespace: str, existing: Collection[str] | None
+) -> DataVolumeTemplate:
+    reference = template.spec.sourceRef
+    if reference is None or old is None or old.spec.source is None:
+        return template
+    metadata = template.metadata or TemplateMeta()
+    note = {DATA_SOURCE: f"{reference.namespace or namespace}/{reference.name}"}
+    metadata = msgspec.structs.replace(metadata, annotations={**(metadata.annotations or {}), **note})
+    spec = msgspec.structs.replace(with_class(template.spec), sourceRef=None, source=old.spec.source)
+    made = msgspec.structs.replace(template, metadata=metadata, spec=spec)
+    is_fixed = _says(to_data(made), to_data(old)) if existing is None else _name_of(template) in existing
+    return made if is_fixed else template
+
+
+def _name_of(template: DataVolumeTemplate) -> str:
+    return (template.metadata.name if template.metadata is not None else None) or ""
+
+
+def mending(wanted: Data, there: Data) -> Data:
+    """What of ours in an object somebody has changed, as a merge patch; empty when nothing is: all else is the user's or KubeVirt's."""
+    change: Data = {}
+    metadata: Data = {}
+    for name, member in _OURS:
+        value = (wanted["metadata"].get(member) or {}).get(name)
+        if value is not None and (there["metadata"].get(member) or {}).get(name) != value:
+            metadata.setdefault(member, {})[name] = value
+    if metadata:
+        change["metadata"] = metadata
+    ours, theirs = templates_of(wanted), {_name(each): each for each in templates_of(there)}
+    if any(_is_resolved(each) and not _is_same(each, theirs.get(_name(each))) for each in ours):
+        machine: Data = {"dataVolumeTemplates": ours}
+        is_pool = "virtualMachineTemplate" in wanted["spec"]
+        change["spec"] = {"virtualMachineTemplate": {"spec": machine}} if is_pool else machine
+    return change
+
+
+def _is_same(template: Data, there: Data | None) -> bool:
+    if there is None:
+        return False
+    notes = ((each.get("metadata") or {}).get("annotations") or {} for each in (template, there))
+    ours, theirs = (each.get(DATA_SOURCE) for each in notes)
+    return bool(ours == theirs and template["spec"].get("source") == (there.get("spec") or {}).get("source"))
+
+
+def _is_resolved(template: Data) -> bool:
+    return DATA_SOURCE in ((template.get("metadata") or {}).get("annotations") or {})
+
+
+def _says(wanted: Any, there: Any) -> bool:
+    """Whether everything that is wanted is so; a cluster may have completed it."""
+    if isinstance(wanted, dict) and isinstance(there, dict):
+        return all(name in there and _says(value, there[name]) for name, value in wanted.items())
+    return bool(wanted == there)
+
+
+def _name(template: Data) -> str:
+    return str((template.get("metadata") or {}).get("name", ""))
