@@ -20,6 +20,7 @@ from paddock.plan.vitistack.sight import Claim, Instance, Network, Problem, Sigh
 from paddock.runtime.cache import Seen
 from paddock.runtime.controller import Teller
 from paddock.runtime.reference import Reference, reference
+from paddock.translate.vitistack.cloudinit import secret_name
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,9 @@ def revisions(caches: Caches, seen: Seen) -> tuple[Any, ...]:
     """The revisions of all that a look reads. When they are the same, so is what comes of it."""
     key = seen.key
     found: list[Any] = [seen.meta.resourceVersion]
-    for cache in (caches.vms.cache, caches.instances.cache):
-        one = cache.get(key)
+    own = Key(key.namespace, secret_name(key.name))
+    for cache, place in ((caches.vms.cache, key), (caches.instances.cache, key), (caches.secrets.cache, own)):
+        one = cache.get(place)
         found.append(one.meta.resourceVersion if one is not None else None)
     found += [each.meta.resourceVersion for each in caches.claims_of(key, seen.meta.uid)]
     found += [each.meta.resourceVersion for each in caches.volumes_of(key, seen.meta.uid)]

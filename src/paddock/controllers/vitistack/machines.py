@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from paddock.base.backoff import Backoff
+from paddock.base.errors import PaddockError
 from paddock.client.errors import NotFound
 from paddock.client.target import Key
 from paddock.controllers.vitistack import kinds
@@ -31,7 +32,7 @@ from paddock.plan.vitistack import phases, problems, report
 from paddock.plan.vitistack.news import news
 from paddock.plan.vitistack.sight import Problem
 from paddock.runtime import finalizers, logs
-from paddock.runtime.cache import Change
+from paddock.runtime.cache import Change, Seen
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.reference import Reference, reference
 from paddock.runtime.statuses import write_status
@@ -52,8 +53,13 @@ class _Quiet(msgspec.Struct, frozen=True):
 
     revisions: tuple[Any, ...]
     problem: Problem | None = None
-    # when it is looked at again all the same
-    until: float | None = None
+
+
+class _Hold(msgspec.Struct, frozen=True):
+    """There was too little of something: until then, nothing is tried for this generation."""
+
+    generation: int | None
+    until: float
 
 
 class _Past(msgspec.Struct):
@@ -63,6 +69,7 @@ class _Past(msgspec.Struct):
     quiet: _Quiet | None = None
     # how often in a row there was too little of something
     scarce: int = 0
+    hold: _Hold | None = None
     # since when there are details that were not written yet
     lazy: float | None = None
     # since when it is being cleared away
@@ -100,6 +107,9 @@ class Machines:
         at = revisions(self._means.caches, seen)
         if past.quiet is not None and self._is_quiet(past.quiet, at):
             return DONE
+        wait = self._wait(past, seen)
+        if wait > 0:
+            return again(wait)
         past.quiet = None
         look = look_at(self._means.caches, seen)
         with logs.about(phase=(look.machine.status.phase if look.machine.status else None) or phases.PENDING):
@@ -111,11 +121,18 @@ class Machines:
             return await self._work(look, past, at)
 
     def _is_quiet(self, quiet: _Quiet, at: tuple[Any, ...]) -> bool:
-        if quiet.revisions != at or (quiet.until is not None and self._means.clock.seconds() >= quiet.until):
+        if quiet.revisions != at:
             return False
         if quiet.problem is not None:
             self._count(quiet.problem)
         return True
+
+    def _wait(self, past: _Past, seen: Seen) -> float:
+        """How long a machine for which there was too little has to wait; one that is another now, or goes, does not."""
+        hold = past.hold
+        if hold is None or seen.meta.going or hold.generation != seen.meta.generation:
+            return 0.0
+        return hold.until - self._means.clock.seconds()
 
     async def _prepare(self, look: Look) -> bool:
         """What comes before anything is made: the finalizer. Whether it was put on, so that the machine comes by again."""
@@ -138,21 +155,23 @@ class Machines:
         outcome = await self._say(look, past, wanted)
         if look.problem is not None and not look.problem.fails:
             self._count(look.problem)
-            if look.error is not None and look.problem.error_type != problems.RESOURCES:
-                raise look.error
-        return outcome or self._rest(look, past, at)
-
-    def _rest(self, look: Look, past: _Past, at: tuple[Any, ...]) -> Outcome:
-        """Nothing was said that is new: wait until something changes, or for better times."""
-        if look.problem is not None and look.error is not None:
-            past.scarce += 1
-            pause = _SCARCE.pause(past.scarce, self._chance)
-            past.quiet = _Quiet(at, None, self._means.clock.seconds() + pause)
-            return again(pause)
-        past.scarce = 0
+            if look.error is not None:
+                return self._again_later(look, past, look.problem, look.error)
+        past.scarce, past.hold = 0, None
+        if outcome is not None:
+            return outcome
         if not look.wrote and not any(each.lost for each in look.claims or ()):
             past.quiet = _Quiet(at, look.problem)
         return DONE
+
+    def _again_later(self, look: Look, past: _Past, problem: Problem, error: PaddockError) -> Outcome:
+        """The backend could not: the queue backs off. Where it has too little, the documented pauses hold."""
+        if problem.error_type != problems.RESOURCES:
+            raise error
+        past.scarce += 1
+        pause = _SCARCE.pause(past.scarce, self._chance)
+        past.hold = _Hold(look.seen.meta.generation, self._means.clock.seconds() + pause)
+        return again(pause)
 
     def _template_came(self, look: Look) -> bool:
         template = look.machine.spec.template

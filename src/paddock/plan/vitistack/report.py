@@ -142,7 +142,7 @@ def _ready(sight: Sight, phase: str, parts: Iterable[Condition], problem: Proble
     if phase == phases.STOPPED:
         return _condition(READY, False, "MachineStopped", "the machine is stopped")
     lacking = next((each.message or "" for each in parts if each.status != "True"), "")
-    if phase == phases.RUNNING and not lacking:
+    if phase == phases.RUNNING and sight.instance is not None and sight.instance.runs and not lacking:
         return _condition(READY, True, "MachineReady", "the machine runs")
     # What the VirtualMachine is doing meanwhile stands in its own status.
     return _condition(READY, False, "MachineNotReady", lacking or "the VirtualMachine is starting")

@@ -55,6 +55,10 @@ class Vitistack(FakeHost):
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)
 
+    async def __aenter__(self) -> "Vitistack":
+        await super().__aenter__()
+        return self
+
     async def seen(self, kind: str, name: str) -> Data:
         """An object; empty when it is not there."""
         return await self.get(kind, VERSIONS.get(kind, "v1"), name)
@@ -98,7 +102,7 @@ class Vitistack(FakeHost):
 
     async def storage_class(self, name: str, **more: Any) -> None:
         """Make a class of this host's storage."""
-        body = {"metadata": {"name": name}, "provisioner": "paddock.dev/local", "volumeBindingMode": "Immediate", **more}
+        body = {"metadata": {"name": name}, "provisioner": "paddock.dev/directory", "volumeBindingMode": "Immediate", **more}
         reply = await self.api.post(CLASSES, body)
         assert reply.status == 201, reply.data
 

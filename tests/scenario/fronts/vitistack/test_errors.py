@@ -1,0 +1,261 @@
+"""What can be wrong with a Machine, how it is said, and that it ends when the cause does."""
+
+import asyncio
+
+import orjson
+import pytest
+
+from paddock.client.transport import Ask, Reply
+from tests.scenario.fronts.vitistack.conftest import Data, Play, Vitistack, machine, network
+
+ERRORS = "kubevirt_operator_reconciliation_errors_total"
+NETWORK_ERRORS = "kubevirt_operator_network_configuration_errors_total"
+
+
+def errors(host: Vitistack, error_type: str) -> float:
+    """How often it was counted."""
+    return host.metrics().get(f'{ERRORS}{{controller="Machine",error_type="{error_type}"}}', 0.0)
+
+
+@pytest.mark.spec("vitistack", 15)
+@pytest.mark.spec("vitistack", 16)
+def test_an_unknown_template_fails_until_it_is_corrected(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(template="huge"))
+        await asyncio.sleep(5)
+        assert await host.phase() == "Failed"
+        assert await host.condition("Ready") == ("False", "TemplateNotFound", 'template "huge" not found: use small, medium or large')
+        # once for a generation, however often it is looked at, and by whom
+        await asyncio.sleep(300)
+        assert errors(host, "TemplateNotFound") == 1
+        assert (await host.events("web", "Machine")).count("TemplateNotFound") == 1
+        await host.again()
+        await asyncio.sleep(300)
+        assert errors(host, "TemplateNotFound") == 0
+        assert await host.names("PersistentVolumeClaim") == []
+        await host.merge("Machine", "web", {"spec": {"template": "enormous"}})
+        await asyncio.sleep(60)
+        assert errors(host, "TemplateNotFound") == 1
+        async with host.recorded() as states:
+            await host.merge("Machine", "web", {"spec": {"template": "medium"}})
+            await host.up()
+        assert [each["status"]["phase"] for each in states][-1] == "Running"
+        assert "Pending" in [each["status"]["phase"] for each in states]
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 15)
+def test_a_failed_machine_is_tried_again_when_its_annotation_changes(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(template="huge", metadata={"annotations": {"vitistack.io/retry": "1"}}))
+        await asyncio.sleep(60)
+        assert errors(host, "TemplateNotFound") == 1
+        await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/retry": "2"}}})
+        await asyncio.sleep(60)
+        assert errors(host, "TemplateNotFound") == 2
+        assert await host.phase() == "Failed"
+
+    play(script)
+
+
+def test_a_template_that_comes_later_ends_the_failure(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(template="database"))
+        await asyncio.sleep(30)
+        assert await host.phase() == "Failed"
+        spec = {"resources": {"memory": {"size": "3Gi"}}, "disks": [{"name": "root", "size": "5Gi"}, {"name": "data", "size": "9Gi"}]}
+        template = {"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineTemplate", "metadata": {"name": "database"}, "spec": spec}
+        await host.make(template)
+        await host.up()
+        assert await host.names("PersistentVolumeClaim") == ["web-data", "web-root"]
+        assert (await host.vm())["spec"]["template"]["spec"]["domain"]["memory"]["guest"] == "3Gi"
+
+    play(script)
+
+
+async def without_default(host: Vitistack) -> None:
+    """Take the mark off the default class."""
+    marks = {f"storageclass.kube{rest}": None for rest in ("rnetes.io/is-default-class", "virt.io/is-default-virt-class")}
+    reply = await host.api.merge("/apis/storage.k8s.io/v1/storageclasses/paddock", {"metadata": {"annotations": marks}})
+    assert reply.status == 200
+
+
+@pytest.mark.spec("vitistack", 25)
+def test_a_machine_proceeds_when_its_class_is_made(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await without_default(host)
+        await host.make(machine())
+        await asyncio.sleep(60)
+        assert await host.phase() == "Pending"
+        assert (await host.condition("Ready"))[:2] == ("False", "StorageClassNotFound")
+        assert (await host.condition("StorageReady"))[:2] == ("False", "PVCPending")
+        assert errors(host, "StorageClassNotFound") >= 1
+        generation = (await host.machine())["metadata"]["generation"]
+        await host.storage_class("late", metadata={"name": "late", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}})
+        await host.up(seconds=20)
+        assert (await host.machine())["metadata"]["generation"] == generation
+        assert (await host.seen("PersistentVolumeClaim", "web-root"))["spec"]["storageClassName"] == "late"
+        # the default of later days does not matter any more
+        await host.api.delete("/apis/storage.k8s.io/v1/storageclasses/late")
+        revision = await host.revision()
+        await asyncio.sleep(120)
+        assert await host.revision() == revision
+        assert await host.phase() == "Running"
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 26)
+def test_a_class_that_is_named_is_waited_for(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(disks=[{"name": "data", "size": "1Gi", "storageClass": "fast"}]))
+        await asyncio.sleep(60)
+        assert await host.phase() == "Pending"
+        assert (await host.condition("Ready"))[1] == "StorageClassNotFound"
+        assert await host.names("PersistentVolumeClaim") == []
+        await host.storage_class("fast")
+        await host.up(seconds=20)
+        assert (await host.seen("PersistentVolumeClaim", "web-data"))["spec"]["storageClassName"] == "fast"
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 30)
+def test_a_machine_proceeds_when_its_network_is_made(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(networks=[{"name": "eth0", "networkName": "prod"}]))
+        await asyncio.sleep(60)
+        assert await host.phase() == "Pending"
+        assert (await host.condition("Ready"))[:2] == ("False", "NetworkConfigurationNotFound")
+        assert (await host.condition("NetworkReady"))[:2] == ("False", "NetworkFailed")
+        assert host.metrics()[f'{NETWORK_ERRORS}{{network_name="prod"}}'] >= 1
+        assert errors(host, "NetworkConfigurationNotFound") >= 1
+        assert "NetworkConfigurationNotFound" in await host.events("web", "Machine")
+        await host.make(network())
+        await host.up(seconds=20)
+        assert (await host.condition("NetworkReady"))[:2] == ("True", "NetworkConfigured")
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 47)
+def test_a_machine_proceeds_when_its_secret_is_made(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(cloudInit={"secretRef": {"name": "login", "key": "mine"}}))
+        await asyncio.sleep(60)
+        assert await host.phase() == "Pending"
+        assert (await host.condition("Ready"))[1] == "SecretNotFound"
+        await host.make({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"other": "x"}})
+        await asyncio.sleep(60)
+        assert 'has no key "mine"' in (await host.condition("Ready"))[2]
+        await host.merge("Secret", "login", {"stringData": {"mine": "#cloud-config"}})
+        await host.up(seconds=20)
+
+    play(script)
+
+
+def test_a_running_machine_keeps_running_when_what_it_names_goes(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(network(), machine(networks=[{"name": "eth0", "networkName": "prod"}]))
+        run = (await host.up()) and (await host.vmi())["metadata"]["uid"]
+        await host.drop("NetworkConfiguration", "prod")
+        await asyncio.sleep(60)
+        assert await host.phase() == "Running"
+        assert (await host.condition("Ready"))[1] == "NetworkConfigurationNotFound"
+        assert (await host.vmi())["metadata"]["uid"] == run
+        await host.make(network())
+        await asyncio.sleep(60)
+        assert (await host.condition("Ready"))[0] == "True"
+
+    play(script)
+
+
+async def deny(host: Vitistack, plural: str, answers: list[tuple[int, Data]]) -> None:
+    """Have applies of a kind answered so, one after the other; then as always."""
+    client = host.control.program.client
+    send = client._transport.send
+
+    async def refused(ask: Ask) -> Reply:
+        if answers and ask.method == "PATCH" and f"/{plural}/" in ask.target and "paddock-vitistack" in ask.target:
+            code, said = answers.pop(0)
+            return Reply(code, {}, orjson.dumps({"kind": "Status", "code": code, **said}))
+        return await send(ask)
+
+    client._transport.send = refused  # type: ignore[method-assign]
+
+
+def test_too_small_a_quota_is_waited_for_with_growing_pauses(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        quota = (403, {"reason": "Forbidden", "message": 'persistentvolumeclaims "web-root" is forbidden: exceeded quota: disks'})
+        answers = [quota] * 6
+        await deny(host, "persistentvolumeclaims", answers)
+        await host.make(machine())
+        await asyncio.sleep(4)
+        assert (await host.condition("Ready"))[:2] == ("False", "InsufficientResources")
+        assert await host.phase() == "Pending"
+        assert len(answers) == 5
+        await asyncio.sleep(30)
+        # after 5, 10, 20 s
+        assert len(answers) in (2, 3)
+        await host.up(seconds=300)
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "fails"),
+    [
+        (422, {"reason": "Invalid", "message": "spec.template: no"}, True),
+        (403, {"reason": "Forbidden", "message": "admission webhook denied the request"}, True),
+        (403, {"reason": "Forbidden", "message": 'User "op" cannot patch resource "virtualmachines" in API group "kubevirt.io"'}, False),
+        (503, {"reason": "ServiceUnavailable", "message": "no endpoints"}, False),
+        (404, {"reason": "NotFound", "message": "the server could not find the requested resource"}, False),
+    ],
+)
+def test_what_the_backend_answers(play: Play, code: int, said: Data, fails: bool) -> None:
+    async def script(host: Vitistack) -> None:
+        await deny(host, "virtualmachines", [(code, said)] * (1 if fails else 12))
+        await host.make(machine())
+        await asyncio.sleep(2)
+        status, reason, message = await host.condition("VirtualMachineReady")
+        assert (status, reason) == ("False", "VMFailed")
+        assert str(said["message"]) in message
+        assert (await host.condition("Ready"))[1] == "KubeVirtApiError"
+        assert errors(host, "KubeVirtApiError") >= 1
+        if fails:
+            await asyncio.sleep(300)
+            assert await host.phase() == "Failed"
+            assert errors(host, "KubeVirtApiError") == 1
+            await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/retry": "now"}}})
+        await host.up(seconds=600)
+
+    play(script)
+
+
+def test_too_little_memory_is_said_and_ends_with_more(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(resources={"memory": {"size": "512Gi"}}))
+        await asyncio.sleep(30)
+        assert await host.phase() == "Creating"
+        status, reason, message = await host.condition("Ready")
+        assert (status, reason) == ("False", "InsufficientResources")
+        assert "add capacity or make the machine smaller" in message
+        assert "InsufficientResources" in await host.events("web", "Machine")
+        await host.merge("Machine", "web", {"spec": {"resources": {"memory": {"size": "1Gi"}}}})
+        await asyncio.sleep(5)
+        await host.drop("VirtualMachineInstance", "web")
+        await host.up(seconds=120)
+
+    play(script)
+
+
+def test_an_image_that_cannot_be_had_fails_the_machine(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": "http://images/none.qcow2"}}))
+        await asyncio.sleep(120)
+        phase = await host.phase()
+        word = await host.status()
+        assert (word, phase) in (("DataVolumeError", "Failed"), ("Provisioning", "Creating"))
+
+    play(script)

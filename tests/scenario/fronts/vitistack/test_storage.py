@@ -1,0 +1,203 @@
+"""The disks of a Machine: claims that are made once, grow, outlive their place in the spec, and are missed when they are gone."""
+
+import asyncio
+
+import pytest
+
+from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
+
+
+async def size(host: Vitistack, name: str) -> str:
+    """What a claim asks for."""
+    return str((await host.seen("PersistentVolumeClaim", name))["spec"]["resources"]["requests"]["storage"])
+
+
+@pytest.mark.spec("vitistack", 27)
+def test_claims_that_wait_for_their_machine_do_not_hold_it(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.storage_class("lazy", volumeBindingMode="WaitForFirstConsumer")
+        await host.make(machine(disks=[{"name": "root", "storageClass": "lazy"}]))
+        await host.up()
+        claim = await host.seen("PersistentVolumeClaim", "web-root")
+        assert claim["status"]["phase"] == "Bound"
+        # off from the beginning: the VirtualMachine is there all the same, and the claim waits
+        off = {"annotations": {"vitistack.io/power-state": "stopped"}}
+        await host.make(machine("off", metadata=off, disks=[{"name": "root", "storageClass": "lazy"}]))
+        await asyncio.sleep(60)
+        assert await host.vm("off") != {}
+        assert (await host.seen("PersistentVolumeClaim", "off-root"))["status"].get("phase") == "Pending"
+        assert (await host.condition("StorageReady", "off"))[:2] == ("False", "PVCPending")
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 68)
+def test_storage_is_pending_until_every_claim_is_bound(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.storage_class("slow", provisioner="somebody.else/disk")
+        await host.make(machine(disks=[{"name": "data", "size": "1Gi", "storageClass": "slow"}]))
+        await asyncio.sleep(60)
+        status, reason, message = await host.condition("StorageReady")
+        assert (status, reason) == ("False", "PVCPending")
+        assert "web-data" in message
+        assert "web-root" not in message
+        for subresource, body in (
+            ("", {"spec": {"volumeName": "disk"}}),
+            ("/status", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}),
+        ):
+            reply = await host.api.merge(f"/api/v1/namespaces/default/persistentvolumeclaims/web-data{subresource}", body)
+            assert reply.status == 200
+        await asyncio.sleep(30)
+        assert (await host.condition("StorageReady"))[:2] == ("True", "PVCBound")
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 71)
+def test_disks_grow_and_claims_of_removed_disks_stay(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        data = {"name": "data", "size": "1Gi"}
+        await host.make(machine(disks=[data]))
+        await host.up()
+        await host.merge("Machine", "web", {"spec": {"disks": [{**data, "size": "5Gi"}], "template": "medium"}})
+        await asyncio.sleep(60)
+        assert (await size(host, "web-data"), await size(host, "web-root")) == ("5Gi", "40Gi")
+        place = host.place("Machine", "vitistack.io/v1alpha1", name="web")
+        reply = await host.api.merge(place, {"spec": {"disks": [{**data, "size": "4Gi"}]}})
+        assert reply.status == 422
+        assert "disks cannot shrink" in str(reply.data)
+        reply = await host.api.merge(place, {"spec": {"template": "small"}})
+        assert reply.status == 422
+        assert "root disk cannot shrink from 40Gi to 20Gi" in str(reply.data)
+        kept = (await host.seen("PersistentVolumeClaim", "web-data"))["metadata"]["uid"]
+        await host.merge("Machine", "web", {"spec": {"disks": []}})
+        await asyncio.sleep(120)
+        volumes = (await host.vm())["spec"]["template"]["spec"]["volumes"]
+        assert [each["name"] for each in volumes] == ["root"]
+        assert (await host.seen("PersistentVolumeClaim", "web-data"))["metadata"]["uid"] == kept
+        # it is the same disk when it comes back
+        await host.merge("Machine", "web", {"spec": {"disks": [{**data, "size": "5Gi"}]}})
+        await asyncio.sleep(60)
+        assert (await host.seen("PersistentVolumeClaim", "web-data"))["metadata"]["uid"] == kept
+        await host.merge("Machine", "web", {"spec": {"disks": []}})
+        await asyncio.sleep(60)
+        await host.drop("Machine", "web")
+        await asyncio.sleep(120)
+        assert await host.machine() == {}
+        assert await host.names("PersistentVolumeClaim") == []
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 73)
+@pytest.mark.parametrize("with_vm", [False, True])
+def test_a_deleted_claim_is_missed_and_not_made_anew(play: Play, with_vm: bool) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine())
+        await host.up()
+        await host.merge("VirtualMachine", "web", {"spec": {"running": False}})
+        await asyncio.sleep(60)
+        await host.drop("PersistentVolumeClaim", "web-root")
+        if with_vm:
+            await host.drop("VirtualMachine", "web")
+        await asyncio.sleep(120)
+        assert await host.names("PersistentVolumeClaim") == []
+        status, reason, message = await host.condition("StorageReady")
+        assert (status, reason) == ("False", "PVCPending")
+        assert "web-root is lost" in message
+        assert (await host.events("web", "Machine")).count("DiskLost") == 1
+        # put back by its user, it is a disk again
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}, "storageClassName": "paddock"}
+        owner = (await host.machine())["metadata"]
+        owners = [{"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine", "name": "web", "uid": owner["uid"], "controller": True}]
+        labels = {"vitistack.io/machine": "web"}
+        metadata = {"name": "web-root", "labels": labels, "ownerReferences": owners}
+        await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+        await asyncio.sleep(60)
+        assert (await host.condition("StorageReady"))[:2] == ("True", "PVCBound")
+
+    play(script)
+
+
+def test_a_disk_that_comes_later_gets_the_default_class_of_then(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine())
+        await host.up()
+        await host.merge("Machine", "web", {"spec": {"disks": [{"name": "data", "size": "1Gi"}]}})
+        await asyncio.sleep(30)
+        assert (await host.seen("PersistentVolumeClaim", "web-data"))["spec"]["storageClassName"] == "paddock"
+        assert (await host.condition("Ready"))[0] == "True"
+
+    play(script)
+
+
+def test_a_root_disk_with_an_image_is_imported_once(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        address = "http://images/debian.qcow2"
+        host.engine.images.offer(address)
+        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": address}}))
+        await host.up()
+        assert await host.names("DataVolume") == ["web-root"]
+        assert await host.names("PersistentVolumeClaim", "vitistack.io/machine=web") == ["web-root"]
+        run, claim = (await host.vmi())["metadata"]["uid"], (await host.seen("PersistentVolumeClaim", "web-root"))["metadata"]["uid"]
+        # larger by the template, and without the annotation: the same disk
+        await host.merge("Machine", "web", {"spec": {"template": "medium"}, "metadata": {"annotations": None}})
+        await asyncio.sleep(60)
+        assert await size(host, "web-root") == "40Gi"
+        assert (await host.seen("PersistentVolumeClaim", "web-root"))["metadata"]["uid"] == claim
+        assert (await host.vmi())["metadata"]["uid"] == run
+        revision = await host.revision()
+        await asyncio.sleep(120)
+        assert await host.revision() == revision
+        await host.drop("Machine", "web")
+        await asyncio.sleep(120)
+        assert await host.names("DataVolume") + await host.names("PersistentVolumeClaim") == []
+        assert host.engine.images.fetched[address] == 1
+
+    play(script)
+
+
+def test_an_image_that_is_named_too_late_is_not_put_on_the_disk(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine())
+        await host.up()
+        await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/root-image": "http://images/debian.qcow2"}}})
+        await asyncio.sleep(60)
+        assert await host.names("DataVolume") == []
+        assert (await host.vm())["spec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": "web-root"}
+        assert (await host.condition("Ready"))[0] == "True"
+
+    play(script)
+
+
+def test_an_installation_image_goes_when_it_is_ejected(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        address = "http://images/install.iso"
+        host.engine.images.offer(address)
+        annotations = {"kubevirt.io/boot-source": "datavolume", "kubevirt.io/boot-source-type": "http"}
+        await host.make(machine(metadata={"annotations": annotations}, os={"imageID": address}))
+        await host.up()
+        assert await host.names("DataVolume") == ["web-iso"]
+        assert "NoBootSource" not in await host.events("web", "Machine")
+        await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/os-installed": "true"}}})
+        await asyncio.sleep(60)
+        spec = (await host.vm())["spec"]
+        assert "dataVolumeTemplates" not in spec
+        assert [each["name"] for each in spec["template"]["spec"]["volumes"]] == ["root"]
+        assert await host.names("DataVolume") == []
+        await host.drop("Machine", "web")
+        await asyncio.sleep(120)
+        assert await host.names("PersistentVolumeClaim") == []
+
+    play(script)
+
+
+def test_a_machine_that_finds_nothing_to_boot_is_told_so_once(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine(), machine("net", bootOrder=["network", "disk"]))
+        await host.up()
+        assert (await host.events("web", "Machine")).count("NoBootSource") == 1
+        assert "nothing to boot from" in (await host.condition("VirtualMachineReady"))[2]
+        assert "NoBootSource" not in await host.events("net", "Machine")
+
+    play(script)
