@@ -18,7 +18,7 @@ from tools.demo.place import REPOSITORY, Place
 from tools.demo.screen import Screen
 from tools.demo.sight import Guest, Line
 
-_SECONDS = float(os.environ.get("PADDOCK_DEMO_SECONDS", "300"))
+_SECONDS = float(os.environ.get("PADDOCK_DEMO_SECONDS", "600"))
 _LOOK_SECONDS = 0.25
 _WEB_SECONDS = 2.0
 # In user mode a low port of a guest is that much higher, at its own address of loopback.
@@ -140,12 +140,8 @@ def _next(place: Place, lines: Sequence[Line]) -> str:
             "  kubectl scale vmpool kubermatic-pool --replicas 3",
         ]
     else:
-        said += [
-            f"  {_PADDOCK} status --dir {place.host.root}",
-            "  (kubectl is not installed; any version since 1.27 works with this server)",
-        ]
-    if shutil.which("virtctl"):
-        said.append("  virtctl console kubevirt-vm                 # a root shell; ctrl+] leaves")
+        said.append("  (kubectl is not installed here; any version since 1.27 works with this server)")
+    said += [f"  {_PADDOCK} console kubevirt-vm    # a root shell; ctrl+] leaves", f"  {_PADDOCK} why vm/kubevirt-vm"]
     for line in answering[:1]:
         user_mode = line.address.startswith("127.")
         port, web = (f"-p {_LOW_PORTS + 22} ", f":{_LOW_PORTS + 80}") if user_mode else ("", "")

@@ -25,7 +25,7 @@ from paddock.engine.networks.cards import Plug
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNET = 0x40000000
-_SECONDS = 600.0
+_SECONDS = 1200.0
 
 
 def run(*command: str, check: bool = True) -> str:

@@ -9,7 +9,6 @@ import tty
 from collections.abc import Iterator
 from pathlib import Path
 
-from paddock.app.places import Places, default_root
 from paddock.base.clock import SystemClock
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -27,19 +26,18 @@ def run(given: list[str], console: Console) -> int:
     """Connect what is typed here with what the machine says, until one of them has enough."""
     options = arguments.parser("console", TEXT)
     options.add_argument("name", metavar="NAME", help="name of the machine")
-    options.add_argument("-n", "--namespace", default="default", help="its namespace (default: default)")
-    options.add_argument(
-        "--dir", type=Path, default=None, help="directory of the server (default: what $KUBECONFIG says, else the usual one)"
-    )
+    options.add_argument("-n", "--namespace", metavar="NS", default="", help="its namespace (default: the kubeconfig's)")
+    options.add_argument("--kubeconfig", metavar="K", type=Path, help="how to reach the server (default: $KUBECONFIG, ~/.kube/config)")
+    options.add_argument("--context", metavar="C", default="", help="a context of the kubeconfig (default: its current one)")
     parsed = options.parse_args(given)
-    for word in (parsed.name, parsed.namespace):
+    access = kubeconfig.find(os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context)
+    namespace = parsed.namespace or access.namespace
+    for word in (parsed.name, namespace):
         if not word or set(word) & set("/?#% "):
             raise Terminal(f'"{word}" is no name')
-    explicit = Places(parsed.dir or default_root()).kubeconfig if parsed.dir or not os.environ.get("KUBECONFIG") else None
-    access = kubeconfig.find(os.environ, SystemClock(), explicit=explicit)
 
     async def talk() -> None:
-        async with connected(access, _PATH.format(parsed.namespace, parsed.name)) as socket:
+        async with connected(access, _PATH.format(namespace, parsed.name)) as socket:
             console.say("paddock: connected; ctrl+] leaves, Enter shows a prompt")
             with raw(sys.stdin.fileno()):
                 await exchange(socket, sys.stdin.fileno(), sys.stdout.fileno())

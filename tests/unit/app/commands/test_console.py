@@ -5,6 +5,7 @@ import os
 import pty
 import termios
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from wsproto import ConnectionType, WSConnection
@@ -188,6 +189,18 @@ def test_a_terminal_is_put_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "a?b", ""])
-def test_names_are_names(name: str) -> None:
+def test_names_are_names(name: str, tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    config.write_text(CONFIG)
     with pytest.raises(Terminal, match="is no name"):
-        console.run([name], Console())
+        console.run([name, "--kubeconfig", str(config)], Console())
+
+
+CONFIG = """
+apiVersion: v1
+kind: Config
+current-context: here
+clusters: [{name: here, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: here, context: {cluster: here, user: me}}]
+users: [{name: me, user: {token: secret}}]
+"""
