@@ -62,7 +62,7 @@ class Bench:
 
     def machines(self) -> Machines:
         """Machines of the engine; as they are, they run as whoever runs this, so that both do the same."""
-        return Machines(self.folder / "machines", Surroundings(self.facts.view, StartQueue(self.at_once)))
+        return Machines(self.folder / "machines", Surroundings(self.facts.view, StartQueue(self.at_once, startqueue.LONGEST["tcg"])))
 
     def config(self, below: Layer, overlay: "Overlay") -> MachineConfig:
         """The tiny guest, with a disk over this one."""
