@@ -95,6 +95,10 @@ class Applying:
             machine = disks.without_root(machine, look.root)
         return _Plan(bound, machine, resources, found)
 
+    def made_of(self, look: Look) -> tuple[Resource, ...]:
+        """Everything that the machine becomes."""
+        return self._plan(look).resources
+
     # --- what holds it ----------------------------------------------------------------------------------------------------
 
     def _hold(self, look: Look, plan: _Plan) -> Hold | None:

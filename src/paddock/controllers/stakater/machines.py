@@ -93,7 +93,7 @@ class Machines:
         except Conflict:
             raise
         except PaddockError as error:
-            look.error, wrote = _hidden(error, look), True
+            look.error, wrote = self._hidden(error, look), True
             look.came = Came(synced=no("ReconcileError", str(look.error)))
         wrote |= await self._report(look)
         if look.error is not None:
@@ -138,6 +138,13 @@ class Machines:
                 self._teller.tell(look.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}")
         return written
 
+    def _hidden(self, error: PaddockError, look: Look) -> PaddockError:
+        """The error without anything secret: it goes into the log, an event and a condition."""
+        text = secrecy.hidden(str(error), look.vm, self._applying.made_of(look))
+        if text == str(error):
+            return error
+        return Terminal(text) if isinstance(error, Terminal) else Transient(text)
+
     def _spend(self, look: Look) -> None:
         self._spent[look.key] = (look.seen.meta.resourceVersion, asyncio.get_running_loop().time() + _ECHO_SECONDS)
 
@@ -147,11 +154,3 @@ class Machines:
             return True
         self._spent.pop(key, None)
         return False
-
-
-def _hidden(error: PaddockError, look: Look) -> PaddockError:
-    """The error without anything secret: it goes into the log, an event and a condition."""
-    text = secrecy.hidden(str(error), look.vm)
-    if text == str(error):
-        return error
-    return Terminal(text) if isinstance(error, Terminal) else Transient(text)

@@ -4,17 +4,22 @@ The catalogue of images is one DataSource, rhel9, over http; `images.hold(IMAGE)
 """
 
 import asyncio
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, cast
 
 from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.reviewing import Reviews
 from paddock.apiserver.security.tokens import AccountTokens
+from paddock.client.options import Write, json_patch
+from paddock.client.target import Key
+from paddock.controllers.virtualmachine.kinds import INSTANCES, MACHINE_DATA, MACHINES
+from paddock.plan import runrequests
+from paddock.plan.runrequests import Change
 from tests.fakehost import FakeHost
 
 Data = dict[str, Any]
 GROUP = "/apis/infrastructure.stakater.com/v1"
-VERBS = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines"
 IMAGE = "http://images.example/rhel9.qcow2"
 CATALOGUE = "openshift-virtualization-os-images"
 SOURCE: Data = {
@@ -107,6 +112,23 @@ class Stage:
         """As `kubectl delete --wait=false`."""
         reply = await self.api.delete(self.path(name) + options)
         assert reply.status in (200, 202), reply.data
+
+    async def stop(self, name: str = "web") -> None:
+        """What `virtctl stop` asks for."""
+        await self._ask(runrequests.stop, name)
+
+    async def start(self, name: str = "web") -> None:
+        """What `virtctl start` asks for."""
+        await self._ask(runrequests.start, name)
+
+    async def _ask(self, verb: Callable[..., Change], name: str) -> None:
+        client, key = self.api.client(), Key("default", name)
+        instance = (await client.get(INSTANCES, key),) if await self.host.vmi(name) else (None,)
+        change = verb(await client.get(MACHINES, key), *instance)
+        if change.machine:
+            await client.patch(MACHINE_DATA, key, json_patch(list(change.machine)))
+        if change.status:
+            await client.patch(MACHINE_DATA, key, json_patch(list(change.status)), Write(subresource="status"))
 
     async def volume(self, name: str) -> Data:
         """A DataVolume; empty when it is gone."""
