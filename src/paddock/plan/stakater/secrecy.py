@@ -17,13 +17,13 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 
 def hidden(text: str, vm: VirtualMachine, made: Iterable[Resource] = ()) -> str:
     """The text without the password, the user data and the keys, in whatever form `made` has them; also where they are in base64."""
-    pieces = sorted({*_pieces(vm), *_values(made)}, key=len, reverse=True)
+    plain = {*_pieces(vm), *_values(made)}
+    pieces = sorted(plain | {json.dumps(each)[1:-1] for each in plain}, key=len, reverse=True)
     text = _BASE64.sub(lambda found: SHOWN_INSTEAD if _hides(found.group(), pieces) else found.group(), text)
     for piece in pieces:
-        for form in (piece, json.dumps(piece)[1:-1]):
-            # The ends of a word, where the piece has them: a password of one letter does not eat up the text.
-            pattern = rf"(?<!\w){re.escape(form)}(?!\w)" if len(form) < _SHORTEST_LINE else re.escape(form)
-            text = re.sub(pattern, SHOWN_INSTEAD, text)
+        # The ends of a word, where the piece has them: a password of one letter does not eat up the text.
+        pattern = rf"(?<!\w){re.escape(piece)}(?!\w)" if len(piece) < _SHORTEST_LINE else re.escape(piece)
+        text = re.sub(pattern, SHOWN_INSTEAD, text)
     return text
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from paddock.runtime import logs
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, IMAGE, KEY, Data, Stage, front
 
@@ -71,6 +72,38 @@ def test_cores_are_cores(play: Play) -> None:
         assert said["conditions"] == [{name: each[name] for name in copied if name in each} for each in machine["status"]["conditions"]]
 
     play(script)
+
+
+def test_figures_and_lines_name_the_dialect(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    async def script(stage: Stage) -> None:
+        with caplog.at_level(logging.INFO):
+            await stage.make(front(), front("held", sshPublicKey={"secretName": "missing"}))
+            await stage.available()
+        text = stage.host.control.program.machinery.metrics.text()
+        assert 'paddock_front_objects{dialect="stakater",ready="True"} 1\n' in text
+        assert 'paddock_front_objects{dialect="stakater",ready="False"} 1\n' in text
+        assert 'paddock_front_reconcile_total{dialect="stakater",result="done"}' in text
+        assert 'paddock_front_reconcile_duration_seconds_count{dialect="stakater"}' in text
+
+    class Kept(logging.Handler):
+        """Lines with what they are about, as they are written."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.lines: list[dict[str, Any]] = []
+
+        def emit(self, record: logging.LogRecord) -> None:
+            self.lines.append(logs.fields_of(record))
+
+    kept = Kept()
+    logging.getLogger("paddock.controllers.stakater").addHandler(kept)
+    try:
+        play(script)
+    finally:
+        logging.getLogger("paddock.controllers.stakater").removeHandler(kept)
+    line = next(each for each in kept.lines if each.get("step") == "apply")
+    wanted = {"dialect": "stakater", "namespace": "default", "name": "web", "generation": "1", "step": "apply"}
+    assert {name: line.get(name) for name in wanted} == wanted
 
 
 @pytest.mark.spec("stakater", 59)

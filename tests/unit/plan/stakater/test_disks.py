@@ -1,0 +1,92 @@
+"""Whose disks are, how they grow, and when one is lost."""
+
+import pytest
+
+from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
+from paddock.plan.stakater import disks
+from paddock.plan.stakater.disks import Disk
+from tests.unit.plan.stakater.made import claim, front, instance, machine, owner, volume
+
+GOING = {"deletionTimestamp": "2027-01-15T08:00:00Z"}
+
+
+def test_the_disks_of_a_machine() -> None:
+    given = machine(front(storage={"size": "20Gi"}, additionalDisks=[{"name": "data", "size": "1Gi"}]))
+    assert list(disks.wanted(given)) == [("web-rootdisk", "20Gi"), ("web-data", "1Gi")]
+    without = disks.without_root(given, "web-rootdisk")
+    assert list(disks.wanted(without)) == [("web-data", "1Gi")]
+    assert not disks.has_given_up_root(given, "web-rootdisk") and disks.has_given_up_root(without, "web-rootdisk")
+    assert not disks.has_given_up_root(None, "web-rootdisk")
+    assert disks.without_root(machine(), "web-rootdisk").spec.dataVolumeTemplates is None
+
+
+@pytest.mark.parametrize(
+    ("disk", "lost"),
+    [
+        (Disk("web-rootdisk", "10Gi"), True),
+        (Disk("web-rootdisk", "10Gi", claim=claim(**GOING)), True),
+        # CDI tidies DataVolumes up and leaves the claim.
+        (Disk("web-rootdisk", "10Gi", claim=claim()), False),
+        (Disk("web-rootdisk", "10Gi", volume(**GOING), claim(ownerReferences=owner("VirtualMachine", "web", "machine"))), False),
+        (Disk("web-rootdisk", "10Gi", volume(**GOING), claim()), True),
+        (Disk("web-rootdisk", "10Gi", volume(**GOING)), True),
+        (Disk("web-rootdisk", "10Gi", volume(), claim()), False),
+    ],
+)
+def test_a_root_disk_is_lost_with_its_claim(disk: Disk, lost: bool) -> None:
+    assert disks.is_lost(disk) is lost
+
+
+@pytest.mark.parametrize(
+    ("disk", "reason"),
+    [
+        (Disk("d", "1Gi"), None),
+        (Disk("d", "1Gi", volume("d"), claim("d")), None),
+        (Disk("d", "1Gi", volume("d", ownerReferences=None)), None),
+        (Disk("d", "1Gi", volume("d", ownerReferences=None, labels=None)), "NameConflict"),
+        (Disk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "web", "before"))), "Creating"),
+        (Disk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "web", "other"), labels=None)), "NameConflict"),
+        (Disk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "other", "machine"))), "NameConflict"),
+        (Disk("d", "1Gi", claim=claim("d", ownerReferences=None, labels=None)), "NameConflict"),
+        (Disk("d", "1Gi", claim=claim("d")), "Creating"),
+        (Disk("d", "1Gi", claim=claim("d", ownerReferences=owner("VirtualMachine", "web", "machine"))), None),
+    ],
+)
+def test_names_are_looked_at_before_anything_is_made(disk: Disk, reason: str | None) -> None:
+    hold = disks.in_the_way([disk], "web", "machine")
+    assert (hold.synced.reason if hold is not None else None) == reason
+    assert hold is None or "d" in hold.synced.message
+
+
+@pytest.mark.parametrize(
+    ("disk", "size"),
+    [
+        (Disk("d", "10Gi", volume(size="10Gi"), claim(size="10Gi")), None),
+        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi")), "20Gi"),
+        # Between disk and volume is a filesystem.
+        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="11Gi", mode="Filesystem")), str(int((20 << 30) * 1.1))),
+        (Disk("d", "10Gi", volume(size="10Gi"), claim(size="9Gi", mode="Filesystem")), None),
+        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="20Gi")), None),
+        (Disk("d", "20Gi", volume(size="10Gi", phase="CloneInProgress"), claim(size="10Gi")), None),
+        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi", phase="Pending")), None),
+        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi", **GOING)), None),
+        (Disk("d", "20Gi", None, claim(size="10Gi", mode="Filesystem")), "20Gi"),
+        (Disk("d", "20Gi", volume(size="10Gi")), None),
+    ],
+)
+def test_growing(disk: Disk, size: str | None) -> None:
+    found = list(disks.growths([disk], FilesystemOverhead(global_="0.1")))
+    assert [each.size for each in found] == ([size] if size else [])
+
+
+def test_what_is_left_over() -> None:
+    volumes = [
+        volume("web-rootdisk"),
+        volume("web-old"),
+        volume("web-used"),
+        volume("web-going", **GOING),
+        volume("web-theirs", ownerReferences=owner("VirtualMachine", "other", "x")),
+        volume("web-nobodys", ownerReferences=None),
+    ]
+    assert disks.surplus(volumes, ["web-rootdisk"], "machine", instance("web-used")) == ["web-old"]
+    assert disks.surplus(volumes, ["web-rootdisk"], "machine", None) == ["web-old", "web-used"]
