@@ -74,7 +74,8 @@ class Machines:
             return again(_ECHO_SECONDS)
         look = Look(seen, seen.read(kinds.FRONTS))
         outcome, wrote = await self._look(look)
-        if not wrote and self._caches.state(key) == state:
+        # What is waited for may be anywhere: only a machine for which everything is applied rests.
+        if not wrote and look.came.applied and self._caches.state(key) == state:
             self._quiet[key] = (state, outcome)
         return outcome
 
