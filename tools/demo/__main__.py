@@ -67,11 +67,11 @@ def _up(place: Place, screen: Screen, *, stays: bool) -> int:
     began = time.monotonic()
     live = tuple(each for each in ("kubevirt", "kubermatic", "stakater", "vitistack") if each in _OWN or each in WIRES)
     stage.prepare(place, live, screen.say)
-    guests = [each for each in sight.GUESTS if each.dialect in live]
-    lines = asyncio.run(_watch(place, guests, screen))
     for dialect in ("stakater", "vitistack", "virtrigaud"):
         if dialect not in live:
             _render(dialect)
+    guests = [each for each in sight.GUESTS if each.dialect in live]
+    lines = asyncio.run(_watch(place, guests, screen))
     good = all(line.answers for line in lines)
     rows = [("DIALECT", "OBJECT", "MACHINE", "STATE", "ADDRESS", "GUEST")]
     rows += [(each.guest.dialect, each.guest.front, each.guest.name, each.state, each.address, each.system) for each in lines]
@@ -79,7 +79,8 @@ def _up(place: Place, screen: Screen, *, stays: bool) -> int:
     if good:
         print(f"{len(lines)} guests run and answer, after {time.monotonic() - began:.0f} s.")
     else:
-        print(f"Not all guests answer after {_SECONDS:g} s. The server's log: {place.root}/server.log")
+        print(f"Not all guests answer after {_SECONDS:g} s. The server's log: {place.root}/server.log\nAsk:")
+        print("".join(f"  {_PADDOCK} why vm/{line.guest.name}\n" for line in lines if not line.answers))
     if stays:
         print(_next(place, lines))
     return 0 if good else 1
@@ -147,7 +148,7 @@ def _next(place: Place, lines: Sequence[Line]) -> str:
         port, web = (f"-p {_LOW_PORTS + 22} ", f":{_LOW_PORTS + 80}") if user_mode else ("", "")
         options = f"-i {place.key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
         said += [f"  ssh {port}{options} root@{line.address}", f"  curl http://{line.address}{web}/"]
-    said += ["", f"The manifests are in {place.examples}; change one and apply it again, or run `make demo` again."]
+    said += ["", f"The manifests are in {place.examples}: change one, and apply it, or run `make demo` again."]
     return "\n".join(said)
 
 

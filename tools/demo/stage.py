@@ -36,8 +36,10 @@ def prepare(place: Place, dialects: tuple[str, ...], say: Say) -> None:
     sha256 = hashlib.sha256((place.images / _IMAGE).read_bytes()).hexdigest()
     words = {"url": url, "sha256": sha256, "key": place.key.with_suffix(".pub").read_text().strip()}
     for dialect in dialects:
-        text = Template((EXAMPLES / f"{dialect}.yaml").read_text()).substitute(words)
-        (place.examples / f"{dialect}.yaml").write_text(text)
+        file = place.examples / f"{dialect}.yaml"
+        # What somebody changed to try it is applied as it is now.
+        if not file.exists() or url not in file.read_text():
+            file.write_text(Template((EXAMPLES / file.name).read_text()).substitute(words))
 
 
 def _image(place: Place, say: Say) -> None:

@@ -85,10 +85,10 @@ def test_nothing_writes_into_what_was_applied(
     assert examples
     watching.apply(kubectl, examples)
     watching.stays_as_applied(kubectl, examples, lives(kubectl, machines), SECONDS)
-    before = watching.versions(kubectl, examples)
+    before = watching.contents(kubectl, examples)
     watching.apply(kubectl, examples)
-    assert watching.versions(kubectl, examples) == before, "what is as it should be was written once more"
+    assert watching.contents(kubectl, examples) == before, "what is as it should be was written once more"
     server.kill()
     server.start()
     watching.stays_as_applied(kubectl, examples, lives(kubectl, machines), SECONDS)
-    assert watching.versions(kubectl, examples) == before
+    assert watching.contents(kubectl, examples) == before

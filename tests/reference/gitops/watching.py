@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reference.client import Kubectl
+from tests.reference.client import Json, Kubectl
 
 _PAUSE_SECONDS = 0.5
 
@@ -26,17 +26,22 @@ def apply(kubectl: Kubectl, files: Sequence[Path]) -> None:
         kubectl.ok("apply", "-f", str(file))
 
 
-def versions(kubectl: Kubectl, files: Sequence[Path]) -> dict[str, str]:
-    """The objects of the files, each with what tells that somebody wrote into it: its generation, or its revision where it has none.
+# What changes with every status, too: not all kinds have theirs apart.
+_MOVING = ("resourceVersion", "generation", "managedFields")
 
-    kubectl's own word for it, `configured`, only says that it sent a patch: it does so for lists whose entries have defaults.
+
+def contents(kubectl: Kubectl, files: Sequence[Path]) -> dict[str, Json]:
+    """The objects of the files, with everything but their status.
+
+    kubectl's own word after an apply, `configured`, only says that it sent a patch: it does so for lists whose entries have defaults.
     """
     found = {}
     for file in files:
         said = json.loads(kubectl.ok("get", "-f", str(file), "-o", "json"))
         for each in said["items"] if said["kind"] == "List" else [said]:
-            metadata = each["metadata"]
-            found[f"{each['kind']}/{metadata['name']}"] = f"{metadata['uid']} {metadata.get('generation') or metadata['resourceVersion']}"
+            metadata = {name: value for name, value in each["metadata"].items() if name not in _MOVING}
+            rest = {name: value for name, value in each.items() if name != "status"}
+            found[f"{each['kind']}/{metadata['name']}"] = {**rest, "metadata": metadata}
     return found
 
 
