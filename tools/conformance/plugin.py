@@ -51,7 +51,9 @@ class ConformanceRecorder:
         items = tuple(parse_item(str(value)) for name, value in report.user_properties if name == _PROPERTY)
         if not items:
             return
-        self._items[report.nodeid] = items
+        if report.when == "teardown":
+            # One that was interrupted has not ended, and says nothing.
+            self._items[report.nodeid] = items
         self._outcomes[report.nodeid] = _worse(self._outcomes.get(report.nodeid, "passed"), _outcome(report))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

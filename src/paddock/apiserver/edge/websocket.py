@@ -187,7 +187,10 @@ class Session:
 
     def _ping(self) -> None:
         if not self._closed:
-            self._send(Ping(payload=b"keep alive"))
+            # Of a client with messages waiting here there is no need to ask. It may have left already: what is written to it then
+            # would break the connection, and with it go those bytes that were not read yet.
+            if not self._messages:
+                self._send(Ping(payload=b"keep alive"))
             self._ping_later()
 
     def _end(self) -> None:

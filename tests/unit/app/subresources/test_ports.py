@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from paddock.apiserver.edge import websocket
 from tests.scripted import scripted
 from tests.unit.app.subresources.wire import forward, listening, served, tls_pair, until
 from tests.unit.app.subresources.world import World, path
@@ -293,3 +294,26 @@ async def test_guests_that_cannot_be_reached() -> None:
         await world.running("bare", spec=spec)
         status, body = await refused("bare")
         assert (status, b"no network interfaces are present" in body) == (500, True)
+
+
+@scripted
+async def test_a_slow_guest_gets_all_of_a_client_that_has_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its connection is gone while much of what it sent is still to be read: nothing that is written meanwhile may break that off."""
+    monkeypatch.setattr(websocket, "PING_SECONDS", 0.01)
+    got, size = 0, 8_000_000
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal got
+        while data := await reader.read(65536):
+            got += len(data)
+            await asyncio.sleep(0.005)
+        writer.close()
+
+    server, client = tls_pair(tmp_path)
+    async with World() as world, served(world, server) as port, listening(world, 80, slow):
+        await world.running()
+        async with connected(port, forward(80), tls=client) as socket:
+            for _ in range(0, size, 8000):
+                await socket.send(bytes(8000))
+            await socket.close()
+        await until(lambda: got == size)
