@@ -25,14 +25,11 @@ class Fault:
     state: str = "fails"
     # how long after the last thing that was done somebody asks
     seconds: float = 5.0
-    # who asks; the administrator unless somebody is named
-    user: str = ""
 
 
-async def asked(host: FakeHost, text: str, user: str = "") -> Answer:
+async def asked(host: FakeHost, text: str) -> Answer:
     """What `paddock why` finds out."""
-    client = host.api.client(user) if user else host.api.client()
-    looking = Looking(client, Clock())
+    looking = Looking(host.api.client(), Clock())
     found = await looking.find(candidates(text, "default"))
     assert found, f"there is no {text}"
     return explain(await looking.gather(found[0]), found[0])
@@ -42,4 +39,4 @@ async def answered(host: FakeHost, fault: Fault) -> Answer:
     """Inject a fault and ask."""
     await fault.inject(host)
     await asyncio.sleep(fault.seconds)
-    return await asked(host, fault.ask, fault.user)
+    return await asked(host, fault.ask)

@@ -104,8 +104,11 @@ async def _not_permitted(host: FakeHost) -> None:
 
 async def _root_lost(host: FakeHost) -> None:
     await source(host)
-    await post(host, _STAKATER, stakater({"runStrategy": "Halted"}))
-    await asyncio.sleep(20)
+    await post(host, _STAKATER, stakater({}))
+    await host.running(seconds=30)
+    reply = await host.api.merge(f"{_STAKATER}/web", {"spec": {"parameters": {"runStrategy": "Halted"}}})
+    assert reply.status == 200, reply.data
+    await asyncio.sleep(60)
     await host.delete("DataVolume", "cdi.kubevirt.io/v1beta1", "web-rootdisk")
     await asyncio.sleep(20)
 
@@ -214,6 +217,6 @@ FRONT_FAULTS: tuple[Fault, ...] = (
     ),
     Fault("Vitistack: no memory", of_vitistack({"resources": {"memory": {"size": "500Gi"}}}), "no-memory", _GUEST, ask="web"),
     Fault("Vitistack: a disk was deleted", _disk_lost, "claim-lost", "Machine web", ask="web"),
-    Fault("Kubermatic: a Secret in another namespace", _elsewhere, "datasource-secret-elsewhere", "DataSource debian"),
+    Fault("Kubermatic: a Secret in another namespace", _elsewhere, "datasource-secret-elsewhere", "VirtualMachine web"),
     Fault("Kubermatic: no such Secret", _without_login, "secret-missing", "Secret login"),
 )

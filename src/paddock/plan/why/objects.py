@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from paddock.meta import ages
 from paddock.plan.references import ATTACHMENT, CLAIM, CONFIG_MAP, DATA_SOURCE, DATA_VOLUME, IMAGE, MACHINE, SECRET, SNAPSHOT, KindId
 from paddock.plan.why import verdict
@@ -159,10 +161,13 @@ def _vague(rule: Rule, view: View) -> Iterator[Finding]:
     """The words of the object itself, where no rule knows better: the newest complaint of the one that is farthest."""
     for saying in view.sayings:
         node, matters = saying.node, verdict.is_open(saying.node.ref, saying.node.data or {}) or saying.node is view.start
-        if matters and saying.message and saying.kind != "event":
-            field = f"{saying.field}.message" if saying.kind == "condition" else saying.field
-            seen = Seen(field, saying.message, saying.since)
-            yield rule.found(node, f"{node.ref} says: {saying.message}", rank=Rank.VAGUE, seen=seen)
+        # Some put the sentence into the reason.
+        member, words = ("message", saying.message) if saying.message or " " not in saying.reason else ("reason", saying.reason)
+        if matters and words and saying.kind != "event":
+            field = f"{saying.field}.{member}" if saying.kind == "condition" else saying.field
+            found = rule.found(node, f"{node.ref} says: {words}", rank=Rank.UNKNOWN, seen=Seen(field, words, saying.since))
+            waits = verdict.of(node.ref, node.data or {}).state == "waits"
+            yield msgspec.structs.replace(found, mood="waits") if waits else found
 
 
 _TITLES = {

@@ -26,6 +26,8 @@ class Rank(IntEnum):
     TOLD = 2
     # something is wrong, and nobody says what
     VAGUE = 3
+    # words that no rule knows
+    UNKNOWN = 4
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

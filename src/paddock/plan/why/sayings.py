@@ -55,6 +55,8 @@ _BAD = frozenset(
 )
 # Normal events that tell of waiting.
 _WAITING_EVENTS = frozenset(("FailedBinding", "ExternalProvisioning", "WaitForFirstConsumer", "WaitForPodScheduled"))
+# What was said of an object's predecessor says something of it, too, for so long.
+_FRESH_SECONDS = 600.0
 Kind = Literal["condition", "status", "event"]
 
 
@@ -126,6 +128,7 @@ def _containers(node: Node, data: Data) -> Iterator[Saying]:
 
 
 def _events(scene: Scene, node: Node) -> Iterator[Saying]:
+    made = ages.seconds_of(texts(node.data, "metadata", "creationTimestamp")) or 0.0
     for each in scene.events.get(About(node.ref.namespace, node.ref.name), ()):
         about = each.get("involvedObject") or each.get("regarding") or {}
         if texts(about, "kind") != node.ref.kind or not _of_group(texts(about, "apiVersion"), node.ref.group):
@@ -135,8 +138,12 @@ def _events(scene: Scene, node: Node) -> Iterator[Saying]:
             continue
         message = texts(each, "message") or texts(each, "note")
         last = texts(each, "lastTimestamp") or texts(each, "series", "lastObservedTime") or texts(each, "eventTime")
+        since = ages.seconds_of(last)
+        if since is not None and since < made and scene.now - since > _FRESH_SECONDS:
+            # It was said of one that had the name before.
+            continue
         count = each.get("count") or at(each, "series", "count") or 1
-        yield Saying(node, f"event {reason}", "event", weight, "", reason, message, ages.seconds_of(last), int(count))
+        yield Saying(node, f"event {reason}", "event", weight, "", reason, message, since, int(count))
 
 
 def _of_group(api_version: str, group: str) -> bool:

@@ -159,3 +159,30 @@ def test_nothing_that_an_object_says_is_taken_for_granted(status: Any) -> None:
     odd = made("VirtualMachineInstance", KUBEVIRT, "web", {"volumes": [None, {"name": 3}], "networks": "x"})
     odd["status"] = status
     assert list(lines(why(odd), NOW))
+
+
+def test_what_was_said_of_an_earlier_machine_of_the_name_is_forgotten() -> None:
+    waits = machine({"printableStatus": "Starting"})
+    fresh = instance({"phase": "Scheduling", "conditions": [condition("Ready", "False", "GuestNotRunning", "x")]})
+    assert why(waits, fresh, event(fresh, "SyncFailed", "it answered 404 Not Found", ago=2000)).state == "waits"
+    assert why(waits, fresh, event(fresh, "SyncFailed", "it answered 404 Not Found", ago=20)).findings[0].rule == "image-missing"
+
+
+def test_sentences_in_reasons_are_read_too() -> None:
+    said = [condition("Progressing", "True", "x"), condition("Ready", "False", "waiting for the moon to rise")]
+    answer = why(made("VirtualMachineRestore", "snapshot.kubevirt.io/v1beta1", "back", {"target": {"name": "web"}}, {"conditions": said}))
+    assert any("waiting for the moon to rise" in each.cause for each in answer.findings)
+
+
+def test_a_machine_that_just_starts_has_not_failed() -> None:
+    waiting = condition("Ready", "False", "GuestNotRunning", "the machine has not started yet", ago=3)
+    answer = why(
+        machine({"printableStatus": "Starting", "conditions": [waiting]}), instance({"phase": "Scheduled", "conditions": [waiting]})
+    )
+    assert (answer.state, answer.findings[0].rule) == ("waits", "starting")
+    assert list(lines(answer, NOW)) == [
+        "VirtualMachine web does not run yet.",
+        "  waits:    The machine is being started.",
+        "  seen:     VirtualMachineInstance web, status.phase, 3s ago: Scheduled",
+        "  fix:      Wait: the host starts a few machines at a time.",
+    ]
