@@ -8,10 +8,11 @@ import os
 import pytest
 
 from tests.scenario.fronts.trial import calm, moves_of, stormy
+from tests.scenario.fronts.weather_kubermatic import KUBERMATIC
 from tests.scenario.fronts.weather_stakater import STAKATER
 from tests.scenario.fronts.weather_vitistack import VITISTACK
 
-DIALECTS = {"stakater": STAKATER, "vitistack": VITISTACK}
+DIALECTS = {"kubermatic": KUBERMATIC, "stakater": STAKATER, "vitistack": VITISTACK}
 FIRST, END = (int(each) for each in os.environ.get("WEATHER", "0:50").split(":"))
 IN_ONE_TEST = 25
 # Storms over the same moves, so that good weather is played once for all of them.

@@ -57,12 +57,15 @@ class Move(msgspec.Struct, frozen=True):
     method: str
     path: str
     body: str = ""
+    # in the cluster, not in the front
+    below: bool = False
 
 
 class Dialect(msgspec.Struct, frozen=True):
     """What a trial needs to know of a dialect."""
 
-    wire: Callable[[Program], Any]
+    # the program of the front, and that of the cluster: the same one, unless they are `apart`
+    wire: Callable[[Program, Program], Any]
     # what is there at the beginning
     setting: tuple[Move, ...]
     # what users may do
@@ -71,6 +74,8 @@ class Dialect(msgspec.Struct, frozen=True):
     mending: tuple[Move, ...]
     # the front kinds, beside those that every dialect makes
     kinds: tuple[str, ...]
+    # what users write is in a server of its own
+    apart: bool = False
 
 
 def put(path: str, document: Data) -> Move:
@@ -93,18 +98,23 @@ class _World:
 
     def __init__(self, dialect: Dialect, chance: random.Random | None) -> None:
         self.api = Harness()
+        self.back = Harness() if dialect.apart else self.api
+        self._servers = tuple({id(each): each for each in (self.api, self.back)}.values())
         self._dialect = dialect
         self._chance = chance
         self._storms: list[Storm] = []
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "_World":
-        await self.api.__aenter__()
-        self._house = House(self.api.parts, "authority")
-        self._house.collector.start()
-        self._house.claims.start()
+        self._houses = []
+        for server in self._servers:
+            await server.__aenter__()
+            house = House(server.parts, "authority")
+            house.collector.start()
+            house.claims.start()
+            self._houses.append(house)
         # Nobody else may say how a running machine is.
-        self._player = Player(Client(Inside(door(self.api.api, CONTROLLER, CONTROLLER_GROUPS))))
+        self._player = Player(Client(Inside(door(self.back.api, CONTROLLER, CONTROLLER_GROUPS))))
         await self._player.start()
         await self.begin()
         return self
@@ -112,22 +122,36 @@ class _World:
     async def __aexit__(self, *_: object) -> None:
         await self.end()
         await self._player.stop()
-        await self._house.stop()
-        await self.api.__aexit__(*_)
+        for house in self._houses:
+            await house.stop()
+        for server in self._servers:
+            await server.__aexit__(*_)
 
     async def begin(self) -> None:
         """Start the controllers."""
-        carried: Any = Inside(door(self.api.api, "controller", ("system:masters",)))
-        if self._chance is not None:
-            carried = Storm(carried, self._chance)
-            self._storms.append(carried)
-        machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
-        program = Program(Client(carried), component="fronts", instance="trial", machinery=machinery)
-        self._dialect.wire(program)
-        if self._chance is not None:
+        storms = [self._carried(server) for server in self._servers]
+        programs = [
+            Program(
+                Client(each),
+                component="fronts",
+                instance="trial",
+                machinery=Machinery(clock=virtualtime.Clock(), chance=random.Random(1)),
+            )
+            for each in storms
+        ]
+        self._dialect.wire(programs[0], programs[-1])
+        for program in programs:
             for controller in program._controllers:
-                carried.deafen(controller)
-        self._task = asyncio.create_task(program.run())
+                if self._storms:
+                    self._storms[-1].deafen(controller)
+        self._task = asyncio.create_task(_run_all(programs))
+
+    def _carried(self, server: Harness) -> Any:
+        inside = Inside(door(server.api, "controller", ("system:masters",)))
+        if self._chance is None:
+            return inside
+        self._storms.append(Storm(inside, self._chance))
+        return self._storms[-1]
 
     async def end(self) -> None:
         """Stop them, wherever they are."""
@@ -143,37 +167,56 @@ class _World:
     async def play(self, move: Move) -> None:
         """What the user does."""
         body: Data = orjson.loads(move.body or "{}")
+        server = self.back if move.below else self.api
         match move.method:
             case "POST":
-                await self._put(move.path, body)
+                await _put(server, move.path, body)
             case "MERGE":
-                await self.api.merge(move.path, body)
+                await server.merge(move.path, body)
             case _:
-                await self.api.delete(move.path)
-
-    async def _put(self, path: str, body: Data) -> None:
-        """Make an object; one that is going is waited for, as everybody does."""
-        for _ in range(int(_SETTLED_SECONDS)):
-            there = await self.api.get(f"{path}/{body['metadata']['name']}")
-            if there.status == 404 or "deletionTimestamp" not in there.data["metadata"]:
-                break
-            await asyncio.sleep(1)
-        reply = await self.api.post(path, body)
-        assert reply.status in (201, 409), reply.data
+                await server.delete(move.path)
 
     async def settled(self) -> Mapping[str, Any]:
         """Everything there is, when nothing moves any more."""
         await asyncio.sleep(_SETTLED_SECONDS)
-        revision = self.api.store.revision
+        revisions = [server.store.revision for server in self._servers]
         await asyncio.sleep(SWEEP_SECONDS)
-        assert self.api.store.revision == revision, "it never comes to rest"
+        assert [server.store.revision for server in self._servers] == revisions, "it never comes to rest"
+        found = {}
+        for number, server in enumerate(self._servers):
+            found.update({f"{number} {where}": each for where, each in (await self._objects(server)).items()})
+        return found
+
+    async def _objects(self, server: Harness) -> Mapping[str, Any]:
         found = {}
         for path in (*_KINDS, *self._dialect.kinds):
-            for each in (await self.api.get(path)).data["items"]:
+            for each in (await server.get(path)).data["items"]:
                 # A machine runs as it was when it began, which depends on when that was.
                 spoken = {"status": each.get("status")} if path == _RUNNING else each
                 found[f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"] = _lasting(spoken)
         return found
+
+
+async def _put(server: Harness, path: str, body: Data) -> None:
+    """Make an object; one that is going is waited for, as everybody does."""
+    for _ in range(int(_SETTLED_SECONDS)):
+        there = await server.get(f"{path}/{body['metadata']['name']}")
+        if there.status == 404 or "deletionTimestamp" not in there.data["metadata"]:
+            break
+        await asyncio.sleep(1)
+    reply = await server.post(path, body)
+    assert reply.status in (201, 409), reply.data
+
+
+async def _run_all(programs: Sequence[Program]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for each in programs:
+            group.create_task(each.run())
+
+
+def below(move: Move) -> Move:
+    """The same in the cluster behind the front."""
+    return msgspec.structs.replace(move, below=True)
 
 
 def calm(dialect: Dialect, moves: Sequence[Move]) -> Mapping[str, Any]:
