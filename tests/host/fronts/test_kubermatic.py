@@ -33,6 +33,12 @@ VIRTUAL_MACHINE = Example(
 POOL_OF_THREE = Example("kubermatic", "pool", tuple(f"{POOL}-{number}" for number in range(3)), {"spec": {"replicas": 2}}, pool_has_two)
 
 
-@pytest.mark.parametrize("example", [VIRTUAL_MACHINE, POOL_OF_THREE], ids=lambda example: example.name)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(VIRTUAL_MACHINE, id="virtualmachine", marks=pytest.mark.spec("kubermatic", 1)),
+        pytest.param(POOL_OF_THREE, id="pool", marks=pytest.mark.spec("kubermatic", 3)),
+    ],
+)
 def test_the_life_of_an_example(example: Example, work: Path, tiny_guest: tiny.TinyImage) -> None:
     live(example, work, tiny_guest.disk)

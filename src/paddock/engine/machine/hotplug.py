@@ -23,6 +23,8 @@ from paddock.engine.machine.observation import DiskState, NicState
 from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.users import hand_over_disk
 
+# What QEMU measures disks in.
+SECTOR = 512
 _RETRIES = 40
 _RETRY_SECONDS = 0.05
 
@@ -95,8 +97,8 @@ class Hotplug:
         self._nic_is_out(name)
 
     async def resize_disk(self, name: str, size: int) -> None:
-        """To at least this size: a disk never shrinks."""
-        owner, disk = self._owner, self._disk(name)
+        """To at least this size, in whole sectors: a disk never shrinks."""
+        owner, disk, size = self._owner, self._disk(name), -(-size // SECTOR) * SECTOR
         state = owner.observed.disks.get(name, DiskState())
         if disk.layer is None or disk.readonly:
             raise self._refuse(f"grow disk {name} of", "ReadOnly", "it cannot be written", "")
