@@ -90,6 +90,10 @@ def _stakater(reason: str, message: str) -> Data:
     return made("VirtualMachine", "infrastructure.stakater.com/v1", "web", {"parameters": {}}, {"conditions": said})
 
 
+def _late() -> Data:
+    return {**made("StorageClass", "storage.k8s.io/v1", "late"), "volumeBindingMode": "WaitForFirstConsumer"}
+
+
 _UNSURE = condition("Ready", "False", "PodConditionMissing", "the pod does not say")
 _SILENT = condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
 _PLUGGING = {"name": "data", "phase": "Pending", "reason": "VolumePending", "message": "PVC data is not bound yet"}
@@ -200,6 +204,19 @@ TOLD: tuple[Told, ...] = (
         "waits-for-consumer",
         "DataVolume disk",
         state="waits",
+    ),
+    Told(
+        "a claim that waits for a machine",
+        (made("PersistentVolumeClaim", "v1", "data", {"storageClassName": "late"}, {"phase": "Pending"}), _late()),
+        "waits-for-consumer",
+        "PersistentVolumeClaim data",
+        state="waits",
+    ),
+    Told(
+        "Vitistack: a network without its definition",
+        (made("NetworkConfiguration", "vitistack.io/v1alpha1", "lan", {}, {"ready": False, "connectedMachines": ["default/web"]}),),
+        "network-undefined",
+        "NetworkConfiguration lan",
     ),
     Told("a disk that may not be looked at", importing("x")[:1], "cannot-look", _MACHINE, blind=("DataVolume", "PersistentVolumeClaim")),
 )

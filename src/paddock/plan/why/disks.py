@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from paddock.meta import ages
 from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME
 from paddock.plan.why import verdict
-from paddock.plan.why.links import STORAGE_CLASS
+from paddock.plan.why.links import STORAGE_CLASS, ref_of
 from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
 from paddock.plan.why.scene import Data, at, conditions, entries, texts
 from paddock.plan.why.told import Words
@@ -196,6 +196,12 @@ def _consumer(rule: Rule, view: View) -> Iterator[Finding]:
         if node.ref.id == DATA_VOLUME and texts(node.data, "status", "phase") in ("WaitForFirstConsumer", "PendingPopulation"):
             cause = f"DataVolume {node.ref.name} waits for the first machine that uses it."
             yield rule.found(node, cause, rank=Rank.SAID, seen=Seen("status.phase", texts(node.data, "status", "phase"), _since(node)))
+    for node, data in _claims(view):
+        name = texts(data, "spec", "storageClassName")
+        found = view.scene.objects.get(ref_of(STORAGE_CLASS, "", name))
+        if texts(found, "volumeBindingMode") == "WaitForFirstConsumer":
+            cause = f"PVC {node.ref.name} waits for the first machine that uses it, as its storage class {name} says."
+            yield rule.found(node, cause, rank=Rank.SAID, seen=Seen("spec.storageClassName", name))
 
 
 def _upload(rule: Rule, view: View) -> Iterator[Finding]:

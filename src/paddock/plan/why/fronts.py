@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from paddock.plan.references import DATA_SOURCE
-from paddock.plan.why.links import STAKATER, VITISTACK
+from paddock.plan.references import ATTACHMENT, DATA_SOURCE
+from paddock.plan.why.links import NETWORK, STAKATER, VITISTACK
 from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
 from paddock.plan.why.scene import at, texts
 from paddock.plan.why.told import Words
@@ -138,7 +138,24 @@ def _secret_elsewhere(rule: Rule, view: View) -> Iterator[Finding]:
                 yield rule.found(node, cause, seen=Seen(f"spec.source.{member}.secretRef", secret))
 
 
+def _undefined(rule: Rule, view: View) -> Iterator[Finding]:
+    """A network that machines use, without the definition that they are attached by."""
+    for node in view.nodes:
+        above = node.above
+        if node.ref.id != ATTACHMENT or above is None or above.ref.id != NETWORK or not view.scene.is_missing(node.ref):
+            continue
+        if used := at(above.data, "status", "connectedMachines"):
+            cause = f"The definition (NetworkAttachmentDefinition {node.ref.name}) that machines are attached by is not there."
+            yield rule.found(above, cause, rank=Rank.SAID, seen=Seen("status.connectedMachines", ", ".join(map(str, used))))
+
+
 RULES: tuple[Rule, ...] = (
+    Rule(
+        id="network-undefined",
+        title="The definition that machines are attached to a network by is not there.",
+        fix="See that Multus's kinds are installed and Vitistack's controller runs: it makes the NetworkAttachmentDefinition.",
+        look=_undefined,
+    ),
     Rule(
         id="datasource-secret-elsewhere",
         title="The DataSource needs a Secret, and is in another namespace than the machine.",

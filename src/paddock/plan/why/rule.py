@@ -88,7 +88,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             rank=rank,
             node=node,
             cause=cause or self.title,
-            fix=fix or self.fix,
+            fix=fix or self.fix.replace("NAME", node.ref.name),
             field=seen.field,
             quote=seen.quote,
             since=seen.since,

@@ -2,7 +2,7 @@
 
 from paddock.plan.references import DATA_VOLUME, INSTANCE, MACHINE
 from paddock.plan.why.links import STAKATER, VITISTACK
-from paddock.plan.why.scene import at, entries, texts
+from paddock.plan.why.scene import Data, at, entries, texts
 from paddock.plan.why.walk import Node
 
 _SOMEWHERE = "the image's address (source.http.url, source.registry.url or containerDisk.image)"
@@ -11,7 +11,7 @@ _TEMPLATE = "spec.dataVolumeTemplates["
 
 def address(node: Node, message: str) -> str:
     """`FIELD of OBJECT`, which leads to the image that a message is about."""
-    other = at(node.data, "spec", "sourceRef") if node.ref.id == DATA_VOLUME else None
+    other = _named(node) if node.ref.id == DATA_VOLUME else {}
     if name := texts(other, "name"):
         where = texts(other, "namespace")
         return f"spec.source of {texts(other, 'kind') or 'DataSource'} {name}" + (f" in namespace {where}" if where else "")
@@ -21,6 +21,15 @@ def address(node: Node, message: str) -> str:
     if node.ref.id == DATA_VOLUME:
         return _of_disk(node)
     return _of_guest(node, message) if node.ref.id == INSTANCE else _SOMEWHERE
+
+
+def _named(node: Node) -> Data:
+    """The DataSource that a disk, or the template it was made from, names: what was read there may stand in the disk itself."""
+    own: Data = at(node.data, "spec", "sourceRef") or {}
+    if own or node.above is None or not node.path.startswith(_TEMPLATE):
+        return own
+    templates = entries(node.above.data, "spec", "dataVolumeTemplates")
+    return next((at(each, "spec", "sourceRef") or {} for each in templates if texts(each, "metadata", "name") == node.ref.name), {})
 
 
 def _of_disk(node: Node) -> str:

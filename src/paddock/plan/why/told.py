@@ -92,7 +92,7 @@ def _found(words: Words, saying: Saying, match: "re.Match[str]") -> Finding:
         rank=rank,
         node=saying.node,
         cause=(words.cause or words.title).format_map(given),
-        fix=(words.how or words.fix).format_map(given) + sources.afterwards(saying.node),
+        fix=(words.how or words.fix.replace("NAME", ref.name)).format_map(given) + sources.afterwards(saying.node),
         field=saying.field if saying.kind != "condition" else f"{saying.field}.{'message' if saying.message else 'reason'}",
         quote=saying.message or saying.reason,
         since=saying.since,

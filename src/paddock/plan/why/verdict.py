@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
-from paddock.plan.why.links import CLONE, EXPORT, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK
+from paddock.plan.why.links import CLONE, EXPORT, NETWORK, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK
 from paddock.plan.why.scene import Data, Ref, at, conditions, entries, holds, texts
 
 # good: as it should be; off: at rest, as somebody wanted; waits: on its way; bad: something is wrong; going: being deleted
@@ -165,6 +165,14 @@ def _vitistack(data: Data) -> Verdict:
     return Verdict("waits", "does not run yet") if waits else Verdict("bad", "does not run")
 
 
+def _network(data: Data) -> Verdict:
+    """A network of Vitistack is made for the first machine that uses it."""
+    if at(data, "status", "ready") is not False:
+        return Verdict("good", "is ready") if at(data, "status", "ready") else Verdict("waits", "is not ready yet")
+    used = bool(at(data, "status", "connectedMachines"))
+    return Verdict("bad", "is not ready") if used else Verdict("off", "is used by no machine")
+
+
 def _any(data: Data) -> Verdict:
     """An object of a kind that is known by its conditions alone."""
     phase = texts(data, "status", "phase")
@@ -189,4 +197,5 @@ _KINDS: dict[KindId, Callable[[Data], Verdict]] = {
     SERVICE: _service,
     STAKATER: _stakater,
     VITISTACK: _vitistack,
+    NETWORK: _network,
 }

@@ -186,3 +186,21 @@ def test_a_machine_that_just_starts_has_not_failed() -> None:
         "  seen:     VirtualMachineInstance web, status.phase, 3s ago: Scheduled",
         "  fix:      Wait: the host starts a few machines at a time.",
     ]
+
+
+def test_the_fix_names_the_field_that_people_wrote() -> None:
+    """A disk of a template may hold what its DataSource said; the address is changed in the DataSource all the same."""
+    failed = [condition("Running", "False", "Error", "https://a/b answered 404 Not Found")]
+    disk = made("DataVolume", "cdi.kubevirt.io/v1beta1", "root", {"source": {"http": {"url": "https://a/b"}}})
+    disk["status"] = {"phase": "Failed", "conditions": failed}
+    vm = machine({"printableStatus": "DataVolumeError"})
+    own: Data = {"metadata": {"name": "root"}, "spec": {"source": {"http": {"url": "https://a/b"}}}}
+    named: Data = {"metadata": {"name": "root"}, "spec": {"sourceRef": {"kind": "DataSource", "name": "debian", "namespace": "images"}}}
+    for template, field in (
+        (own, "spec.dataVolumeTemplates[0].spec.source.http.url of VirtualMachine web"),
+        (named, "spec.source of DataSource debian in namespace images"),
+    ):
+        vm["spec"]["dataVolumeTemplates"] = [template]
+        cause = next(each for each in why(vm, disk).findings if each.rule == "image-missing")
+        after = "Then: kubectl delete dv root -n default (it is made anew)."
+        assert cause.fix == f"Correct {field}: the path and the tag have to exist. {after}"
