@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakehost import GIB
 from tests.scenario.fronts.stakater.conftest import Play
-from tests.scenario.fronts.stakater.stage import DISK, SOURCE, Data, Stage, front
+from tests.scenario.fronts.stakater.stage import DISK, GROUP, SOURCE, Data, Stage, front
 
 
 def request(claim: Data) -> str:
@@ -92,8 +92,12 @@ def test_a_disk_that_is_taken_out_keeps_its_data(play: Play) -> None:
         assert names == ["web-rootdisk"]
         assert (await stage.volume("web-data"))["metadata"]["uid"] == kept
         assert await stage.claim("web-data") != {}
+        # Also when nobody uses it any more.
+        await stage.parameters(runStrategy="Halted")
+        await asyncio.sleep(600)
+        assert (await stage.volume("web-data"))["metadata"]["uid"] == kept
         # Put back, it is the same disk.
-        await stage.parameters(additionalDisks=[DISK])
+        await stage.parameters(additionalDisks=[DISK], runStrategy="Always")
         await asyncio.sleep(30)
         assert (await stage.volume("web-data"))["metadata"]["uid"] == kept
         # It is deleted when that is said, as soon as nobody uses it.
@@ -170,10 +174,14 @@ def test_what_would_mean_other_data_is_settled_when_the_machine_is_made(play: Pl
         await stage.available()
         reply = await stage.api.merge(stage.path("web"), {"spec": {"parameters": change}})
         assert reply.status == 422 and f"spec.parameters.{field}" in reply.causes, reply.data
-        # Also while the generated machine is away for a moment.
-        await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
-        reply = await stage.api.merge(stage.path("web"), {"spec": {"parameters": change}})
-        assert reply.status == 422
+        # Also while the generated machine is away for a moment: what says that there was one stays.
+        async with stage.api.watch(f"{GROUP}/virtualmachines?watch=true") as fronts:
+            await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+            await stage.available(seconds=60)
+            states = []
+            while not await fronts.quiet():
+                states.append((await fronts.next())["object"]["status"])
+        assert len(states) > 2 and all("vm" in each for each in states)
 
     play(script)
 

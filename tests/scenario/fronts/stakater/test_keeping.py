@@ -240,3 +240,29 @@ def test_a_status_is_written_once_for_each_change(play: Play) -> None:
         assert len(seen) <= 10, len(seen)
 
     play(script)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0])
+def test_a_restart_at_any_moment_leads_to_the_same_end(play: Play, pause: float) -> None:
+    """While it is made, changed and cleared away."""
+
+    async def script(stage: Stage) -> None:
+        await stage.make(front(**FULL))
+        await asyncio.sleep(pause)
+        await stage.host.again()
+        await stage.available(seconds=60)
+        machine = await stage.host.running()
+        await stage.parameters(service={"port": 2222}, additionalLabels={"tier": "web"}, storage={"size": "12Gi"})
+        await asyncio.sleep(pause)
+        await stage.host.again()
+        await stage.available(seconds=60)
+        assert (await stage.host.vm())["metadata"]["labels"]["tier"] == "web"
+        assert [each["port"] for each in (await stage.service())["spec"]["ports"]] == [2222]
+        assert await stage.host.running() is machine and machine.observed.run == 1
+        await stage.delete()
+        await asyncio.sleep(pause)
+        await stage.host.again()
+        await asyncio.sleep(120)
+        assert await stage.front() == {} and await stage.everything() == {}
+
+    play(script)
