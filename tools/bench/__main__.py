@@ -1,4 +1,4 @@
-"""``python -m tools.bench [--only commands|server|guests|host|imports] [--quick] [--no-reference]``: measures; figures beside targets."""
+"""``python -m tools.bench [--only PART] [--quick] [--no-reference]``: measures; figures beside targets."""
 
 import argparse
 import asyncio
@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, guests, hosting, imports, offline
+from tools.bench import comparison, fronts, guests, hosting, imports, offline
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "guests", "host", "imports")
+PARTS = ("commands", "server", "guests", "host", "fronts", "imports")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,6 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _guests(options, Path(folder))
             if options.only in (None, "host"):
                 _host(options, Path(folder))
+            if options.only in (None, "fronts"):
+                print(offline.table(fronts.measure(Path(folder), quick=options.quick)))
             if options.only in (None, "imports"):
                 print(offline.table(imports.measure(Path(folder))))
         except (offline.BenchError, LoadFailed) as error:
@@ -42,7 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
-    parser.add_argument("--only", choices=PARTS, help="only the commands, the API server, the guests, a whole host, or imports of images")
+    parser.add_argument(
+        "--only", choices=PARTS, help="only the commands, the API server, the guests, a whole host, the front doors, or imports of images"
+    )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
     parser.add_argument("--json", type=Path, help="also write everything that was measured to this file")

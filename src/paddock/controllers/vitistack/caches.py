@@ -9,6 +9,7 @@ from paddock.client.target import Key, Target
 from paddock.controllers.vitistack import kinds
 from paddock.dialects.vitistack.marks import MACHINE
 from paddock.plan.vitistack.clearing import Remains
+from paddock.plan.vitistack.phases import PENDING
 from paddock.runtime.cache import Change, Seen, by_label
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
@@ -37,11 +38,28 @@ class _Spec(msgspec.Struct):
     cloudInit: _CloudInit | None = None
 
 
-class _Machine(msgspec.Struct):
+class _Status(msgspec.Struct):
+    phase: str | None = None
+
+
+class Brief(msgspec.Struct):
+    """As much of a machine as is read very often."""
+
     spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def phase(self) -> str:
+        """Its phase; a machine that nobody has looked at waits for it."""
+        return self.status.phase or PENDING
 
 
-_MACHINES = msgspec.json.Decoder(_Machine)
+_BRIEF = msgspec.json.Decoder(Brief)
+
+
+def brief(seen: Seen) -> Brief:
+    """A machine, in short."""
+    return _BRIEF.decode(seen.raw)
 
 
 class Reader(Generic[T]):
@@ -154,7 +172,7 @@ def _of(informer: Informer, key: Key, uid: str) -> list[Seen]:
 
 def references(seen: Seen) -> Iterable[str]:
     """What a machine refers to."""
-    spec, place = _MACHINES.decode(seen.raw).spec, seen.meta.namespace or ""
+    spec, place = brief(seen).spec, seen.meta.namespace or ""
     if spec.template:
         yield f"{kinds.TEMPLATES.plural}/{Key(place, spec.template)}"
     for name in dict.fromkeys(each.networkName for each in spec.networks or ()):

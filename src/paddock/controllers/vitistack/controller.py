@@ -1,5 +1,8 @@
 """The controllers of Vitistack's kinds, wired to a program."""
 
+from collections.abc import Iterable
+
+from paddock.client.target import Key
 from paddock.controllers.vitistack import kinds, machines, networks
 from paddock.controllers.vitistack.caches import Caches
 from paddock.controllers.vitistack.look import Means
@@ -8,9 +11,12 @@ from paddock.controllers.vitistack.metrics import Metrics
 from paddock.controllers.vitistack.networks import Attachments, Networks
 from paddock.controllers.vitistack.settings import Settings
 from paddock.dialects.vitistack.marks import MACHINE, NETWORK_CONFIGURATION
-from paddock.runtime.controller import Controller, labelled, own_key, owners
+from paddock.runtime.cache import Change
+from paddock.runtime.controller import Controller, Keys, labelled, own_key, owners
 from paddock.runtime.controller import Settings as Pace
 from paddock.runtime.program import Program
+
+_GATHER_SECONDS = 0.05
 
 
 def wire(program: Program, settings: Settings = Settings()) -> Controller:  # noqa: B008 - frozen
@@ -39,10 +45,9 @@ def wire(program: Program, settings: Settings = Settings()) -> Controller:  # no
 def _machines(looks: Machines, caches: Caches, program: Program, pace: Pace) -> Controller:
     found = Controller(machines.CONTROLLER, caches.machines, looks.reconcile, machinery=program.machinery, settings=pace)
     found.about = looks.fields
-    found.watch(caches.vms, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
-    found.watch(caches.instances, labelled(MACHINE))
-    found.watch(caches.claims, labelled(MACHINE))
-    found.watch(caches.volumes, labelled(MACHINE))
+    found.watch(caches.vms, _gathered(found, owners(kinds.MACHINES.group, kinds.MACHINES.kind)))
+    for informer in (caches.instances, caches.claims, caches.volumes):
+        found.watch(informer, _gathered(found, labelled(MACHINE)))
     found.watch(caches.secrets, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
     found.watch(caches.secrets, caches.users(caches.secrets))
     found.watch(caches.templates, caches.users(caches.templates))
@@ -50,6 +55,17 @@ def _machines(looks: Machines, caches: Caches, program: Program, pace: Pace) -> 
     found.watch(caches.networks, looks.by_network)
     found.watch(caches.classes, looks.by_class)
     return found
+
+
+def _gathered(controller: Controller, keys: Keys) -> Keys:
+    """A machine that starts is a dozen changes of its objects in a moment: one look is enough for those that come together."""
+
+    def later(change: Change) -> Iterable[Key]:
+        for key in keys(change):
+            controller.queue.add_after(key, _GATHER_SECONDS)
+        return ()
+
+    return later
 
 
 def _networks(looks: Networks, caches: Caches, program: Program, pace: Pace) -> Controller:

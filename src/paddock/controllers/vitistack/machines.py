@@ -19,6 +19,7 @@ from paddock.base.errors import PaddockError
 from paddock.client.errors import NotFound
 from paddock.client.target import Key
 from paddock.controllers.vitistack import kinds
+from paddock.controllers.vitistack.caches import brief
 from paddock.controllers.vitistack.leaving import Leaving
 from paddock.controllers.vitistack.look import Look, Means, look_at, revisions, sight
 from paddock.controllers.vitistack.making import Making
@@ -214,8 +215,7 @@ class Machines:
     def fields(self, key: Key) -> dict[str, str]:
         """What every line of the log about a machine has."""
         seen = self._means.caches.machines.cache.get(key)
-        status = seen.read(kinds.MACHINES).status if seen is not None else None
-        return {"machine": key.name, "phase": (status.phase if status else None) or phases.PENDING}
+        return {"machine": key.name, "phase": brief(seen).phase if seen is not None else phases.PENDING}
 
     # --- going ------------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 
 from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import Caches
+from paddock.controllers.vitistack.caches import Caches, brief
 from paddock.dialects.vitistack.marks import API_VERSION, MACHINE
 from paddock.meta import ages
 from paddock.runtime.cache import Change, Seen
@@ -15,19 +15,6 @@ from paddock.runtime.machinery import Machinery
 _PREFIX = "kubevirt_operator_"
 # A claim may wait for minutes for its volume.
 _PROVISIONING_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-
-
-class _MachineSpec(msgspec.Struct):
-    template: str | None = None
-
-
-class _MachineStatus(msgspec.Struct):
-    phase: str | None = None
-
-
-class _Machine(msgspec.Struct):
-    spec: _MachineSpec = msgspec.field(default_factory=_MachineSpec)
-    status: _MachineStatus = msgspec.field(default_factory=_MachineStatus)
 
 
 class _VmStatus(msgspec.Struct):
@@ -46,7 +33,7 @@ class _Claim(msgspec.Struct):
     metadata: _Dated
 
 
-_MACHINES, _VMS, _CLAIMS = msgspec.json.Decoder(_Machine), msgspec.json.Decoder(_Vm), msgspec.json.Decoder(_Claim)
+_VMS, _CLAIMS = msgspec.json.Decoder(_Vm), msgspec.json.Decoder(_Claim)
 
 
 class Metrics:
@@ -90,8 +77,8 @@ class Metrics:
     def _count(self) -> None:
         machines: Counter[tuple[str, ...]] = Counter()
         for seen in self._caches.machines.cache:
-            found = _MACHINES.decode(seen.raw)
-            machines[found.status.phase or "Pending", found.spec.template or "none"] += 1
+            found = brief(seen)
+            machines[found.phase, found.spec.template or "none"] += 1
         self._machines.replace(dict(machines))
         vms: Counter[tuple[str, ...]] = Counter()
         for seen in self._caches.vms.cache:

@@ -5,7 +5,11 @@ from itertools import pairwise
 
 import pytest
 
+from paddock.dialects.vitistack.machine import Machine
+from paddock.meta.rendering import Rendering
+from paddock.meta.world import World
 from paddock.plan.vitistack.phases import NEXT
+from paddock.translate.vitistack import to_kubevirt
 from tests.scenario.fronts.vitistack.conftest import FINALIZER, Data, Play, Vitistack, machine, network
 
 _FIELDS = {"phase", "conditions", "vmName", "vmiName", "ipAddresses", "nodeName", "lastUpdated", "resourceVersion"}
@@ -318,5 +322,25 @@ def test_too_many_failed_starts_are_a_failure_that_the_annotation_ends(play: Pla
         assert await host.phase() == "Failed"
         await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/retry": "1"}}})
         await host.up(seconds=900)
+
+    play(script)
+
+
+def test_a_sweep_without_news_translates_nothing(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    translated: list[str] = []
+
+    def counted(source: Machine, world: World, rendering: Rendering) -> object:
+        translated.append(source.metadata.name)
+        return to_kubevirt(source, world, rendering)
+
+    monkeypatch.setattr("paddock.controllers.vitistack.translation.to_kubevirt", counted)
+
+    async def script(host: Vitistack) -> None:
+        await host.make(machine())
+        await host.up()
+        assert 1 <= len(translated) <= 3
+        translated.clear()
+        await asyncio.sleep(600)
+        assert translated == []
 
     play(script)
