@@ -26,8 +26,9 @@ demo: export PADDOCK_HOST_PACKAGES ?= demo
 demo: setup ## start a control plane with a machine of each dialect, and watch them come up
 	@exec .venv/bin/python -m tools.demo up
 
-demo-down: ## take everything away that `make demo` left running
-	@if [ -x $(PY) ]; then exec $(PY) -m tools.demo down; fi
+demo-down: export PADDOCK_HOST_PACKAGES ?= no
+demo-down: setup ## take everything away that `make demo` left running
+	@exec .venv/bin/python -m tools.demo down
 
 test: setup ## unit, contract, scenario and architecture tests
 	@# The = matters: otherwise pytest takes an existing file for a test path before it knows the option.
