@@ -32,7 +32,8 @@ _FLEETING = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-_TIMES = ("lastTransitionTime", "lastUpdated", "resourceVersion", "observedGeneration")
+# Addresses and ports are given out as they come; whether an ingress has a mode depends on the release of Kubernetes.
+_TIMES = ("lastTransitionTime", "lastUpdated", "resourceVersion", "observedGeneration", "clusterIP", "clusterIPs", "nodePort", "ipMode")
 _GENERATED_MAC = re.compile(r"02:12(:[0-9a-f]{2}){4}")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 Key = tuple[str, str, str]
@@ -106,7 +107,26 @@ def setting() -> list[Json]:
     }
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}} for each in (images, *(e.name for e in EXAMPLES))]
     usual = storage_class("usual", {"storageclass.kubernetes.io/is-default-class": "true"})
-    return [*namespaces, usual, storage_class("fast-ssd"), storage_class("ocs-storagecluster-ceph-rbd"), claim, source]
+    # The embedded server has this plug-in; a cluster says so.
+    installation = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "KubeVirt",
+        "metadata": {"name": "kubevirt", "namespace": images},
+        "spec": {"configuration": {"network": {"binding": {"l2bridge": {"domainAttachmentType": "managedTap"}}}}},
+    }
+    classes = [usual, storage_class("fast-ssd"), storage_class("ocs-storagecluster-ceph-rbd")]
+    return [*namespaces, *classes, claim, source, installation, *_cloning(images)]
+
+
+def _cloning(namespace: str) -> Iterator[Json]:
+    """Everybody may copy the images, as in OpenShift."""
+    metadata = {"name": "cloning", "namespace": namespace}
+    rules = [{"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes/source"], "verbs": ["create"]}]
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "cloning"}
+    yield {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata}
+    yield {**binding, "roleRef": role, "subjects": [group]}
 
 
 READY_SOURCE = {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": ""}]}}
