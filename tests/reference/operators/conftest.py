@@ -67,8 +67,9 @@ def definitions() -> Sequence[Crd]:
 
 
 @contextmanager
-def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd]) -> Iterator[Cluster]:
-    """A cluster, ready; gone when the block ends."""
+def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd], *values: str) -> Iterator[Cluster]:
+    """A cluster with the rights that the chart gives with these values, ready; gone when the block ends."""
+    values = values or ("dialects={vitistack,stakater}",)
     token = secrets.token_hex(16)
     rules = Rules(
         authorization="RBAC",
@@ -82,7 +83,8 @@ def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd])
         (directory / "home").mkdir()
         kubectl = Kubectl(binaries.kubectl, access, directory / "home")
         kubectl.ok("create", "namespace", NAMESPACE)
-        rights = [each for each in helm.template(CHART, "--set", "dialects={vitistack,stakater}") if "rbac" in each["apiVersion"]]
+        chart = helm.template(CHART, *(part for each in values for part in ("--set", each)))
+        rights = [each for each in chart if "rbac" in each["apiVersion"]]
         kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(rights))
         operator = write_kubeconfig(directory / "operator", access.url, token, access.authority)
         yield Cluster(access, operator, api, kubectl)

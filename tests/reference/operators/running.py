@@ -67,6 +67,13 @@ class Operator:
         self.wait(lambda: any(each["message"] == "pages are served" for each in self.said()))
         return self.wait(lambda: self.page("/readyz")[0] == 200)
 
+    def sweeps(self, controller: str) -> float:
+        """How often a controller has looked at something."""
+        lines = self.page("/metrics")[1].splitlines()
+        return sum(
+            float(line.rpartition(" ")[2]) for line in lines if line.startswith(f'paddock_reconcile_total{{controller="{controller}"')
+        )
+
     def complaints(self) -> list[dict[str, Any]]:
         """What it logged that somebody should look at: defects and worse."""
         return [each for each in self.said() if each["level"] in ("error", "critical")]

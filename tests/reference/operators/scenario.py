@@ -35,7 +35,8 @@ _FLEETING = (
 # Addresses and ports are given out as they come; whether an ingress has a mode depends on the release of Kubernetes.
 _TIMES = ("lastTransitionTime", "lastUpdated", "resourceVersion", "observedGeneration", "clusterIP", "clusterIPs", "nodePort", "ipMode")
 _GENERATED_MAC = re.compile(r"02:12(:[0-9a-f]{2}){4}")
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# What kubectl notes, and what the embedded server notes of who made a DataVolume.
+_NOTES = ("kubectl.kubernetes.io/last-applied-configuration", "paddock.dev/made-by")
 Key = tuple[str, str, str]
 
 
@@ -251,12 +252,9 @@ class Script:
 def lasting(value: Any, *, meta: bool = False) -> Any:
     """An object without what is another in every run."""
     if isinstance(value, dict):
-        left_out = (*_FLEETING, _LAST_APPLIED) if meta else _TIMES
-        return {
-            key: lasting(each, meta=key in ("metadata", "annotations", "ownerReferences"))
-            for key, each in value.items()
-            if key not in left_out
-        }
+        left_out, nested = (*_FLEETING, *_NOTES) if meta else _TIMES, ("metadata", "annotations", "ownerReferences")
+        found = {key: lasting(each, meta=key in nested) for key, each in value.items() if key not in left_out}
+        return {key: each for key, each in found.items() if key != "annotations" or each}
     if isinstance(value, list):
         return [lasting(each, meta=meta) for each in value]
     return _GENERATED_MAC.sub("02:12:generated", value) if isinstance(value, str) else value

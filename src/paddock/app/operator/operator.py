@@ -103,10 +103,11 @@ class Operator:
     async def _look(self) -> Sequence[str]:
         found: list[str] = []
         for each in self._programs:
+            where = "" if each is self.program else "front: "
             try:
-                found += await definitions.problems(each.client, each.informers.needed())
+                found += [f"{where}{said}" for said in await definitions.problems(each.client, each.informers.needed())]
             except definitions.Foreign:
                 raise
             except PaddockError as problem:
-                found.append(str(problem))
+                found.append(f"{where}{problem}")
         return found
