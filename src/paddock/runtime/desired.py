@@ -115,7 +115,7 @@ class DesiredSet:
         digest = hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).digest()
         if self._is_so(wanted, data, digest, seen):
             return False
-        plain, sent = msgspec.structs.replace(wanted.target, cls=dict), _only_at(wanted.at, data)
+        plain, sent = msgspec.structs.replace(wanted.target, cls=dict), _only_that(seen, wanted.at, data)
         write = Write(manager=self._manager, force=True)
         try:
             answer = await self._client.apply(plain, sent, write)
@@ -188,8 +188,11 @@ class DesiredSet:
             return
 
 
-def _only_at(revision: str, data: Data) -> Data:
-    return {**data, "metadata": {**data["metadata"], "resourceVersion": revision}} if revision else data
+def _only_that(seen: Seen | None, revision: str, data: Data) -> Data:
+    """For the object that was seen and no other: one that was deleted since is not made by whoever has not heard of it."""
+    known = {"uid": seen.meta.uid if seen is not None else "", "resourceVersion": revision}
+    said = {name: value for name, value in known.items() if value}
+    return {**data, "metadata": {**data["metadata"], **said}} if said else data
 
 
 def _lists(data: Data) -> Data:

@@ -330,3 +330,17 @@ def test_finalizers(play: Play) -> None:
             assert maps.cache.get(key) is None
 
     play(script)
+
+
+def test_what_was_deleted_a_moment_ago_is_not_made_by_whoever_has_not_heard_of_it(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(config("a", x="1"))
+            await world.api.delete(f"{BASE}/configmaps/a")
+            with pytest.raises(Conflict):
+                await here.set.reach(here.owner, [config("a", x="2")])
+            assert (await world.api.get(f"{BASE}/configmaps/a")).status == 404
+            await asyncio.sleep(1)
+            assert (await here.reach(config("a", x="2"))).applied == ("configmaps default/a",)
+
+    play(script)
