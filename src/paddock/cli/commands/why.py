@@ -46,12 +46,17 @@ async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer,
     from paddock.cli.looking import Looking  # noqa: PLC0415
     from paddock.client import kubeconfig  # noqa: PLC0415
     from paddock.client.client import Client  # noqa: PLC0415
+    from paddock.client.errors import BadAccess  # noqa: PLC0415
     from paddock.client.http.https import Https  # noqa: PLC0415
     from paddock.plan.why.explain import explain  # noqa: PLC0415
     from paddock.plan.why.walk import walk  # noqa: PLC0415
 
     clock = SystemClock()
-    access = kubeconfig.find(os.environ, clock, explicit=parsed.kubeconfig, context=parsed.context)
+    try:
+        access = kubeconfig.find(os.environ, clock, explicit=parsed.kubeconfig, context=parsed.context)
+    except BadAccess as error:
+        error.fix = error.fix or "name one with --kubeconfig; `paddock up` writes one into its directory"
+        raise
     namespace = parsed.namespace or access.namespace
     async with Client(Https(access)) as client:
         looking = Looking(client, clock)

@@ -60,6 +60,27 @@ def test_paused(paused: str, reason: str) -> None:
     assert conditions(instance(), seen(Observation(phase="running", paused=paused)))["Paused"] == ("True", reason)  # type: ignore[arg-type]
 
 
+def test_what_needs_attention_is_said_as_long_as_it_does() -> None:
+    silent = status_of(instance(), seen(Observation(phase="running", detail="QEMU does not answer")))
+    found = next(each for each in silent.conditions or () if each.type == "NeedsAttention")
+    assert (found.status, found.message) == ("True", "QEMU does not answer")
+    again = status_of(msgspec.structs.replace(instance(), status=silent), seen(Observation(phase="running")))
+    assert all(each.type != "NeedsAttention" for each in again.conditions or ())
+
+
+@pytest.mark.parametrize(
+    ("end", "says"),
+    [
+        (End("panicked", "Kernel panic"), "the machine has ended: panicked: Kernel panic"),
+        (End("crashed"), "the machine has ended: crashed"),
+        (End("guest-shutdown", "x"), "the machine has ended"),
+    ],
+)
+def test_how_it_failed_is_kept(end: End, says: str) -> None:
+    found = status_of(instance(), seen(Observation(phase="ended", end=end)))
+    assert next(each.message for each in found.conditions or () if each.type == "Ready") == says
+
+
 def test_why_it_waits() -> None:
     wants = instance(volumes=[{"name": "a", "dataVolume": {"name": "a"}}])
     volumes = conditions(wants, seen(None, hold=Hold("DataVolumeNotReady", "a is at 3 %", "volumes")))
