@@ -17,6 +17,8 @@ from paddock.plan.stakater.disks import Disk
 from paddock.plan.stakater.said import AVAILABLE, READY, SYNCED, Said, creating, no
 
 _RESTART = "RestartRequired"
+# Of the generated machine: its images are known.
+_RESOLVED = "DataSourceResolved"
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +105,7 @@ def _ready(sight: Sight, before: Status) -> Said:
         if sight.vm.spec.parameters.service.enabled and _address(sight) is None:
             return creating(f"the Service {sight.service_name} has no address yet")
         return AVAILABLE
-    unfilled = next((each for each in sight.disks if not each.is_filled), None)
+    unfilled = next((each for each in sight.disks if not each.is_filled and not _comes_with_start(machine, each)), None)
     if _rests(sight, before) and unfilled is None:
         return AVAILABLE
     denial = clonerights.denial(_troubles(sight))
@@ -114,6 +116,12 @@ def _ready(sight: Sight, before: Status) -> Said:
     if was is not None and (was.status == "True" or was.reason == "Unavailable"):
         return no("Unavailable", machine.status.printableStatus)
     return creating(_step(sight, unfilled))
+
+
+def _comes_with_start(machine: kubevirt.VirtualMachine, disk: Disk) -> bool:
+    """Whether a disk waits for its first consumer before it is even made: Paddock copies some images when the machine first starts."""
+    said = (machine.status.conditions if machine.status is not None else None) or ()
+    return disk.volume is None and disk.claim is None and holds(said, _RESOLVED)
 
 
 def _rests(sight: Sight, before: Status) -> bool:

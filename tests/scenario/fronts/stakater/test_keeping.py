@@ -41,7 +41,9 @@ def test_a_generated_machine_that_is_deleted_is_made_again(play: Play) -> None:
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_root_disk_that_is_deleted_is_not_made_again(play: Play, strategy: str, restarted: bool) -> None:
     async def script(stage: Stage) -> None:
-        await stage.make(front(runStrategy=strategy))
+        await stage.make(front())
+        await stage.available()
+        await stage.parameters(runStrategy=strategy)
         await stage.available()
         machine = (await stage.host.vm())["metadata"]["uid"]
         if restarted:
