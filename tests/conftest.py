@@ -1,6 +1,7 @@
 """What every test shares: golden files, the property tests' profiles and the record of what proves which spec item."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,15 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
 class TimeLimit:
     """A run that has to end in time leaves out what it cannot begin any more, instead of being cut off."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
-        self._end = time.monotonic() + seconds
+        self._clock = clock
+        self._end = clock() + seconds
         self._left_out = 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
         """Before any fixture of the test is made."""
-        if time.monotonic() > self._end:
+        if self._clock() > self._end:
             self._left_out += 1
             pytest.skip(f"no time: the run was given {self._seconds:g} s")
 
