@@ -13,7 +13,7 @@ from paddock.controllers.vitistack.networks import Attachments
 from paddock.controllers.vitistack.storage import Storage
 from paddock.controllers.vitistack.translation import Translation, Wanted
 from paddock.meta.rendering import Rendering
-from paddock.plan.vitistack import power
+from paddock.plan.vitistack import phases, power
 from paddock.plan.vitistack.sight import Aspect
 from paddock.runtime.comparing import applied_fields
 from paddock.runtime.desired import DesiredSet
@@ -74,7 +74,8 @@ class Making:
 
     async def _disks(self, look: Look, wanted: Wanted) -> None:
         known = look.vm.claims if look.vm is not None else frozenset()
-        if look.vm is None and look.machine.status is not None and look.machine.status.vmName:
+        before = look.machine.status
+        if look.vm is None and before is not None and (before.vmName or before.phase in (phases.RUNNING, phases.STOPPED)):
             # It had a VirtualMachine: its disks were there, and are not made anew because that is gone.
             known = frozenset(each["metadata"]["name"] for each in wanted.disks)
         look.claims = await self._storage.reach(look.owner, wanted.disks, look.found, known)

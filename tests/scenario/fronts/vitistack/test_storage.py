@@ -74,7 +74,9 @@ def test_disks_grow_and_claims_of_removed_disks_stay(play: Play) -> None:
         await asyncio.sleep(120)
         volumes = (await host.vm())["spec"]["template"]["spec"]["volumes"]
         assert [each["name"] for each in volumes] == ["root"]
-        assert (await host.seen("PersistentVolumeClaim", "web-data"))["metadata"]["uid"] == kept
+        claim = (await host.seen("PersistentVolumeClaim", "web-data"))["metadata"]
+        assert claim["uid"] == kept
+        assert "deletionTimestamp" not in claim
         # it is the same disk when it comes back
         await host.merge("Machine", "web", {"spec": {"disks": [{**data, "size": "5Gi"}]}})
         await asyncio.sleep(60)
