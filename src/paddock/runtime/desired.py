@@ -14,11 +14,12 @@ import orjson
 
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
-from paddock.client.errors import Invalid, NotFound
-from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.errors import Invalid
+from paddock.client.options import Write, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.runtime.cache import Seen
 from paddock.runtime.comparing import is_applied, same_where_said
+from paddock.runtime.deleting import delete_seen
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import Reference, controlled_by_another, is_owned, owned
 
@@ -175,17 +176,10 @@ class DesiredSet:
                 known = self._last.get((place, seen.key))
                 surplus = (place, seen.key) not in kept and not seen.meta.going
                 if surplus and (known is not None or self._was_written_by_us(Wanted(informer.target, {}), seen)):
-                    await self._delete(informer.target, seen)
+                    await delete_seen(self._client, informer.target, seen)
                     self._last.pop((place, seen.key), None)
                     deleted.append(_name(informer.target, seen.key))
         return tuple(deleted)
-
-    async def _delete(self, target: Target[Any], seen: Seen) -> None:
-        try:
-            await self._client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation="Background"))
-        except NotFound:
-            # Gone already.
-            return
 
 
 def _only_that(seen: Seen | None, revision: str, data: Data) -> Data:

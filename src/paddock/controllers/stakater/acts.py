@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import Deletion, Write, merge_patch
-from paddock.client.target import Data, Key, Target
+from paddock.client.options import Write, merge_patch
+from paddock.client.target import Key
 from paddock.controllers.stakater import kinds
 from paddock.controllers.stakater.caches import Caches
 from paddock.controllers.stakater.looking import Eyes, Look
 from paddock.plan.stakater import clonerights, disks
 from paddock.plan.stakater.disks import Growth
 from paddock.runtime import finalizers
-from paddock.runtime.cache import Seen
+from paddock.runtime.deleting import delete_seen
 
 MANAGER = "paddock-stakater"
 WRITE = Write(manager=MANAGER)
@@ -56,15 +56,6 @@ class Acts:
                 continue
             await finalizers.take_off(self._client, kinds.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
-    async def delete(self, target: Target[Data], seen: Seen) -> None:
-        """Delete what was seen, and nothing that has come in its place."""
-        if seen.meta.going:
-            return
-        try:
-            await self._client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation="Background"))
-        except NotFound:
-            return
-
     async def prune(self, look: Look, wanted: Iterable[str], machine_uid: str) -> list[str]:
         """Delete the disks that were taken out of the spec; returns their names."""
         found = self.eyes.labelled(look.key)
@@ -72,7 +63,7 @@ class Acts:
         names = disks.surplus((volume for _, volume in found), tuple(wanted), machine_uid, instance)
         for seen, volume in found:
             if volume.metadata.name in names:
-                await self.delete(kinds.DISK_DATA, seen)
+                await delete_seen(self._client, kinds.DISK_DATA, seen)
         return names
 
     # --- the right to copy ------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from paddock.plan.stakater.said import no
 from paddock.plan.stakater.status import Came
 from paddock.runtime.cache import Seen
 from paddock.runtime.controller import Teller
+from paddock.runtime.deleting import delete_seen
 from paddock.runtime.informer import Informer
 
 _ORPHAN = "orphan"
@@ -75,7 +76,7 @@ class Clearing:
 
     async def _delete(self, target: Target[Data], objects: Iterable[Seen]) -> None:
         for seen in objects:
-            await self._acts.delete(target, seen)
+            await delete_seen(self._client, target, seen)
 
     def _left(self, look: Look) -> Left:
         services, machines = self._owned(self._caches.services, look), self._owned(self._caches.machines, look)

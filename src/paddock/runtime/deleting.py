@@ -1,0 +1,19 @@
+"""Deleting what was seen, and nothing that has come in its place."""
+
+from typing import Any
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import Deletion
+from paddock.client.target import Target
+from paddock.runtime.cache import Seen
+
+
+async def delete_seen(client: Client, target: Target[Any], seen: Seen) -> None:
+    """Delete an object, and in the background what belongs to it; one that goes already, or has gone, is left alone."""
+    if seen.meta.going:
+        return
+    try:
+        await client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation="Background"))
+    except NotFound:
+        return
