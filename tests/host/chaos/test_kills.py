@@ -23,6 +23,7 @@ from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, Invalid, NotFound
 from paddock.client.http.https import Https
+from paddock.engine.storage.places import RECORD
 from tests.host import guests
 from tests.host.machines import bootsector
 
@@ -33,6 +34,12 @@ VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 SNAPSHOTS = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default/virtualmachinesnapshots"
 CLONES = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"
+_OF_DISKS = (
+    "/api/v1/persistentvolumes",
+    "/api/v1/namespaces/default/persistentvolumeclaims",
+    "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes",
+    "/apis/snapshot.storage.k8s.io/v1/namespaces/default/volumesnapshots",
+)
 VERBS = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines"
 Data = dict[str, Any]
 
@@ -269,7 +276,11 @@ async def _empty(host: Host, client: Client) -> str:
     if left := await items(client, VMS) + await items(client, VMIS):
         return f"objects {[each['metadata']['name'] for each in left]}"
     places = [each for name in ("machines", "scratch", "volumes", "snapshots") for each in (host.root / "engine" / name).iterdir()]
-    return f"files {places}" if places else ""
+    if not places:
+        return ""
+    # Who they belonged to tells why they are still there.
+    said = {each.name: record.read_text() for each in places if (record := each / RECORD).exists()}
+    return f"files {places}: {said}; of {[each['metadata']['name'] for path in _OF_DISKS for each in await items(client, path)]}"
 
 
 async def _wait(look: Callable[[], Any], seconds: float = 120.0) -> None:
