@@ -350,9 +350,10 @@ def test_a_machine_that_does_not_start_is_replaced_and_a_slow_one_is_not(play: P
         host.engine.images.hold(slow)
         broken.add("web-1")
         await host.make(source(url=slow), pool(1, autohealing={"startUpFailureThreshold": 3}))
-        await settle(900)
+        await settle(10)
         first = await identities(host)
-        assert sorted(first) == numbered(0) and await host.status("web-0") == "Provisioning"
+        await settle(900)
+        assert await identities(host) == first and sorted(first) == numbered(0) and await host.status("web-0") == "Provisioning"
         host.engine.images.release(slow)
         await settle(60)
         assert await host.status("web-0") == "Running"
