@@ -47,6 +47,8 @@ class Claims:
         self._transfers = running
         self._filling = filling
         self._teller = teller
+        # claims that were bound a moment ago, by UID: at which revision
+        self._bound: dict[str, str] = {}
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bind a claim, fill its volume, let it grow."""
@@ -55,6 +57,7 @@ class Claims:
             return DONE
         if seen.meta.going:
             self._transfers.forget(seen.meta.uid)
+            self._bound.pop(seen.meta.uid, None)
             return DONE
         if not is_bound(claim) and await self._give_default(claim, key):
             # The watch brings us here again.
@@ -62,8 +65,13 @@ class Claims:
         found = self._class(claim, seen.meta)
         if found is None or self._waits(claim, found, key):
             return DONE
-        if not is_bound(claim):
-            await self._bind(claim, found, seen.meta)
+        if is_bound(claim):
+            self._bound.pop(seen.meta.uid, None)
+        elif self._is_behind(seen.meta):
+            # The watch brings us here again.
+            return DONE
+        else:
+            self._bound[seen.meta.uid] = await self._bind(claim, found, seen.meta)
         return await self._fill(claim, found, seen.meta)
 
     # --- the class --------------------------------------------------------------------------------------------------------
@@ -104,7 +112,13 @@ class Claims:
 
     # --- binding ----------------------------------------------------------------------------------------------------------
 
-    async def _bind(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> None:
+    def _is_behind(self, meta: Meta) -> bool:
+        """Whether the claim was bound a moment ago, and what we see of it is from before that."""
+        then = self._bound.get(meta.uid, "")
+        return then.isdecimal() and meta.resourceVersion.isdecimal() and int(meta.resourceVersion) < int(then)
+
+    async def _bind(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> str:
+        """Give it a volume; returns the revision at which it has it."""
         name, size = f"pvc-{meta.uid}", quantity.binary(claimsizes.request_of(claim))
         if self._world.volume(name) is None:
             path = self._volumes.place(meta.uid, (found.parameters or {}).get(POOL, ""))
@@ -119,7 +133,8 @@ class Claims:
         await self._client.patch(CLAIMS, meta.key, merge_patch(document))
         modes = claim.spec.accessModes if claim.spec is not None else None
         status: Data = {"phase": "Bound", "accessModes": modes, "capacity": {"storage": size}}
-        await self._client.patch(CLAIMS, meta.key, merge_patch({"status": status}), _STATUS)
+        bound = await self._client.patch(CLAIMS, meta.key, merge_patch({"status": status}), _STATUS)
+        return bound.metadata.resourceVersion or ""
 
     # --- filling ----------------------------------------------------------------------------------------------------------
 
