@@ -31,7 +31,7 @@ def test_the_host_is_a_ready_node(play: Play) -> None:
         node = (await api.get(NODE)).data
         assert node["status"]["capacity"] == {"cpu": "4", "memory": "1Mi", "pods": "110"}
         (row,) = await rows(api, "/api/v1/nodes")
-        assert (row["Name"], row["Status"], row["Roles"], row["Internal-IP"]) == ("host-1", "Ready", "<none>", "192.0.2.7")
+        assert (row["Name"], row["Status"], row["Roles"], row["Internal-IP"]) == ("host-1", "Ready", "worker", "192.0.2.7")
         assert (await strategic(api, {"spec": {"unschedulable": True}})).status == 200
         assert (await rows(api, "/api/v1/nodes"))[0]["Status"] == "Ready,SchedulingDisabled"
         for condition, count in (("%3Dtrue", 1), ("%3Dfalse", 0), ("!%3Dfalse", 1)):
