@@ -62,7 +62,7 @@ VITISTACK = Dialect(
     mending=(
         put(_SECRETS, _SECRET),
         put(_NETWORKS, _NETWORK),
-        merge(f"{_MACHINES}/web", {"spec": {"template": "medium"}}),
+        merge(f"{_MACHINES}/web", {"spec": {"template": "medium"}, "metadata": {"annotations": {"vitistack.io/power-state": "running"}}}),
     ),
     kinds=("/apis/vitistack.io/v1alpha1/machines", "/apis/vitistack.io/v1alpha1/networkconfigurations"),
 )

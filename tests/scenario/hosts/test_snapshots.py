@@ -284,6 +284,28 @@ def test_a_target_that_runs(play: Play, policy: str, complete: bool | None) -> N
     play(script)
 
 
+@pytest.mark.parametrize("owned", ["Vm", "None"])
+def test_a_restore_that_is_deleted_half_way_leaves_nothing(play: Play, owned: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        await host.running()
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        host.engine.volumes.failures.extend([StoreFull("cannot restore", why="there is no space left")] * 100)
+        await host.make(restore(target="new", volumeOwnershipPolicy=owned))
+        await asyncio.sleep(10)
+        claims = [each["metadata"]["name"] for each in (await host.api.get("/api/v1/persistentvolumeclaims")).data["items"]]
+        assert len(claims) == 2
+        await host.again()
+        await host.delete("VirtualMachineRestore", SNAPSHOT, "back")
+        await asyncio.sleep(20)
+        claims = [each["metadata"]["name"] for each in (await host.api.get("/api/v1/persistentvolumeclaims")).data["items"]]
+        assert claims == ["disk"]
+        assert (await host.api.get("/api/v1/persistentvolumes")).data["items"][0]["spec"]["claimRef"]["name"] == "disk"
+
+    play(script)
+
+
 def test_a_machine_does_not_start_while_it_is_restored_and_the_restore_survives_an_end(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host, "Halted")

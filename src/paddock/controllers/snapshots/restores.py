@@ -13,15 +13,17 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
-from paddock.client.options import DELETE, Write, merge_patch
+from paddock.client.options import DELETE, Selection, Write, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, holds, settled
 from paddock.plan import restores as plan
+from paddock.plan.snapshots import volumes_of
 from paddock.runtime import finalizers
 from paddock.runtime.cache import Seen
 from paddock.runtime.controller import DONE, Outcome, Teller, again
@@ -62,6 +64,7 @@ class Restores:
             return DONE
         restore = seen.read(RESTORES)
         if seen.meta.going:
+            await self._clear_away(restore)
             await self._unlock(restore)
             await finalizers.take_off(self._client, RESTORES, seen.meta, _FINALIZER)
             return DONE
@@ -167,9 +170,22 @@ class Restores:
         except NotFound:
             return
 
+    async def _clear_away(self, restore: VirtualMachineRestore) -> None:
+        """A restore that goes before its end leaves no claims behind, but for those that the machine is on already."""
+        if restore.status is not None and restore.status.complete:
+            return
+        namespace = restore.metadata.namespace or ""
+        machine = self._caches.machines.cache.get(Key(namespace, restore.spec.target.name))
+        used = set(volumes_of(machine.read(MACHINES)).claims.values()) if machine is not None else set()
+        # Not from the cache: what was made a moment ago may not be in there.
+        for claim in (await self._client.list(CLAIMS, Selection(namespace=namespace))).items:
+            meta = claim.metadata
+            if meta.name not in used and not meta.ownerReferences and _made_by(restore, claim):
+                await self._gone(CLAIMS.path(namespace, meta.name))
+
     def _is_ours(self, restore: VirtualMachineRestore, claim: Seen) -> bool:
         """Whether a claim was made by this restore: another of its name may hold anything."""
-        return (claim.read(CLAIMS).metadata.annotations or {}).get(plan.SOURCE_NOTE) == restore.metadata.uid
+        return _made_by(restore, claim.read(CLAIMS))
 
     async def _claim(self, restore: VirtualMachineRestore, data: Data, *, former: bool) -> None:
         there = self._caches.claims.cache.get(Key(data["metadata"]["namespace"], data["metadata"]["name"]))
@@ -272,6 +288,10 @@ class Restores:
         if status != (restore.status or RestoreStatus()):
             document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
             await self._client.patch(RESTORES, seen.key, merge_patch(document), _STATUS)
+
+
+def _made_by(restore: VirtualMachineRestore, claim: PersistentVolumeClaim) -> bool:
+    return (claim.metadata.annotations or {}).get(plan.SOURCE_NOTE) == restore.metadata.uid
 
 
 def _progress(restore: VirtualMachineRestore, waits: str, now: str) -> RestoreStatus:
