@@ -7,6 +7,7 @@ answer to the last apply is kept, and nothing is sent as long as the object is s
 
 import hashlib
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ import orjson
 
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
-from paddock.client.errors import Invalid
+from paddock.client.errors import Conflict, Invalid, Said
 from paddock.client.options import Write, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.runtime.cache import Seen
@@ -85,14 +86,23 @@ class DesiredSet:
     async def reach(self, owner: Reference, wanted: Sequence[Wanted]) -> Reached:
         """Apply in the order given, then delete what the owner has and should not. Raises `NotOurs` and the client's errors."""
         applied, unchanged = [], 0
-        for each in wanted:
+        decided = [self._informers[_place(each.target)].cache.get(each.key) for each in wanted]
+        for each, before in zip(wanted, decided, strict=True):
             data = owned(each.data, owner)
+            self._check_still(each, before)
             if await self._apply(owner, each, data):
                 applied.append(_name(each.target, each.key))
             else:
                 unchanged += 1
         kept = {(_place(each.target), each.key) for each in wanted}
         return Reached(tuple(applied), await self._prune(owner, kept), unchanged)
+
+    def _check_still(self, wanted: Wanted, before: Seen | None) -> None:
+        """What was there when the set was decided on may have gone since. Whether it is made again is another decision."""
+        seen = self._informers[_place(wanted.target)].cache.get(wanted.key)
+        if before is not None and (seen is None or seen.meta.uid != before.meta.uid):
+            message = f"{_name(wanted.target, wanted.key)} went while it was about to be applied"
+            raise Conflict(HTTPStatus.CONFLICT, Said(message=message, reason="Conflict", code=HTTPStatus.CONFLICT))
 
     def check(self, owner: Reference, wanted: Sequence[Wanted]) -> None:
         """Raise `NotOurs` for the first that belongs to somebody else; nothing is written."""

@@ -180,6 +180,28 @@ def test_what_others_change_of_ours_is_set_right_and_the_rest_is_theirs(play: Pl
     play(script)
 
 
+def test_what_goes_while_the_set_is_applied_is_not_made_again(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.reach(config("first"), config("second"))
+            send = here.wire.send
+
+            async def slow(ask: Ask) -> Reply:
+                reply = await send(ask)
+                if "first" in ask.target:
+                    await world.api.delete(f"{BASE}/configmaps/second")
+                    await asyncio.sleep(1)
+                return reply
+
+            here.wire.send = slow  # type: ignore[method-assign]
+            with pytest.raises(Conflict, match="went while it was about to be applied"):
+                await here.reach(config("first", more="b"), config("second", more="b"))
+            # Decided anew it is.
+            assert (await here.reach(config("first", more="b"), config("second", more="b"))).applied == ("configmaps default/second",)
+
+    play(script)
+
+
 def test_what_others_put_beside_ours_goes_where_both_are_not_allowed(play: Play) -> None:
     def service(number: int) -> Wanted:
         ports = [{"name": "access", "port": number, "protocol": "TCP"}]
