@@ -192,7 +192,7 @@ class _World:
         for path in (*_KINDS, *self._dialect.kinds):
             for each in (await server.get(path)).data["items"]:
                 # A machine runs as it was when it began, which depends on when that was.
-                spoken = {"status": each.get("status")} if path == _RUNNING else each
+                spoken = {"phase": each["status"]["phase"]} if path == _RUNNING else each
                 found[f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"] = _lasting(spoken)
         return found
 
