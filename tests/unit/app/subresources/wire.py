@@ -44,13 +44,27 @@ async def paired(world: World, target: str) -> AsyncIterator[Socket]:
 
 @asynccontextmanager
 async def listening(world: World, guest_port: int, guest: Guest) -> AsyncIterator[None]:
-    """A guest that listens at a port."""
-    server = await asyncio.start_server(guest, "127.0.0.1", 0, limit=1 << 20)
+    """A guest that listens at a port. Its connections are closed at the end, whatever it was doing."""
+    serving: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
+        try:
+            await guest(reader, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 20)
     world.networks.ports[guest_port] = server.sockets[0].getsockname()[1]
     try:
         yield
     finally:
         server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 def tls_pair(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
