@@ -128,8 +128,14 @@ def test_the_machine_on_a_data_source(kubectl: Kubectl, order: int, tmp_path: Pa
         said = kubectl.run("apply", "-f", str(tmp_path / f"{number}.yaml"), "--validate=strict")
         assert (said.code, said.errors) == (0, "")
     until_running(kubectl, "my-vm-with-http-data-volume")
+    (machine,) = found(kubectl, "virtualmachines")
+    (template,) = machine["spec"]["dataVolumeTemplates"]
+    assert template["spec"]["sourceRef"]["apiGroup"] == "cdi.kubevirt.io"
+    # The address is fixed in the DataVolume, which says where it comes from.
     (volume,) = found(kubectl, "datavolumes")
-    assert volume["spec"]["sourceRef"]["apiGroup"] == "cdi.kubevirt.io"
+    assert "http" in volume["spec"]["source"] and "sourceRef" not in volume["spec"]
+    name = template["spec"]["sourceRef"]["name"]
+    assert volume["metadata"]["annotations"]["virtualization.k8c.io/data-source"] == f"default/{name}"
     assert volume["status"]["phase"] == "Succeeded"
 
 
