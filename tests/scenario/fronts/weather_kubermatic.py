@@ -21,23 +21,32 @@ def _source(url: str) -> dict[str, object]:
 
 
 _LOGIN = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"accessKeyId": "a", "secretKey": "b"}}
-_TEMPLATE = {
-    "metadata": {"name": "disk"},
-    "spec": {
-        "sourceRef": {"kind": "DataSource", "name": "linux", "apiGroup": "cdi.kubevirt.io"},
-        "pvc": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    },
-}
-_INSTANCE = {
-    "domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}},
-    "volumes": [{"name": "root", "dataVolume": {"name": "disk"}}],
-}
-_MACHINE = {
-    "apiVersion": "kubevirt.io/v1",
-    "kind": "VirtualMachine",
-    "metadata": {"name": "web"},
-    "spec": {"runStrategy": "Always", "dataVolumeTemplates": [_TEMPLATE], "template": {"spec": _INSTANCE}},
-}
+
+
+def _template(disk: str) -> dict[str, object]:
+    reference = {"kind": "DataSource", "name": "linux", "apiGroup": "cdi.kubevirt.io"}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": disk}, "spec": {"sourceRef": reference, "pvc": claim}}
+
+
+def _instance(disk: str) -> dict[str, object]:
+    return {
+        "domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}},
+        "volumes": [{"name": "root", "dataVolume": {"name": disk}}],
+    }
+
+
+def _machine(name: str) -> dict[str, object]:
+    """One with a disk of its own."""
+    disk = f"{name}-disk"
+    return {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachine",
+        "metadata": {"name": name},
+        "spec": {"runStrategy": "Always", "dataVolumeTemplates": [_template(disk)], "template": {"spec": _instance(disk)}},
+    }
+
+
 _POOL = {
     "apiVersion": "pool.kubevirt.io/v1beta1",
     "kind": "VirtualMachinePool",
@@ -47,7 +56,7 @@ _POOL = {
         "selector": {"matchLabels": {"of": "many"}},
         "virtualMachineTemplate": {
             "metadata": {"labels": {"of": "many"}},
-            "spec": {"runStrategy": "Always", "dataVolumeTemplates": [_TEMPLATE], **_INSTANCE},
+            "spec": {"runStrategy": "Always", "dataVolumeTemplates": [_template("disk")], **_instance("disk")},
         },
     },
 }
@@ -55,11 +64,11 @@ _URL = "https://images.example.com/linux.qcow2"
 
 KUBERMATIC = Dialect(
     wire=lambda front, back: controller.wire(front, back, Settings(resync_seconds=SWEEP_SECONDS)),
-    setting=(below(put(_SECRETS, _LOGIN)), put(_SOURCES, _source(_URL)), put(_MACHINES, _MACHINE), put(_POOLS, _POOL)),
+    setting=(below(put(_SECRETS, _LOGIN)), put(_SOURCES, _source(_URL)), put(_MACHINES, _machine("web")), put(_POOLS, _POOL)),
     moves=(
-        put(_MACHINES, {**_MACHINE, "metadata": {"name": "other"}}),
+        put(_MACHINES, _machine("other")),
         remove(f"{_MACHINES}/web"),
-        put(_MACHINES, _MACHINE),
+        put(_MACHINES, _machine("web")),
         remove(f"{_POOLS}/many"),
         put(_POOLS, _POOL),
         merge(f"{_POOLS}/many", {"spec": {"replicas": 4}}),
@@ -71,7 +80,7 @@ KUBERMATIC = Dialect(
         below(put(_SECRETS, _LOGIN)),
         below(merge(f"{_SECRETS}/login", {"stringData": {"secretKey": "c"}})),
     ),
-    mending=(below(put(_SECRETS, _LOGIN)), put(_SOURCES, _source(_URL)), put(_MACHINES, _MACHINE), put(_POOLS, _POOL)),
+    mending=(below(put(_SECRETS, _LOGIN)), put(_SOURCES, _source(_URL)), put(_MACHINES, _machine("web")), put(_POOLS, _POOL)),
     kinds=("/apis/cdi.kubevirt.io/v1beta1/datasources", "/apis/pool.kubevirt.io/v1beta1/virtualmachinepools"),
     apart=True,
 )
