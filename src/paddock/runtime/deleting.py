@@ -9,11 +9,11 @@ from paddock.client.target import Target
 from paddock.runtime.cache import Seen
 
 
-async def delete_seen(client: Client, target: Target[Any], seen: Seen) -> None:
-    """Delete an object, and in the background what belongs to it; one that goes already, or has gone, is left alone."""
+async def delete_seen(client: Client, target: Target[Any], seen: Seen, propagation: str = "Background") -> None:
+    """Delete an object, and by default in the background what belongs to it; one that goes already, or has gone, is left alone."""
     if seen.meta.going:
         return
     try:
-        await client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation="Background"))
+        await client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation=propagation))
     except NotFound:
         return

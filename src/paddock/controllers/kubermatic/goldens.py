@@ -5,8 +5,6 @@ then it is made anew, and disks that were copied from it before are what they we
 """
 
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.options import Deletion
 from paddock.client.target import Key
 from paddock.controllers.kubermatic import kinds
 from paddock.controllers.kubermatic.consumers import CONSUMING, Consumers
@@ -21,6 +19,7 @@ from paddock.meta.world import World
 from paddock.runtime.cache import Seen
 from paddock.runtime.controller import DONE, Controller, Outcome, Teller, owners
 from paddock.runtime.controller import Settings as ControllerSettings
+from paddock.runtime.deleting import delete_seen
 from paddock.runtime.desired import DesiredSet, NotOurs, Wanted
 from paddock.runtime.program import Program
 from paddock.runtime.reference import is_owned, reference
@@ -65,11 +64,8 @@ class Goldens:
         return DONE
 
     async def _remove(self, there: Seen | None, owner: Seen) -> Outcome:
-        if there is not None and is_owned(there.meta, owner.meta.uid) and not there.meta.going:
-            try:
-                await self._client.delete(kinds.VOLUME_DATA, there.key, Deletion(uid=there.meta.uid, propagation="Background"))
-            except NotFound:
-                return DONE
+        if there is not None and is_owned(there.meta, owner.meta.uid):
+            await delete_seen(self._client, kinds.VOLUME_DATA, there)
         # The watch brings us here again when it is gone.
         return DONE
 

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.options import Write, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.kubermatic import kinds
 from paddock.runtime.cache import Seen
 from paddock.runtime.comparing import is_applied
+from paddock.runtime.deleting import delete_seen
 from paddock.runtime.desired import NotOurs
 from paddock.runtime.informer import Informer
 
@@ -53,12 +53,8 @@ class Writer:
 
     async def delete(self, target: Target[Any], seen: Seen, propagation: str = "Background") -> None:
         """Delete an object that is ours, once."""
-        if seen.meta.going or not is_ours(seen):
-            return
-        try:
-            await self._client.delete(_plain(target), seen.key, Deletion(uid=seen.meta.uid, propagation=propagation))
-        except NotFound:
-            return
+        if is_ours(seen):
+            await delete_seen(self._client, _plain(target), seen, propagation)
 
 
 def is_ours(seen: Seen) -> bool:

@@ -47,17 +47,17 @@ class Claims:
         self._transfers = running
         self._filling = filling
         self._teller = teller
-        # claims that were bound a moment ago, by UID: at which revision
-        self._bound: dict[str, str] = {}
+        # claims that were bound a moment ago: at which revision
+        self._bound: dict[Key, str] = {}
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bind a claim, fill its volume, let it grow."""
         seen, claim = self._world.claims.cache.get(key), self._world.claim(key)
         if seen is None or claim is None:
+            self._bound.pop(key, None)
             return DONE
         if seen.meta.going:
             self._transfers.forget(seen.meta.uid)
-            self._bound.pop(seen.meta.uid, None)
             return DONE
         if not is_bound(claim) and await self._give_default(claim, key):
             # The watch brings us here again.
@@ -66,12 +66,12 @@ class Claims:
         if found is None or self._waits(claim, found, key):
             return DONE
         if is_bound(claim):
-            self._bound.pop(seen.meta.uid, None)
+            self._bound.pop(key, None)
         elif self._is_behind(seen.meta):
             # The watch brings us here again.
             return DONE
         else:
-            self._bound[seen.meta.uid] = await self._bind(claim, found, seen.meta)
+            self._bound[key] = await self._bind(claim, found, seen.meta)
         return await self._fill(claim, found, seen.meta)
 
     # --- the class --------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Claims:
 
     def _is_behind(self, meta: Meta) -> bool:
         """Whether the claim was bound a moment ago, and what we see of it is from before that."""
-        then = self._bound.get(meta.uid, "")
+        then = self._bound.get(meta.key, "")
         return then.isdecimal() and meta.resourceVersion.isdecimal() and int(meta.resourceVersion) < int(then)
 
     async def _bind(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> str:

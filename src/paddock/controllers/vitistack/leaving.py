@@ -13,6 +13,7 @@ from paddock.controllers.vitistack.storage import Storage
 from paddock.dialects.vitistack.marks import FINALIZER
 from paddock.plan.vitistack.clearing import Remains
 from paddock.runtime import finalizers
+from paddock.runtime.deleting import delete_seen
 
 _LOG = logging.getLogger(__name__)
 _VM_DATA: Target[Data] = plain("kubevirt.io", "v1", kinds.VMS.plural, kinds.VMS.kind)
@@ -50,7 +51,7 @@ class Leaving:
 
     async def _delete_vm(self, look: Look) -> None:
         if look.vm_seen is not None:
-            await self._storage.delete(_VM_DATA, look.vm_seen)
+            await delete_seen(self._client, _VM_DATA, look.vm_seen)
 
     async def _is_behind(self, look: Look) -> bool:
         """Whether a VirtualMachine was made that the cache does not have yet; it is deleted then."""

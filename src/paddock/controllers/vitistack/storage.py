@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.options import Write, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.vitistack import kinds
 from paddock.controllers.vitistack.caches import Caches
@@ -12,6 +12,7 @@ from paddock.plan.vitistack import claims
 from paddock.plan.vitistack.claims import Act, Found
 from paddock.plan.vitistack.sight import Claim
 from paddock.runtime.cache import Seen
+from paddock.runtime.deleting import delete_seen
 from paddock.runtime.desired import DesiredSet, Wanted
 from paddock.runtime.reference import Reference
 
@@ -63,20 +64,11 @@ class Storage:
         """The installation image is not wanted any more: its DataVolume goes, and its claim with it."""
         seen = self._caches.volumes.cache.get(Key(owner.key.namespace, name))
         if seen is not None and not seen.meta.going and seen in self._caches.volumes_of(owner.key, owner.meta.uid):
-            await self.delete(kinds.VOLUMES, seen)
-
-    async def delete(self, target: Target[Data], seen: Seen) -> None:
-        """Delete an object that was seen, and none that came in its place."""
-        if seen.meta.going:
-            return
-        try:
-            await self._client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation="Background"))
-        except NotFound:
-            return
+            await delete_seen(self._client, kinds.VOLUMES, seen)
 
     async def clear(self, owner: Seen) -> None:
         """Delete every claim that was made for a machine; those of DataVolumes go with them."""
         for seen in self._caches.volumes_of(owner.key, owner.meta.uid):
-            await self.delete(kinds.VOLUMES, seen)
+            await delete_seen(self._client, kinds.VOLUMES, seen)
         for seen in self._caches.claims_of(owner.key, owner.meta.uid):
-            await self.delete(kinds.CLAIM_DATA, seen)
+            await delete_seen(self._client, kinds.CLAIM_DATA, seen)
