@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, fronts, guests, hosting, imports, offline
+from tools.bench import comparison, fronts, guests, hosting, imports, offline, userland
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "guests", "host", "fronts", "imports")
+PARTS = ("commands", "server", "guests", "host", "userland", "fronts", "imports")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,6 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _guests(options, Path(folder))
             if options.only in (None, "host"):
                 _host(options, Path(folder))
+            if options.only in (None, "userland"):
+                _userland(options, Path(folder))
             if options.only in (None, "fronts"):
                 print(offline.table(fronts.measure(Path(folder), quick=options.quick)))
             if options.only in (None, "imports"):
@@ -45,7 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
     parser.add_argument(
-        "--only", choices=PARTS, help="only the commands, the API server, the guests, a whole host, the front doors, or imports of images"
+        "--only",
+        choices=PARTS,
+        help="only the commands, the API server, the guests, a whole host, from the manifest to the guest, the front doors, or imports",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
@@ -79,9 +83,19 @@ def _host(options: argparse.Namespace, folder: Path) -> None:
     if shutil.which("qemu-system-x86_64") is None:
         _say("no QEMU: the host is left out")
         return
-    figures = asyncio.run(hosting.measure(folder, quick=options.quick))
+    _told("A whole host, machines stopped at their first instruction", asyncio.run(hosting.measure(folder, quick=options.quick)))
+
+
+def _userland(options: argparse.Namespace, folder: Path) -> None:
+    if shutil.which("qemu-system-x86_64") is None:
+        _say("no QEMU: from the manifest to the guest is left out")
+        return
+    _told("From the manifest to a guest that answers", asyncio.run(userland.measure(folder, quick=options.quick)))
+
+
+def _told(title: str, figures: list[offline.Figure]) -> None:
     load, _, _ = os.getloadavg()
-    print(f"\nA whole host, machines stopped at their first instruction; load {load:.1f}")
+    print(f"\n{title}; load {load:.1f}")
     print(offline.table(figures))
 
 

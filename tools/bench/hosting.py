@@ -31,8 +31,8 @@ from tools.bench.offline import Figure, environment
 
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
-_VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
-_VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
+VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
+VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ADOPTED = "machines are taken over"
 MANY, APART_SECONDS = 100, 0.1
@@ -59,8 +59,9 @@ class Seen:
 class Host:
     """`paddock up` in a directory of its own."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *options: str) -> None:
         self.root = root
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
@@ -70,7 +71,7 @@ class Host:
         command = [sys.executable, "-m", "paddock.app", "up", f"--dir={self.root}", "--listen=127.0.0.1:0", "--network=user"]
         with (self.root / "said").open("ab") as said:
             self._process = subprocess.Popen(
-                [*command, "--memory-overcommit=4"],
+                [*command, "--memory-overcommit=4", *self._options],
                 env=environment(self.root.with_name("bytecode")),
                 stdout=said,
                 stderr=said,
@@ -184,11 +185,11 @@ async def _one_by_one(client: Client, seen: Seen, host: Host, folder: Path, coun
         name = f"one-{number}"
         before, now = host.cpu(), time.time()
         seen.made[name] = time.monotonic()
-        await client.request("POST", _VMS, body=json.dumps(machine(name)).encode())
+        await client.request("POST", VMS, body=json.dumps(machine(name)).encode())
         await _until(seen, number + 1)
         await asyncio.sleep(_CALM_SECONDS)
         starts.cpu += (host.cpu() - before) / count
-        uid = json.loads(await client.request("GET", f"{_VMIS}/{name}"))["metadata"]["uid"]
+        uid = json.loads(await client.request("GET", f"{VMIS}/{name}"))["metadata"]["uid"]
         process = json.loads((host.root / "engine" / "machines" / uid / "process.json").read_bytes())
         starts.answered.append(process["times"]["running"] - now)
         argv = Path(f"/proc/{process['pid']}/cmdline").read_bytes().decode().split("\0")[:-1]
@@ -205,7 +206,7 @@ async def _many(client: Client, seen: Seen, count: int) -> None:
 
         async def make(name: str = name) -> None:
             seen.made[name] = time.monotonic()
-            await client.request("POST", _VMIS, body=json.dumps(instance(name)).encode())
+            await client.request("POST", VMIS, body=json.dumps(instance(name)).encode())
 
         await asyncio.sleep(max(0.0, start + number * APART_SECONDS - time.monotonic()))
         tasks.append(asyncio.create_task(make()))
@@ -268,11 +269,11 @@ async def _load(client: Client, host: Host, many: int) -> list[Figure]:
 
 async def _leave(client: Client, host: Host, count: int) -> None:
     """Delete machines until so many run."""
-    for path in (_VMS, _VMIS):
+    for path in (VMS, VMIS):
         names = [each["metadata"]["name"] for each in json.loads(await client.request("GET", path))["items"]]
-        for name in names if path == _VMS else names[count:]:
+        for name in names if path == VMS else names[count:]:
             await client.request("DELETE", f"{path}/{name}")
-        while len(json.loads(await client.request("GET", path))["items"]) > (0 if path == _VMS else count):
+        while len(json.loads(await client.request("GET", path))["items"]) > (0 if path == VMS else count):
             await asyncio.sleep(0.1)
     await asyncio.sleep(_CALM_SECONDS)
 
@@ -286,7 +287,7 @@ async def _return(host: Host, root: Path) -> Figure:
         while _ADOPTED not in (root / "said").read_text().rpartition("paddock: ready")[2]:
             await asyncio.sleep(0.01)
         seconds = ready + time.monotonic() - began
-        count = len(json.loads(await client.request("GET", _VMIS))["items"])
+        count = len(json.loads(await client.request("GET", VMIS))["items"])
     return Figure(f"restart with {count} machines until all are adopted", seconds, "s", 1, "")
 
 

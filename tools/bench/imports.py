@@ -53,7 +53,7 @@ def measure(folder: Path) -> list[Figure]:
     (folder / "www").mkdir()
     _disk(folder / "disk.raw")
     figures: list[Figure] = []
-    with _server(folder / "www") as address:
+    with server(folder / "www") as address:
         for name, options in _FORMATS.items():
             image = folder / "www" / "image"
             subprocess.run(["qemu-img", "convert", "-f", "raw", *options, str(folder / "disk.raw"), str(image)], check=True)
@@ -102,7 +102,8 @@ def _theirs(url: str, place: Path, kind: str, folder: Path) -> tuple[float, floa
 
 
 @contextlib.contextmanager
-def _server(folder: Path) -> Iterator[str]:
+def server(folder: Path) -> Iterator[str]:
+    """The address of a web server on loopback that has the files of a directory."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

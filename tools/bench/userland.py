@@ -1,0 +1,163 @@
+"""From the manifest to a guest that can be used: the tiny guest through the API, and the same QEMU started by a script, in turns.
+
+Both have a new layer over the same image, and both end when the guest's agent answers. Ours is counted from the request that makes the
+VirtualMachine until a watcher is told of `AgentConnected`.
+"""
+
+import asyncio
+import json
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from paddock.client.client import Client
+from paddock.client.errors import NotFound
+from paddock.client.options import EVERYTHING, Watching
+from paddock.engine.images.build import places, tiny
+from tools.bench.hosting import INSTANCES, VMIS, VMS, Host, machine
+from tools.bench.imports import server
+from tools.bench.offline import BenchError, Figure
+
+_VOLUMES = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
+_SECONDS = 300
+ROUNDS = 7
+# until what is written after a guest answers has been written
+_CALM_SECONDS = 1.0
+
+
+def booting(name: str, url: str) -> dict[str, Any]:
+    """The tiny guest on a disk of its own."""
+    made = machine(name)
+    spec = made["spec"]["template"]["spec"]
+    del spec["startStrategy"]
+    spec["domain"]["memory"]["guest"] = "128Mi"
+    spec["domain"]["devices"]["disks"] = [{"name": "root", "disk": {"bus": "virtio"}}]
+    spec["volumes"] = [{"name": "root", "dataVolume": {"name": name}}]
+    storage = {"resources": {"requests": {"storage": "1Gi"}}}
+    made["spec"]["dataVolumeTemplates"] = [{"metadata": {"name": name}, "spec": {"source": {"http": {"url": url}}, "storage": storage}}]
+    return made
+
+
+async def _answers(client: Client, name: str) -> None:
+    """Returns when a watcher hears that the agent is connected."""
+    async for event in client.watch(INSTANCES, EVERYTHING, Watching(initial=True, seconds=_SECONDS)):
+        if event.type == "BOOKMARK" or event.object["metadata"]["name"] != name:
+            continue
+        conditions = event.object.get("status", {}).get("conditions", ())
+        if any(each["type"] == "AgentConnected" and each["status"] == "True" for each in conditions):
+            return
+
+
+async def _gone(client: Client, path: str) -> None:
+    while True:
+        try:
+            await client.request("GET", path)
+        except NotFound:
+            return
+        await asyncio.sleep(0.1)
+
+
+def _qemu_img(*words: str | Path) -> bytes:
+    return subprocess.run(["qemu-img", *words], check=True, capture_output=True).stdout
+
+
+class Twin:
+    """The QEMU of a machine, to be started once more by hand."""
+
+    def __init__(self, pid: int, name: str) -> None:
+        directory = Path(f"/proc/{pid}/cwd").readlink()
+        # As deep as its own: the command line says where disks are from there.
+        self._folder = directory.parents[1] / "twins" / name
+        self._folder.mkdir(parents=True)
+        self._argv = [self._own(word, directory) for word in Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]]
+
+    def _own(self, word: str, directory: Path) -> str:
+        """A word of the command line, with a new layer in the place of the machine's."""
+        if not word.startswith("{") or "file" not in (disk := json.loads(word)):
+            return word
+        kept, layer = directory / disk["file"]["filename"], self._folder / "disk.qcow2"
+        size = json.loads(_qemu_img("info", "-U", "--output=json", kept))["virtual-size"]
+        below = (directory / disk["backing"]["file"]["filename"]).resolve()
+        _qemu_img("create", "-q", "-f", "qcow2", "-F", disk["backing"]["driver"], "-b", below, layer, str(size))
+        disk["file"]["filename"] = layer.name
+        return json.dumps(disk)
+
+    def answer(self) -> float:
+        """Seconds until the agent answers."""
+        began = time.monotonic()
+        with (self._folder / "said").open("wb") as said:
+            process = subprocess.Popen(self._argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        try:
+            self._go_on(process)
+            with self._connect("agent.sock", process) as agent, agent.makefile("rb") as file:
+                agent.sendall(json.dumps({"execute": "guest-sync", "arguments": {"id": 7}}).encode() + b"\n")
+                while json.loads(file.readline().lstrip(b"\xff") or b"{}").get("return") != 7:
+                    pass
+            return time.monotonic() - began
+        except OSError as error:
+            raise BenchError(f"QEMU by hand: {error}: {(self._folder / 'said').read_text()}") from error
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    def _go_on(self, process: "subprocess.Popen[bytes]") -> None:
+        with self._connect("qmp.sock", process) as monitor, monitor.makefile("rwb") as stream:
+            stream.readline()
+            for command in (b'{"execute":"qmp_capabilities"}\n', b'{"execute":"cont"}\n'):
+                stream.write(command)
+                stream.flush()
+                while b"return" not in stream.readline():
+                    continue
+
+    def _connect(self, name: str, process: "subprocess.Popen[bytes]") -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        while True:
+            try:
+                connection.connect(str(self._folder / name))
+                return connection
+            except (FileNotFoundError, ConnectionRefusedError):
+                if process.poll() is not None:
+                    raise BenchError((self._folder / "said").read_text()) from None
+                time.sleep(0.002)
+
+
+async def _round(client: Client, host: Host, url: str, name: str) -> tuple[float, float]:
+    """Ours, then theirs, each alone."""
+    telling = asyncio.create_task(_answers(client, name))
+    await asyncio.sleep(_CALM_SECONDS)
+    began = time.monotonic()
+    await client.request("POST", VMS, body=json.dumps(booting(name, url)).encode())
+    await asyncio.wait_for(telling, _SECONDS)
+    ours = time.monotonic() - began
+    uid = json.loads(await client.request("GET", f"{VMIS}/{name}"))["metadata"]["uid"]
+    process = json.loads((host.root / "engine" / "machines" / uid / "process.json").read_bytes())
+    twin = Twin(process["pid"], name)
+    await client.request("DELETE", f"{VMS}/{name}")
+    await _gone(client, f"{VMIS}/{name}")
+    await _gone(client, f"{_VOLUMES}/{name}")
+    await asyncio.sleep(_CALM_SECONDS)
+    return ours, await asyncio.to_thread(twin.answer)
+
+
+async def measure(folder: Path, *, quick: bool) -> list[Figure]:
+    """One figure; the first round brings the image and is not counted."""
+    image = tiny.build(places.cache())
+    root = Path(tempfile.mkdtemp(prefix="bench-", dir=folder))
+    host = Host(root, "--image-from=127.0.0.1")
+    host.start()
+    try:
+        with server(image.disk.parent) as address:
+            async with host.client() as client:
+                url = f"{address}/{image.disk.name}"
+                found = [await _round(client, host, url, f"tiny-{number}") for number in range((3 if quick else ROUNDS) + 1)][1:]
+    finally:
+        host.end()
+        shutil.rmtree(root, ignore_errors=True)
+    ours, theirs = (statistics.median(each) for each in zip(*found, strict=True))
+    return [Figure("apply -> agent of the tiny guest, over by hand", ours / theirs, "x", 1.1, f"{ours:.2f} s over {theirs:.2f} s")]
