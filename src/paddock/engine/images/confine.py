@@ -1,21 +1,22 @@
 """A program of its own: gives up what it may, then becomes the program it was told to start.
 
-Run as `python -I -S confine.py PLAN`, where PLAN is JSON: argv, limits, user, read (paths), files (descriptors, and whether they may be
-written). What the started program can do afterwards: read the system's own libraries, the files it was handed, and nothing else; no
+Run as `python -I -S confine.py limit=NAME:NUMBER ... user=NUMBER read=PATH ... file=DESCRIPTOR ... written=DESCRIPTOR ... -- PROGRAM
+ARGUMENTS`. What the started program can do afterwards: read the system's own libraries, the files it was handed, and nothing else; no
 network; no more memory, time and file size than the limits; no other user's rights. Where the kernel lacks a part (Landlock, user
-namespaces), the others hold. It imports nothing of the project, so that it starts in a few milliseconds.
+namespaces), the others hold. It imports nothing of the project, and of the library only what is built in or small, so that it starts
+in a few milliseconds: an import of an image pays for it twice.
 """
 
 import ctypes
-import json
 import os
 import resource
-import signal
 import sys
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _NO_NEW_PRIVS = 38
 _NEW_USER, _NEW_NET, _NEW_IPC = 0x10000000, 0x40000000, 0x08000000
+# Python ignores them, and what is ignored stays so over exec. (`signal` brings `enum` and takes as long as all of this.)
+_SIGPIPE, _SIGXFSZ, _DEFAULT = 13, 25, None
 _READ, _READ_DIR, _EXECUTE, _WRITE, _TRUNCATE = 1 << 2, 1 << 3, 1 << 0, 1 << 1, 1 << 14
 
 
@@ -61,31 +62,37 @@ def _allow(libc: ctypes.CDLL, ruleset: int, handle: int, access: int) -> None:
         raise OSError(ctypes.get_errno(), "landlock_add_rule")
 
 
-def main() -> None:
+def main(words: list[str]) -> None:
     """Confine this process and become the program."""
-    plan = json.loads(sys.argv[1])
+    end = words.index("--")
+    plan: dict[str, list[str]] = {}
+    for word in words[:end]:
+        name, _, value = word.partition("=")
+        plan.setdefault(name, []).append(value)
     libc = ctypes.CDLL(None, use_errno=True)
     os.setsid()
     # Namespaces are a second wall; where they are forbidden, Landlock and the user hold.
     libc.unshare(ctypes.c_int((_NEW_NET | _NEW_IPC) if os.geteuid() == 0 else (_NEW_USER | _NEW_NET | _NEW_IPC)))
-    for name, value in plan["limits"].items():
-        resource.setrlimit(getattr(resource, name), (value, value))
-    if plan["user"] is not None and os.geteuid() == 0:
+    for limit in plan.get("limit", ()):
+        name, _, value = limit.partition(":")
+        resource.setrlimit(getattr(resource, name), (int(value), int(value)))
+    for user in map(int, plan.get("user", ())):
         os.setgroups([])
-        os.setresgid(plan["user"], plan["user"], plan["user"])
-        os.setresuid(plan["user"], plan["user"], plan["user"])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
     if libc.prctl(_NO_NEW_PRIVS, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)):
         raise OSError(ctypes.get_errno(), "prctl")
-    _landlock(libc, plan["read"], [(int(handle), bool(writable)) for handle, writable in plan["files"]])
-    for name in ("SIGPIPE", "SIGXFSZ"):
-        # Python ignores them, and what is ignored stays so over exec.
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
-    os.execve(plan["argv"][0], plan["argv"], {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
+    files = [(int(handle), writable) for name, writable in (("file", False), ("written", True)) for handle in plan.get(name, ())]
+    _landlock(libc, plan.get("read", []), files)
+    for number in (_SIGPIPE, _SIGXFSZ):
+        libc.signal(ctypes.c_int(number), ctypes.c_void_p(_DEFAULT))
+    program = words[end + 1]
+    os.execve(program, words[end + 1 :], {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
 
 
 if __name__ == "__main__":
     try:
-        main()
+        main(sys.argv[1:])
     except OSError as error:
         # A status that the program itself does not use: nothing is the fault of what it was to look at.
         sys.stderr.write(str(error))

@@ -100,7 +100,7 @@ class Tool:
         if program is None:
             raise ImageUnavailable("Unsupported", "images cannot be checked: qemu-img is not installed", fix="install qemu-utils")
         with _Handed(files, self._user) as handed:
-            argv = [sys.executable, "-I", "-S", confine.__file__, self._plan(os.path.realpath(program), command, limits, handed)]
+            argv = self._confined([os.path.realpath(program), *command], limits, handed)
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -123,23 +123,24 @@ class Tool:
     def _user(self) -> int | None:
         return self.user if os.geteuid() == 0 else None
 
-    def _plan(self, program: str, command: list[str], limits: Limits, handed: "_Handed") -> str:
-        home = str(Path(program).parent.parent)
-        return json.dumps(
-            {
-                "argv": [program, *handed.resolve(command)],
-                "limits": {
-                    "RLIMIT_AS": limits.memory_bytes,
-                    "RLIMIT_CPU": limits.cpu_seconds,
-                    "RLIMIT_FSIZE": limits.file_bytes,
-                    "RLIMIT_NOFILE": limits.files,
-                    "RLIMIT_CORE": 0,
-                },
-                "user": self._user,
-                "read": [*_SYSTEM, *([home] if home not in ("/", "/usr") else [])],
-                "files": handed.handles,
-            }
-        )
+    def _confined(self, command: list[str], limits: Limits, handed: "_Handed") -> list[str]:
+        """The words of `confine` for a command."""
+        home = str(Path(command[0]).parent.parent)
+        numbers = {
+            "RLIMIT_AS": limits.memory_bytes,
+            "RLIMIT_CPU": limits.cpu_seconds,
+            "RLIMIT_FSIZE": limits.file_bytes,
+            "RLIMIT_NOFILE": limits.files,
+            "RLIMIT_CORE": 0,
+        }
+        return [
+            *(sys.executable, "-I", "-S", confine.__file__),
+            *(f"limit={name}:{number}" for name, number in numbers.items()),
+            *([] if self._user is None else [f"user={self._user}"]),
+            *(f"read={path}" for path in (*_SYSTEM, *([home] if home not in ("/", "/usr") else []))),
+            *(f"{'written' if writable else 'file'}={handle}" for handle, writable in handed.handles),
+            *("--", *handed.resolve(command)),
+        ]
 
 
 def _options(format: Disk, number: int) -> str:
