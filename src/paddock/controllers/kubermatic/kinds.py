@@ -15,8 +15,8 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 MANAGER = "paddock-kubermatic"
 # On what users wrote: it waits until what was made of it is gone.
 FINALIZER = "virtualization.k8c.io/backend"
-# On what users wrote: the generation that was written to the cluster last.
-WRITTEN = "virtualization.k8c.io/written-generation"
+# On what users wrote: what of it was written to the cluster last (plan/kubermatic/writing.py says how).
+WRITTEN = "virtualization.k8c.io/written"
 
 MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
 POOLS: Target[VirtualMachinePool] = declared(pool.KINDS[0], VirtualMachinePool)

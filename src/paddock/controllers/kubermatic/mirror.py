@@ -2,11 +2,13 @@
 
 gone: forget -> going: the cluster's goes first -> finalizer -> sources known? -> certificate authorities, then the object -> status
 
-It is written whole when the user has changed it, which the generation in an annotation tells. Otherwise only what is ours is put back
-(the source of a disk, the marks): everything else that differs is the cluster's, such as the strategy that `virtctl stop` writes.
+It is written whole when the user has changed it, which the version in an annotation tells; when only its labels and annotations were
+changed, only those. Otherwise what is ours is put back (the source of a disk, the marks): everything else that differs is the cluster's,
+such as the strategy that `virtctl stop` writes.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,7 +21,7 @@ from paddock.client.target import Data, Key, Target
 from paddock.controllers.kubermatic import authorities, kinds
 from paddock.controllers.kubermatic.consumers import templates_of
 from paddock.controllers.kubermatic.door import Door
-from paddock.controllers.kubermatic.writing import is_ours, owns
+from paddock.controllers.kubermatic.writing import is_ours, owned, owns
 from paddock.dialects.kubermatic.marks import RESOLVED
 from paddock.dialects.kubermatic.sources import references
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
@@ -189,21 +191,29 @@ class Mirror:
             data["metadata"].setdefault("namespace", seen.key.namespace)
             await self._writer.apply(kinds.CONFIG_MAPS, data)
         data = writing.outgoing(to_data(main), (kinds.WRITTEN,))
-        generation = str(seen.meta.generation or 1)
-        if there is not None and self._target is kinds.VOLUMES:
-            # What fills a disk cannot be changed.
+        user = orjson.loads(seen.raw)
+        version = writing.version_of(user, kinds.WRITTEN)
+        before = str((user["metadata"].get("annotations") or {}).get(kinds.WRITTEN, ""))
+        # What fills a disk cannot be changed.
+        is_same = there is not None and (self._target is kinds.VOLUMES or writing.is_same(before, version))
+        if there is not None:
+            await self._mend(there, data, is_same=is_same, is_called=before == version)
+        if not is_same:
+            await self._writer.apply(self._target, data)
+        if before == version:
             return False
-        if there is not None and _written(seen) == generation:
-            change = writing.mending(data, orjson.loads(there.raw))
-            if change:
-                await self._writer.mend(self._target, there, change)
-            return False
-        await self._writer.apply(self._target, data)
-        if _written(seen) == generation:
-            return False
-        note = {"annotations": {kinds.WRITTEN: generation}, "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
+        note = {"annotations": {kinds.WRITTEN: version}, "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
         await self._front.patch(self._target, seen.key, merge_patch({"metadata": note}))
         return True
+
+    async def _mend(self, there: Seen, data: Data, *, is_same: bool, is_called: bool) -> None:
+        """Put back what is ours in what nobody has changed in the front, and call it what it is called there."""
+        found = orjson.loads(there.raw)
+        change = writing.mending(data, found) if is_same and self._target is not kinds.VOLUMES else {}
+        if not is_called and (names := writing.called(data, found, partial(owned, there))):
+            change["metadata"] = names
+        if change:
+            await self._writer.mend(self._target, there, change)
 
     def _tell(self, seen: Seen, reason: str, note: str) -> None:
         self._teller.tell(reference(self._target, seen.meta), "Warning", reason, note)
@@ -218,10 +228,6 @@ class Mirror:
         before = orjson.loads(seen.raw).get("status") or {}
         wanted = mirrored(before, said if said is not None else _nothing_yet(resource), tuple(words), ages.timestamp(self._clock.seconds()))
         await write_status(self._front, self._target, seen, wanted)
-
-
-def _written(seen: Seen) -> str:
-    return str((orjson.loads(seen.raw)["metadata"].get("annotations") or {}).get(kinds.WRITTEN, ""))
 
 
 def _with_templates(resource: Resource, templates: list[DataVolumeTemplate]) -> Resource:

@@ -64,13 +64,19 @@ def is_ours(seen: Seen) -> bool:
 
 def owns(seen: Seen, *path: str) -> bool:
     """Whether what stands at a path is still what we wrote: whoever changes it takes it over."""
-    return any(_has(entry.get("fieldsV1"), path) for entry in _entries(seen))
+    return any(_below(entry.get("fieldsV1"), path) is not None for entry in _entries(seen))
 
 
-def _has(fields: Any, path: tuple[str, ...]) -> bool:
+def owned(seen: Seen, *path: str) -> set[str]:
+    """The members of what stands at a path that are what we wrote."""
+    found = (_below(entry.get("fieldsV1"), path) or {} for entry in _entries(seen))
+    return {name.removeprefix("f:") for fields in found for name in fields if name.startswith("f:")}
+
+
+def _below(fields: Any, path: tuple[str, ...]) -> Any:
     for name in path:
         fields = fields.get(f"f:{name}") if isinstance(fields, Mapping) else None
-    return fields is not None
+    return fields
 
 
 def _entries(seen: Seen) -> list[Data]:

@@ -4,10 +4,12 @@ The source of a disk is fixed where it was written once: in a machine as long as
 user's own templates are the same, because KubeVirt answers other templates by making all machines of a pool anew.
 """
 
-from collections.abc import Collection, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
+import orjson
 
 from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
 from paddock.dialects.kubermatic.sources import with_class
@@ -22,7 +24,8 @@ _OWN_NOTES = (
     "kubevirt.io/latest-observed-api-version",
     "kubevirt.io/storage-observed-api-version",
 )
-_SAID_OF_METADATA = ("name", "namespace", "labels", "annotations")
+_CALLED = ("labels", "annotations")
+_SAID_OF_METADATA = ("name", "namespace", *_CALLED)
 _OURS = ((MANAGED_BY, "labels"), (IMMEDIATE, "annotations"))
 
 
@@ -34,6 +37,21 @@ def outgoing(data: Data, notes: Collection[str] = ()) -> Data:
     if annotations:
         metadata["annotations"] = annotations
     return {**{name: value for name, value in data.items() if name != "status"}, "metadata": metadata}
+
+
+def version_of(data: Data, note: str) -> str:
+    """Which version of a user's object this is: its generation, which counts what it is, and a digest of what it is called.
+
+    `note` is the annotation that remembers the version, and no part of it.
+    """
+    metadata = outgoing(data, (note,))["metadata"]
+    called = orjson.dumps([metadata.get(member) or {} for member in _CALLED], option=orjson.OPT_SORT_KEYS)
+    return f"{data['metadata'].get('generation') or 1}.{hashlib.sha256(called).hexdigest()[:12]}"
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two versions of an object are the same but for what it is called."""
+    return one.partition(".")[0] == other.partition(".")[0]
 
 
 def templates_of(data: Data) -> list[Data]:
@@ -94,6 +112,18 @@ def mending(wanted: Data, there: Data) -> Data:
         machine: Data = {"dataVolumeTemplates": ours}
         is_pool = "virtualMachineTemplate" in wanted["spec"]
         change["spec"] = {"virtualMachineTemplate": {"spec": machine}} if is_pool else machine
+    return change
+
+
+def called(wanted: Data, there: Data, ours: Callable[..., Collection[str]]) -> Data:
+    """The labels and annotations that differ from what is wanted, as a merge patch of the metadata. `ours` tells which ones we wrote."""
+    change: Data = {}
+    for member in _CALLED:
+        meant, found = wanted["metadata"].get(member) or {}, there["metadata"].get(member) or {}
+        differing: Data = {name: value for name, value in meant.items() if found.get(name) != value}
+        differing |= {name: None for name in ours("metadata", member) if name in found and name not in meant}
+        if differing:
+            change[member] = differing
     return change
 
 

@@ -385,3 +385,31 @@ def test_programs_that_die_between_any_two_writes_come_to_the_same_end(play: Pla
         assert await it.seen(VM, KUBEVIRT, "web") == {} == await it.host.vm()
 
     play(script)
+
+
+def test_what_a_machine_is_called_goes_to_the_cluster_and_nothing_else_with_it(play: Play) -> None:
+    async def script(it: Cluster) -> None:
+        async def call(labels: Data, **more: Any) -> Data:
+            await it.change(VM, KUBEVIRT, "web", {"metadata": {"labels": labels}, **more})
+            await settle(20)
+            return await it.host.vm()
+
+        await it.write(source(), machine())
+        await settle(30)
+        stranger = await it.host.api.merge(it.host.place(VM, KUBEVIRT, name="web"), {"metadata": {"labels": {"theirs": "x"}}})
+        stopped = await it.host.api.merge(it.host.place(VM, KUBEVIRT, name="web"), {"spec": {"runStrategy": "Halted"}})
+        assert stranger.status == stopped.status == 200
+        there = await call({"team": "blue", "tier": "1"})
+        kept = {"app.kubernetes.io/managed-by": "paddock", "theirs": "x"}
+        assert there["metadata"]["labels"] == {**kept, "team": "blue", "tier": "1"}
+        # It was stopped in the cluster, and being called something is no reason to start.
+        assert there["spec"]["runStrategy"] == "Halted"
+        assert (await call({"team": None}))["metadata"]["labels"] == {**kept, "tier": "1"}
+        revision = it.revision()
+        await settle(900)
+        assert it.revision() == revision
+        # A change of both: what was taken away goes, though it was written on another occasion.
+        there = await call({"tier": None, "team": "red"}, spec={"runStrategy": "Always"})
+        assert there["metadata"]["labels"] == {**kept, "team": "red"} and there["spec"]["runStrategy"] == "Always"
+
+    play(script)
