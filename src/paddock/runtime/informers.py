@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import msgspec
+
 from paddock.client.client import Client
 from paddock.client.options import EVERYTHING, Selection
 from paddock.client.target import Target
@@ -51,6 +53,12 @@ class Informers:
     def needed(self) -> tuple[Target[Any], ...]:
         """The kinds that the server has to have."""
         return tuple(each.target for each in self._informers.values() if not each.optional)
+
+    def settle(self, target: Target[Any], version: str) -> None:
+        """Follow a kind in another version, because the server does not have this one; before `start`."""
+        for informer in self._informers.values():
+            if (informer.target.group, informer.target.version, informer.target.plural) == (target.group, target.version, target.plural):
+                informer.target = msgspec.structs.replace(informer.target, version=version)
 
     async def wait_synced(self) -> None:
         """Wait until every cache has been whole once."""

@@ -1,6 +1,6 @@
 """Kubermatic's forms in one API, and a cluster that takes KubeVirt's and CDI's: the operator stands between them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,12 +19,15 @@ pytestmark = pytest.mark.reference
 URL = "http://example.com/path/to/your/image.qcow2"
 MACHINE = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines/my-vm-with-http-data-volume"
 POOL = "/apis/pool.kubevirt.io/v1beta1/namespaces/default/virtualmachinepools/my-vm-http-pool"
+POOLS = "virtualmachinepools.pool.kubevirt.io"
 SOURCE = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datasources/my-http-datasource"
 MADE = (MACHINE, POOL)
 
 
 @dataclass
 class Both:
+    # in which the cluster has pools
+    version: str
     cluster: Cluster
     front: Api
     kubectl: Kubectl
@@ -36,7 +39,7 @@ class Both:
 
     def there(self, path: str) -> Json:
         """On the cluster."""
-        return self.get(self.cluster.api, path)
+        return self.get(self.cluster.api, path.replace("pool.kubevirt.io/v1beta1", f"pool.kubevirt.io/{self.version}"))
 
     def revisions(self) -> dict[str, str]:
         found = {f"cluster {path}": self.there(path) for path in MADE}
@@ -44,22 +47,27 @@ class Both:
         return {path: thing["metadata"]["resourceVersion"] for path, thing in found.items()}
 
 
-@pytest.fixture(scope="module")
-def both(binaries: Binaries, helms: list[Helm], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+@pytest.fixture(scope="module", params=["v1alpha1", "v1beta1"])
+def both(request: pytest.FixtureRequest, binaries: Binaries, helms: list[Helm], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     directory = tmp_path_factory.mktemp("two")
     (directory / "cluster").mkdir()
     (directory / "home").mkdir()
-    # KubeVirt's own definition of pools is of a release that has no v1beta1.
-    wanted = [each for each in definitions() if each.name != "virtualmachinepools.pool.kubevirt.io"]
-    wanted += [each for each in crds.load() if each.name == "virtualmachinepools.pool.kubevirt.io"]
+    wanted: Sequence[crds.Crd] = definitions()
+    if request.param == "v1beta1":
+        # KubeVirt's own definition of pools is of a release that has no v1beta1.
+        wanted = [*without_pools(), *(each for each in crds.load() if each.name == POOLS)]
     values = ("dialects={kubermatic}", "front.secretName=front")
     with made(binaries, helms[0], directory / "cluster", wanted, *values) as cluster, serving(directory / "front") as server:
         arguments = ("--dialect", "kubermatic", "--front", str(server.kubeconfig), "--namespace", NAMESPACE, "--reconcile-interval", "1s")
         with others(cluster.access), operating(cluster.operator, directory / "log", *arguments) as operator:
             operator.wait_ready()
             front = Api(server.access)
-            yield Both(cluster, front, Kubectl(binaries.kubectl, server.access, directory / "home"), operator)
+            yield Both(request.param, cluster, front, Kubectl(binaries.kubectl, server.access, directory / "home"), operator)
             front.close()
+
+
+def without_pools() -> Sequence[crds.Crd]:
+    return [each for each in definitions() if each.name != POOLS]
 
 
 def example(name: str) -> str:
@@ -83,6 +91,8 @@ def test_the_documents_examples(both: Both) -> None:
     conditions = {each["type"]: each["status"] for each in both.get(both.front, MACHINE)["status"]["conditions"]}
     assert conditions["DataSourceResolved"] == "True"
 
+    both.operator.wait(lambda: both.get(both.front, POOL).get("status", {}).get("conditions"))
+
     # What is applied again changes nothing on either side, and neither do sweeps.
     before = both.revisions()
     for name in ("virtualmachine", "pool"):
@@ -103,7 +113,7 @@ def test_the_documents_examples(both: Both) -> None:
 def test_both_apis_are_waited_for(binaries: Binaries, helms: list[Helm], tmp_path: Path) -> None:
     """The front is a server that lacks the kinds."""
     (tmp_path / "cluster").mkdir()
-    with made(binaries, helms[0], tmp_path / "cluster", definitions(), "dialects={kubermatic}", "front.secretName=front") as cluster:
+    with made(binaries, helms[0], tmp_path / "cluster", without_pools(), "dialects={kubermatic}", "front.secretName=front") as cluster:
         arguments = ("--dialect", "kubermatic", "--front", str(cluster.operator), "--namespace", NAMESPACE)
         with operating(cluster.operator, tmp_path / "log", *arguments) as operator:
             operator.wait(lambda: any(each["message"] == "not ready" for each in operator.said()))

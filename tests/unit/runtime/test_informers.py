@@ -80,3 +80,21 @@ def test_a_kind_that_is_needed_is_named_while_it_is_missing(play: Play) -> None:
         await informers.stop()
 
     play(script)
+
+
+def test_a_kind_is_followed_in_the_version_that_there_is(play: Play) -> None:
+    async def script(world: World) -> None:
+        informers = Informers(world.client, world.machinery)
+        newer = plain("example.com", "v2", "gadgets", "Gadget")
+        gadgets, others = informers.of(newer), informers.of(plain("example.com", "v2", "others", "Other"), optional=True)
+        informers.settle(newer, "v1")
+        assert informers.needed() == (GADGETS,) and others.target.version == "v2"
+        await world.api.post(DEFINITIONS, definition())
+        await asyncio.sleep(1)
+        await world.api.post("/apis/example.com/v1/namespaces/default/gadgets", GADGET)
+        informers.start()
+        await asyncio.sleep(5)
+        assert [each.meta.name for each in gadgets.cache] == ["a"]
+        await informers.stop()
+
+    play(script)

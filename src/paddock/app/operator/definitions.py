@@ -25,6 +25,9 @@ _INSTALL = {
     "cdi.kubevirt.io": "install CDI, KubeVirt's Containerized Data Importer",
 }
 
+# Kinds that some releases serve in an older version only, which has the same form.
+_OLDER = {"virtualmachinepools.pool.kubevirt.io/v1beta1": "v1alpha1"}
+
 
 class Foreign(Terminal):
     """A front kind belongs to somebody else."""
@@ -60,6 +63,18 @@ async def problems(client: Client, targets: Iterable[Target[Any]]) -> tuple[str,
             elif group in FRONT_GROUPS:
                 found += await _definition_problems(client, target)
     return tuple(found)
+
+
+async def older(client: Client, targets: Iterable[Target[Any]]) -> Sequence[tuple[Target[Any], str]]:
+    """The kinds that the API does not have in the version that is wanted, but in an older one that will do; and which that is."""
+    found = []
+    for each in targets:
+        version = _OLDER.get(f"{each.qualified}/{each.version}", "")
+        if not version or each.plural in await _served(client, each.group, each.version):
+            continue
+        if each.plural in await _served(client, each.group, version):
+            found.append((each, version))
+    return found
 
 
 def remedy(group: str) -> str:

@@ -105,6 +105,9 @@ class Operator:
         for each in self._programs:
             where = "" if each is self.program else "front: "
             try:
+                for target, version in await definitions.older(each.client, each.informers.needed()):
+                    _LOG.info("an older version is used", extra={"resource": f"{where}{target.qualified}", "version": version})
+                    each.informers.settle(target, version)
                 found += [f"{where}{said}" for said in await definitions.problems(each.client, each.informers.needed())]
             except definitions.Foreign:
                 raise

@@ -41,20 +41,27 @@ class Writer:
         """Make an object what is given; whether something was written. Raises `NotOurs`."""
         key = Key(data["metadata"].get("namespace") or "", data["metadata"]["name"])
         seen = self.check(target, key)
+        place = self._place(target)
+        data = {**data, "apiVersion": place.api_version}
         if seen is not None and is_applied(data, orjson.loads(seen.raw), kinds.MANAGER):
             return False
-        await self._client.apply(_plain(target), data, Write(manager=kinds.MANAGER, force=True))
+        await self._client.apply(place, data, Write(manager=kinds.MANAGER, force=True))
         return True
 
     async def mend(self, target: Target[Any], seen: Seen, change: Data) -> None:
         """Put back what is ours in an object, and nothing else."""
         metadata = {**change.get("metadata", {}), "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
-        await self._client.patch(_plain(target), seen.key, merge_patch({**change, "metadata": metadata}), Write(manager=kinds.MANAGER))
+        await self._client.patch(self._place(target), seen.key, merge_patch({**change, "metadata": metadata}), Write(manager=kinds.MANAGER))
 
     async def delete(self, target: Target[Any], seen: Seen, propagation: str = "Background") -> None:
         """Delete an object that is ours, once."""
         if is_ours(seen):
-            await delete_seen(self._client, _plain(target), seen, propagation)
+            await delete_seen(self._client, self._place(target), seen, propagation)
+
+    def _place(self, target: Target[Any]) -> Target[Data]:
+        """Where the cluster has a kind: in the version that it is watched in."""
+        there = self._informers[target.plural].target
+        return Target(there.group, there.version, there.plural, there.kind, dict, there.namespaced)
 
 
 def is_ours(seen: Seen) -> bool:
@@ -83,7 +90,3 @@ def _entries(seen: Seen) -> list[Data]:
     """What our manager has written, as the server notes it."""
     noted = orjson.loads(seen.raw)["metadata"].get("managedFields") or ()
     return [entry for entry in noted if entry.get("manager") == kinds.MANAGER]
-
-
-def _plain(target: Target[Any]) -> Target[Data]:
-    return Target(target.group, target.version, target.plural, target.kind, dict, target.namespaced)

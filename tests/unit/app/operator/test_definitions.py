@@ -42,6 +42,17 @@ def test_what_is_missing_is_named_with_its_remedy() -> None:
     )
 
 
+def test_an_older_version_will_do_where_it_has_the_same_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"datavolumes.cdi.kubevirt.io/v1beta9": "v1beta1", "virtualmachineinstances.kubevirt.io/v1": "v1alpha3"}
+    monkeypatch.setattr(definitions, "_OLDER", {**known, "ships.space.example.com/v1": "v0"})
+
+    async def script() -> None:
+        async with Harness() as api, inside(api) as client:
+            assert await definitions.older(client, (MACHINES, INSTANCES, OTHERS, SPACESHIPS)) == [(OTHERS, "v1beta1")]
+
+    asyncio.run(script())
+
+
 @pytest.mark.parametrize(
     ("group", "words"),
     [
