@@ -8,7 +8,7 @@ async with FakeHost(tmp_path) as host:      # inside tests/virtualtime.run
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, cast
@@ -70,12 +70,15 @@ class Clock(virtualtime.Clock):
         return super().seconds() + self._looks * 1e-5
 
 
+@dataclass(frozen=True)
 class UsedVolume(Volume):
-    """A volume that a machine has open."""
+    """A volume that a machine may have open: whether one has is looked up when somebody asks."""
+
+    users: Callable[[Path], bool] = lambda directory: False
 
     @property
     def busy(self) -> bool:
-        return True
+        return self.users(self.directory)
 
 
 class Volumes(FakeVolumes):
@@ -89,8 +92,7 @@ class Volumes(FakeVolumes):
 
     def get(self, id: str) -> Volume | None:
         found = super().get(id)
-        used = found is not None and self.users(found.directory)
-        return UsedVolume(**vars(found)) if found is not None and used else found
+        return UsedVolume(**vars(found), users=self.users) if found is not None else None
 
     def _at_rest(self, id: str) -> None:
         found = self.volumes.get(id)

@@ -7,8 +7,9 @@ earlier attempt did: a new layer that nobody uses yet says the same as the one b
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import Layer
@@ -44,9 +45,9 @@ class Snapshots:
     async def take(self, wanted: Mapping[str, str]) -> Taken:
         """Freeze what these volumes hold; `wanted` has a snapshot for each volume. Volumes of one machine show the same moment."""
         todo = {volume: snapshot for volume, snapshot in wanted.items() if self._volumes.get_snapshot(snapshot) is None}
-        taken = Taken()
+        taken, directories = Taken(), self._directories(todo)
         for machine in tuple(self._machines):
-            disks = self._disks(machine, todo)
+            disks = _disks(machine, directories)
             if disks and machine.observed.phase in ("defined", "queued", "starting"):
                 # It will open the layers it was told of, and write into them.
                 raise busy(next(iter(disks.values())))
@@ -59,13 +60,12 @@ class Snapshots:
 
     def user_of(self, volume: str) -> Machine | None:
         """The machine that lives and has a disk on this volume."""
-        return next((each for each in self._machines if each.observed.live and self._disks(each, {volume: ""})), None)
+        directories = self._directories((volume,))
+        return next((each for each in self._machines if each.observed.live and _disks(each, directories)), None)
 
-    def _disks(self, machine: Machine, volumes: Mapping[str, str]) -> dict[str, str]:
-        """The disks of a machine that are on these volumes: name -> volume."""
-        directories = {found.directory: each for each in volumes if (found := self._volumes.get(each)) is not None}
-        on = ((disk.name, directories.get(disk.layer.path.parent)) for disk in machine.config.disks if disk.layer is not None)
-        return {name: volume for name, volume in on if volume is not None}
+    def _directories(self, volumes: Iterable[str]) -> dict[Path, str]:
+        """The volumes that are there, by where they are."""
+        return {found.directory: each for each in volumes if (found := self._volumes.get(each)) is not None}
 
     async def _online(self, machine: Machine, disks: Mapping[str, str], wanted: Mapping[str, str]) -> Taken:
         layers = {name: await self._volumes.next_layer(volume, wanted[volume]) for name, volume in disks.items()}
@@ -99,6 +99,12 @@ class Snapshots:
                 with contextlib.suppress(PaddockError):
                     await machine.agent.thaw()
         return quiet, problem
+
+
+def _disks(machine: Machine, directories: Mapping[Path, str]) -> dict[str, str]:
+    """The disks of a machine that are on the volumes in these directories: name -> volume."""
+    on = ((disk.name, directories.get(disk.layer.path.parent)) for disk in machine.config.disks if disk.layer is not None)
+    return {name: volume for name, volume in on if volume is not None}
 
 
 def _steps(used: Layer | None, wanted: Layer) -> list[Layer]:

@@ -9,6 +9,7 @@ from paddock.controllers.snapshots.targets import CLAIMS, INSTANCES, MACHINES, R
 from paddock.controllers.snapshots.volumesnapshots import VolumeSnapshots
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.storage.volumes import Volumes
+from paddock.plan.instance.brief import brief
 from paddock.runtime.cache import Change
 from paddock.runtime.controller import Controller
 from paddock.runtime.informer import Informer
@@ -48,16 +49,17 @@ def assemble(program: Program, engine: Snapshots, volumes: Volumes) -> None:
         restoring.watch(informer, lambda change: _unfinished(restored, change))
     program.add(restoring)
 
-    merging = Controller("snapshotlayers", claims, Layers(claims, engine, volumes).reconcile, machinery=program.machinery, teller=teller)
-    merging.watch(instances, lambda change: _claims_of_ended(claims, change))
+    layers = Layers(claims, instances, engine, volumes)
+    merging = Controller("snapshotlayers", claims, layers.reconcile, machinery=program.machinery, teller=teller)
+    merging.watch(instances, _claims_of_ended)
     program.add(merging)
 
 
-def _claims_of_ended(claims: Informer, change: Change) -> list[Key]:
-    """The claims of the namespace when an instance is gone: which of them it had is cheap to find out by looking."""
+def _claims_of_ended(change: Change) -> list[Key]:
+    """The claims that an instance had when it is gone."""
     if change.new is not None:
         return []
-    return [seen.key for seen in claims.cache.by("namespace", change.seen.key.namespace)]
+    return [Key(change.seen.key.namespace, name) for name in brief(change.seen.raw).claims]
 
 
 def _unfinished(informer: Informer, change: Change) -> list[Key]:

@@ -4,6 +4,7 @@ from paddock.client.target import Key
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.storage.errors import VolumeBusy, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
+from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.informer import Informer
 
@@ -13,19 +14,24 @@ _BUSY_SECONDS = 60.0
 class Layers:
     """Looks at a claim when it changes, at the start, and when a machine has ended."""
 
-    def __init__(self, claims: Informer, engine: Snapshots, volumes: Volumes) -> None:
+    def __init__(self, claims: Informer, instances: Informer, engine: Snapshots, volumes: Volumes) -> None:
         self._claims = claims
+        self._instances = instances
+        instances.cache.index(BY_CLAIM, lambda seen: claim_places(seen.key.namespace, seen.raw))
         self._engine = engine
         self._volumes = volumes
 
     async def reconcile(self, key: Key) -> Outcome:
         """Merge what can be merged of one claim."""
         seen = self._claims.cache.get(key)
-        if seen is None or seen.meta.going or self._volumes.get(seen.meta.uid) is None:
+        if seen is None or seen.meta.going:
+            return DONE
+        if self._instances.cache.by(BY_CLAIM, str(key)) or self._volumes.get(seen.meta.uid) is None:
+            # When the last instance that has it is gone, we are here again.
             return DONE
         if self._engine.user_of(seen.meta.uid) is not None:
-            # Its end brings us here again.
-            return DONE
+            # A machine outlives its instance for a moment.
+            return again(_BUSY_SECONDS)
         try:
             await self._volumes.collapse(seen.meta.uid)
         except VolumeMissing:

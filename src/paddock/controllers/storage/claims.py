@@ -18,13 +18,14 @@ from paddock.controllers.storage.filling import Filling, Goal
 from paddock.controllers.storage.ports import Volumes
 from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, POOL, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
-from paddock.controllers.storage.world import World, claims_of
+from paddock.controllers.storage.world import World
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.storageclass import StorageClass
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volume import Volume
 from paddock.plan import claimsizes, contents, transfers
 from paddock.plan.contents import Content, Unclear
+from paddock.plan.instance.brief import brief
 from paddock.runtime.cache import Change, Meta
 from paddock.runtime.controller import DONE, Outcome, Teller, again
 from paddock.runtime.reference import reference
@@ -253,5 +254,9 @@ def _restarts(claim: PersistentVolumeClaim) -> int:
 
 
 def claims_of_machine(change: Change) -> Iterable[Key]:
-    """The claims that a change of a machine concerns."""
-    return {Key.of(text) for seen in (change.old, change.new) if seen is not None for text in claims_of(seen)}
+    """The claims that a change of a machine concerns: when it comes, goes or ends, or has other claims than before."""
+    old, new = (brief(seen.raw) if seen is not None else None for seen in (change.old, change.new))
+    if old is not None and new is not None and (old.claims, old.ended) == (new.claims, new.ended):
+        return ()
+    place = change.seen.key.namespace
+    return {Key(place, name): None for each in (old, new) if each is not None for name in each.claims}

@@ -10,7 +10,7 @@ from paddock.dialects.kubevirt.cdiconfig import CDIConfig
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.plan import claimsizes
 from paddock.plan.contents import Lookup
-from paddock.plan.instance.volumes import claim_of
+from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.runtime.cache import Seen
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
@@ -40,7 +40,7 @@ class World:
         self.instances = informers.of(targets.INSTANCES)
         self.secrets = informers.of(targets.SECRETS)
         self.config_maps = informers.of(targets.CONFIG_MAPS)
-        self.instances.cache.index("claim", claims_of)
+        self.instances.cache.index(BY_CLAIM, lambda seen: claim_places(seen.key.namespace, seen.raw))
         self.claims.cache.index("uid", lambda seen: (seen.meta.uid,))
         self.lookup = Lookup(
             data_volume=lambda namespace, name: self.read(self.data_volumes, targets.DATA_VOLUMES, Key(namespace, name)),
@@ -75,7 +75,7 @@ class World:
 
     def users(self, claim: Key) -> list[VirtualMachineInstance]:
         """The machines that have a claim as a disk and have not ended."""
-        found = (seen.read(targets.INSTANCES) for seen in self.instances.cache.by("claim", str(claim)))
+        found = (seen.read(targets.INSTANCES) for seen in self.instances.cache.by(BY_CLAIM, str(claim)))
         return [each for each in found if each.status is None or each.status.phase not in _ENDED]
 
     def snapshot_id(self, namespace: str, name: str) -> str:
@@ -93,9 +93,3 @@ class World:
         """What is set aside for the filesystem in a class."""
         config = self.config
         return claimsizes.overhead_of(config.spec.filesystemOverhead, storage_class)
-
-
-def claims_of(seen: Seen) -> list[str]:
-    """The places of the claims that a machine has, as text."""
-    names = (claim_of(volume) for volume in seen.read(targets.INSTANCES).spec.volumes or ())
-    return [str(Key(seen.meta.namespace or "", name)) for name in names if name]

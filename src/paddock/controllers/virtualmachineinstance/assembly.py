@@ -23,6 +23,7 @@ from paddock.controllers.virtualmachineinstance.telling import Telling
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
 from paddock.engine.networks.cards import Bridge
+from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.plan.instance.volumes import claim_of
 from paddock.runtime.controller import Controller, Outcome, Settings
 from paddock.runtime.informer import Informer
@@ -138,10 +139,11 @@ class Users:
     def __init__(self, instances: Informer, engine: Engine) -> None:
         self._instances = instances
         self._engine = engine
+        instances.cache.index(BY_CLAIM, lambda seen: claim_places(seen.key.namespace, seen.raw))
 
     def of(self, claim: Key) -> str:
         """The name of a machine that lives and has a disk on the claim; empty when there is none."""
-        for seen in self._instances.cache.by("namespace", claim.namespace):
+        for seen in self._instances.cache.by(BY_CLAIM, str(claim)):
             machine = self._engine.machines.get(seen.meta.uid)
             if machine is None or not machine.observed.live:
                 continue

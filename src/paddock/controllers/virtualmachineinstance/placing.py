@@ -17,6 +17,8 @@ from paddock.runtime.informers import Informers
 _CREATED_BY = "kubevirt.io/created-by"
 # In the JSON of a machine that does not want others beside it.
 _WISH = b'"podAntiAffinity"'
+# The index of those machines.
+_PICKY = "wishes about others"
 
 
 class Placing:
@@ -24,6 +26,7 @@ class Placing:
 
     def __init__(self, informers: Informers, node: str) -> None:
         self._instances = informers.of(INSTANCES)
+        self._instances.cache.index(_PICKY, lambda seen: ("",) if _WISH in seen.raw else ())
         self._nodes = informers.of(NODES)
         self._priorities = informers.of(PRIORITIES)
         self._namespaces = informers.of(NAMESPACES)
@@ -72,8 +75,8 @@ class Placing:
     def _neighbours(self, asking: Key, instance: VirtualMachineInstance) -> Iterator[placement.Neighbour]:
         """Who is here. Most machines have no wishes about others: then only those matter that have wishes themselves."""
         picky = instance.spec.affinity is not None or bool(instance.spec.topologySpreadConstraints)
-        for seen in self._instances.cache:
-            if seen.key != asking and (picky or _WISH in seen.raw):
+        for seen in self._instances.cache if picky else self._instances.cache.by(_PICKY, ""):
+            if seen.key != asking:
                 other = seen.read(INSTANCES)
                 if other.status is not None and other.status.phase in (SCHEDULED, RUNNING):
                     yield _neighbour(other)

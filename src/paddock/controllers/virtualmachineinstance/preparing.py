@@ -44,10 +44,12 @@ class Preparer:
         self._disks = disks
         self._cards = cards
         self._telling = telling
-        # notes that were told, so that each is told once
-        self._noted: set[tuple[str, str]] = set()
+        # notes that were told of each machine, so that each is told once
+        self._noted: dict[str, set[str]] = {}
         # machines that hold nothing any more, by the place of their instance
         self._released: dict[Key, str] = {}
+        # the memory that machines take with the config that they have
+        self._needs: dict[str, tuple[MachineConfig, int]] = {}
 
     async def prepare(self, instance: VirtualMachineInstance) -> MachineConfig:
         """The config of the machine, with everything it names in place. Raises `NotYet`."""
@@ -152,9 +154,9 @@ class Preparer:
         for limit in result.of(Weight.START_FAILED):
             raise waiting.failed(limit.code.reason, limit.message)
         for limit in result.of(Weight.NOTE):
-            note = (instance.metadata.uid or "", limit.message)
-            if note not in self._noted:
-                self._noted.add(note)
+            noted = self._noted.setdefault(instance.metadata.uid or "", set())
+            if limit.message not in noted:
+                noted.add(limit.message)
                 self._telling.note(instance, limit.code.reason, limit.message)
 
     # --- room -------------------------------------------------------------------------------------------------------------
@@ -182,19 +184,23 @@ class Preparer:
 
     def _check_room(self, instance: VirtualMachineInstance, config: MachineConfig) -> None:
         """Memory is given out whole: a machine that does not fit waits until it does."""
-        given = {
-            each.id: capacity.needed(each.config, self._accelerator(each.config))
-            for each in self._engine.machines
-            if each.observed.live and each.id != instance.metadata.uid
-        }
+        uid = instance.metadata.uid or ""
+        given = {each.id: self._need(each.id, each.config) for each in self._engine.machines if each.observed.live and each.id != uid}
         try:
-            capacity.admit(capacity.needed(config, self._accelerator(config)), given, self._engine.room)
+            capacity.admit(self._need(uid, config), given, self._engine.room)
             if config.memory.hugepage:
                 capacity.admit_hugepages(config, self._engine.facts.hugepages())
         except Shortage as error:
             waits = waiting.unschedulable(f"0/1 nodes are available: {error}.")
             waits.again = _ROOM_SECONDS
             raise waits from error
+
+    def _need(self, machine: str, config: MachineConfig) -> int:
+        """The memory that a machine takes, worked out once for each config: every start asks for that of all that live."""
+        known = self._needs.get(machine)
+        if known is None or known[0] is not config:
+            known = self._needs[machine] = (config, capacity.needed(config, self._accelerator(config)))
+        return known[1]
 
     def _accelerator(self, config: MachineConfig) -> Literal["kvm", "tcg"]:
         return self._engine.facts.verdict(config).accelerator
@@ -221,7 +227,8 @@ class Preparer:
             return
         self._released[key] = uid
         self._disks.forget(uid)
-        self._noted = {each for each in self._noted if each[0] != uid}
+        self._needs.pop(uid, None)
+        self._noted.pop(uid, None)
         await self._cards.unplug(instance)
         await self._engine.volumes.drop_scratch(uid)
         claims = (volume_plan.claim_of(each) for each in instance.spec.volumes or ())

@@ -1,0 +1,49 @@
+"""As much of a running machine as is read at every change of it."""
+
+import msgspec
+
+from paddock.dialects.kubevirt.volumes import Volume
+from paddock.plan.instance.phases import FINAL
+from paddock.plan.instance.volumes import claim_of
+
+# The index of instances by their claims, as all who read them call it.
+BY_CLAIM = "claims of instances"
+
+
+class _Spec(msgspec.Struct):
+    volumes: list[Volume] | None = None
+
+
+class _Status(msgspec.Struct):
+    phase: str | None = None
+
+
+class Brief(msgspec.Struct):
+    """A VirtualMachineInstance, in short."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it uses nothing any more."""
+        return self.status.phase in FINAL
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The names of the claims that it has."""
+        found = (claim_of(volume) for volume in self.spec.volumes or ())
+        return tuple(dict.fromkeys(name for name in found if name))
+
+
+_BRIEF = msgspec.json.Decoder(Brief)
+
+
+def brief(raw: bytes) -> Brief:
+    """An instance in short, from its JSON."""
+    return _BRIEF.decode(raw)
+
+
+def claim_places(namespace: str, raw: bytes) -> list[str]:
+    """What an instance is filed under in that index: its claims as `namespace/name`."""
+    return [f"{namespace}/{name}" for name in brief(raw).claims]
