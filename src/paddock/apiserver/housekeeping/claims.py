@@ -20,27 +20,36 @@ class Claims:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        # those that are being deleted: a machine has news for nobody else, and machines have news often
+        self._going: dict[Key, None] = {}
         self.chores: Chores[tuple[str, str]] = Chores("claims", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
         """Look at all, then at what changes."""
         for record in self._parts.store.scan(CLAIMS):
-            self._offer(record.key, record.value)
+            self._note(record.key, record.value)
         self.chores.start()
 
     def _changed(self, changes: tuple[Change, ...]) -> None:
         for change in changes:
-            if change.key.collection == CLAIMS and not change.deleted:
-                self._offer(change.key, change.value)
+            if change.key.collection == CLAIMS:
+                if change.deleted:
+                    self._going.pop(change.key, None)
+                else:
+                    self._note(change.key, change.value)
             elif change.key.collection == INSTANCES:
-                for record in self._parts.store.scan(CLAIMS):
-                    if record.key.namespace == change.key.namespace:
-                        self._offer(record.key, record.value)
+                for key in self._going:
+                    if key.namespace == change.key.namespace:
+                        self._offer(key)
 
-    def _offer(self, key: Key, value: bytes) -> None:
+    def _note(self, key: Key, value: bytes) -> None:
         if envelope(value).deletionTimestamp:
-            self.chores.offer((key.namespace, key.name))
+            self._going[key] = None
+            self._offer(key)
+
+    def _offer(self, key: Key) -> None:
+        self.chores.offer((key.namespace, key.name))
 
     async def _look(self, place: tuple[str, str]) -> None:
         namespace, name = place
