@@ -10,7 +10,7 @@ import asyncio
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -224,7 +224,8 @@ def calm(dialect: Dialect, moves: Sequence[Move]) -> Mapping[str, Any]:
     return _calm(dialect, tuple(moves))
 
 
-@cache
+# Storms over the same moves follow each other.
+@lru_cache(maxsize=4)
 def _calm(dialect: Dialect, moves: tuple[Move, ...]) -> Mapping[str, Any]:
     async def script() -> Mapping[str, Any]:
         async with _World(dialect, None) as world:

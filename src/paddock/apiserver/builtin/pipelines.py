@@ -11,6 +11,7 @@ from typing import Any
 from paddock.apiserver.resources.declared import DeclaredPipeline
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.base import quantity
+from paddock.meta.apply.types import Schema
 from paddock.schema.generate import crd, structural
 from paddock.schema.kind import Kind, Settings
 
@@ -107,7 +108,7 @@ class BuiltinPipeline(DeclaredPipeline):
         _add_merge_keys(made)
         # Says to a patch that the metadata is that of an object.
         made["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": kind.storage_version, "kind": kind.kind}]
-        return made
+        return Schema(made)
 
     def decode(self, raw: Data) -> Decoded:
         """Prune, default, and leave out lists and maps that are empty."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from paddock.apiserver.custom import definition
 from paddock.apiserver.resources.declared import DeclaredPipeline
 from paddock.apiserver.resources.pipeline import Decoded
+from paddock.meta.apply.types import Schema
 from paddock.schema.finding import Finding
 from paddock.schema.kind import Settings
 from paddock.schema.structural import reading, validating
@@ -22,7 +23,7 @@ class StructuralPipeline:
     """The pipeline of one version of a user's kind; nothing is read of the schema before an object needs it."""
 
     def __init__(self, schema: Data) -> None:
-        self.schema = schema
+        self.schema = Schema(schema)
         self._root = Node(schema, root=True)
 
     @cached_property

@@ -13,6 +13,7 @@ from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ALL_VERBS, Resource, Subresource
 from paddock.apiserver.resources.strategy import CUSTOM, PLAIN, Strategy
 from paddock.meta import fieldpath
+from paddock.meta.apply.types import Schema
 from paddock.meta.wire import from_data
 from paddock.schema.check import TYPE, UNKNOWN_FIELD, check
 from paddock.schema.finding import Finding, Severity
@@ -32,7 +33,7 @@ class DeclaredPipeline:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The structural schema, generated."""
-        return crd.schema(self._kind)
+        return Schema(crd.schema(self._kind))
 
     def decode(self, raw: dict[str, Any]) -> Decoded:
         """Prune, default and check against the schema."""

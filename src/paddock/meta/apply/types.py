@@ -84,17 +84,25 @@ _METADATA = Type(
         **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"), _SCALAR),
     },
 )
-_made: dict[int, tuple[dict[str, Any], Type]] = {}
+
+
+class Schema(dict[str, Any]):
+    """A schema that remembers how its objects are merged: definitions come and go, and what was made of them goes with them."""
+
+    __slots__ = ("merged",)
+    merged: Type
 
 
 def of_schema(schema: dict[str, Any]) -> Type:
-    """The type of the root of an object, remembered as long as the schema lives."""
-    known = _made.get(id(schema))
-    if known is None or known[0] is not schema:
+    """The type of the root of an object; a `Schema` is read once."""
+    known: Type | None = getattr(schema, "merged", None)
+    if known is None:
         root = _read(schema)
         fields = {"apiVersion": _SCALAR, "kind": _SCALAR, **root.fields, "metadata": _METADATA}
-        known = _made[id(schema)] = (schema, Type(MAP, fields=fields, item=DEDUCED))
-    return known[1]
+        known = Type(MAP, fields=fields, item=DEDUCED)
+        if isinstance(schema, Schema):
+            schema.merged = known
+    return known
 
 
 def _read(schema: dict[str, Any]) -> Type:

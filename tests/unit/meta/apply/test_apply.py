@@ -1,5 +1,6 @@
 """Server-side apply as scripts: who writes what, what the object is then, who owns which field (docs/spec/kube-api.md 4.3-4.5)."""
 
+import gc
 from typing import Any, NamedTuple
 
 import pytest
@@ -389,3 +390,16 @@ def test_everything_is_the_difference_from_nothing(case: Case) -> None:
     root = types.of_schema(SCHEMA)
     made = {key: value for key, value in run(case.steps).items() if key != "metadata"}
     assert values.everything(root, made) == differences.difference(root, {}, made).added
+
+
+def test_what_is_made_of_a_schema_is_made_once_and_goes_with_it() -> None:
+    def count() -> int:
+        gc.collect()
+        return sum(isinstance(each, types.Type) for each in gc.get_objects())
+
+    schema = types.Schema(SCHEMA)
+    assert types.of_schema(schema) is types.of_schema(schema)
+    before = count()
+    for _ in range(3):
+        types.of_schema(types.Schema(SCHEMA))
+    assert count() == before
