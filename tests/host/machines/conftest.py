@@ -77,6 +77,20 @@ def place() -> Iterator[Place]:
     shutil.rmtree(root, ignore_errors=True)
 
 
+def qemus(root: Path) -> dict[str, list[int]]:
+    """Machine -> the processes that work in its directory; helpers are none here."""
+    found: dict[str, list[int]] = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            folder = os.readlink(f"/proc/{entry}/cwd")
+            program = os.readlink(f"/proc/{entry}/exe")
+        except OSError:
+            continue
+        if folder.startswith(f"{root}/") and "qemu-system" in program:
+            found.setdefault(folder.removeprefix(f"{root}/").split("/")[0], []).append(int(entry))
+    return found
+
+
 Play = Callable[[Callable[[], Awaitable[None]]], None]
 
 

@@ -14,25 +14,11 @@ from msgspec import structs
 
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import start_ticks
-from tests.host.machines.conftest import Place, run, surroundings, until, until_phase
+from tests.host.machines.conftest import Place, qemus, run, surroundings, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def _qemus(root: Path) -> dict[str, list[int]]:
-    """Machine -> the processes that work in its directory; helpers are none here."""
-    found: dict[str, list[int]] = {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            folder = os.readlink(f"/proc/{entry}/cwd")
-            program = os.readlink(f"/proc/{entry}/exe")
-        except OSError:
-            continue
-        if folder.startswith(f"{root}/") and "qemu-system" in program:
-            found.setdefault(folder.removeprefix(f"{root}/").split("/")[0], []).append(int(entry))
-    return found
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -46,7 +32,7 @@ def test_killed_at_any_moment(place: Place, seed: int) -> None:
         program.send_signal(signal.SIGKILL)
         program.wait()
         program.stdout.close()
-        for name, pids in _qemus(place.machines).items():
+        for name, pids in qemus(place.machines).items():
             assert len(pids) == 1, f"{name} runs twice: {pids}"
 
     async def script() -> None:
@@ -54,7 +40,7 @@ def test_killed_at_any_moment(place: Place, seed: int) -> None:
         await machines.adopt()
         for machine in machines:
             await until_phase(machine, "running", "ended", "defined", "stopping")
-        there = _qemus(place.machines)
+        there = qemus(place.machines)
         for machine in machines:
             seen, pids = machine.observed, there.pop(machine.id, [])
             # One that is being stopped may go in this very moment, before that is noticed.
@@ -68,7 +54,7 @@ def test_killed_at_any_moment(place: Place, seed: int) -> None:
             await machine.stop(0)
         for machine in machines:
             await until(machine, lambda one: one.observed.phase in ("ended", "defined"), "its end")
-        assert not _qemus(place.machines)
+        assert not qemus(place.machines)
         machines.close()
 
     run(script)
@@ -139,7 +125,7 @@ def test_a_machine_whose_config_was_lost_is_not_started_twice(place: Place) -> N
         again = await machines.define("a", config)
         assert again.observed.pid == pid and again.observed.phase == "running" and not machines.unreadable
         await again.start()
-        assert _qemus(place.machines) == {"a": [pid]}
+        assert qemus(place.machines) == {"a": [pid]}
         await again.stop(0)
         await until_phase(again, "ended")
 

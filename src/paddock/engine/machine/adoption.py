@@ -5,12 +5,14 @@ from paddock.engine.machine.errors import StartFailed
 from paddock.engine.machine.observation import Observation, Phase
 from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.process import boot_id, holders, start_ticks
+from paddock.engine.machine.renewal import settle
 
 
 async def adopt(owner: Owner) -> None:
     """Called once, before anything else is done with the machine."""
     owner.record = owner.directory.read_record() or Record()
     owner.user_paused = owner.record.paused
+    await settle(owner)
     if not owner.directory.locked():
         _without_process(owner)
         return

@@ -6,6 +6,7 @@
     ID/lock             locked by QEMU as long as it lives; whoever gets the lock knows that no QEMU runs
     ID/qemu.log         what QEMU said
     ID/run/             QEMU's working directory, the only one of these that QEMU may write: sockets, serial.log, fresh firmware variables
+    ID/next/, next.lock  the same of a second QEMU, while the guest moves into it (`renewal`)
 
 A file is replaced as a whole, by rename: after a kill at any moment there is the old one or the new one. `config.json` is written
 first and a directory without it is nothing, so it is removed.
@@ -27,6 +28,7 @@ from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.observation import End
 
 _VERSION = 1
+_NEXT = "next"
 LOG_LIMIT = 1 << 20
 SERIAL_LIMIT = 2 << 20
 # What names a machine: a UID, or anything as tame.
@@ -39,6 +41,25 @@ class Stopping(msgspec.Struct, frozen=True):
 
     asked: float
     deadline: float
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A QEMU as it was when it was started: another size or time of the file is another QEMU."""
+
+    path: str
+    size: int
+    time: int
+
+
+class Renewal(msgspec.Struct, frozen=True):
+    """A second process, while the guest moves into a new QEMU. `pid` 0: it was not noted yet."""
+
+    pid: int = 0
+    # its start, as in `Record`
+    ticks: int = 0
+    helpers: dict[str, tuple[int, int]] = {}
+    # False: this one is to be the machine's, and never ran the guest. True: it was, and must not run it again
+    moved: bool = False
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -70,6 +91,8 @@ class Record(msgspec.Struct, frozen=True):
     commits: dict[str, str] = {}
     # the file that the guest's state is read from; "": it boots
     restore: str = ""
+    program: Program | None = None
+    renewal: Renewal | None = None
     end: End | None = None
 
 
@@ -120,10 +143,34 @@ def tame(id: str) -> bool:
 class Directory:
     """The files of one machine."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, beside: bool = False) -> None:
+        """`beside`: as a second QEMU has it."""
         self.path = path
-        self.run = path / "run"
+        self.run = path / (_NEXT if beside else "run")
         self.log = path / "qemu.log"
+        self._lock = f"{_NEXT}.lock" if beside else "lock"
+        self._beside = beside
+
+    @property
+    def beside(self) -> "Directory":
+        """The files of a second QEMU of the machine."""
+        return Directory(self.path, beside=True)
+
+    def promote(self) -> None:
+        """What is beside becomes the machine's own; its QEMU notices nothing. Repeated it finishes what was begun."""
+        other = self.beside
+        if other.run.is_dir():
+            shutil.rmtree(self.run, ignore_errors=True)
+            os.rename(other.run, self.run)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.path / other._lock, self.path / self._lock)
+
+    def drop_beside(self) -> None:
+        """Nothing is beside any more. A lock that is still held stays, and keeps the machine from being started."""
+        other = self.beside
+        shutil.rmtree(other.run, ignore_errors=True)
+        if (self.path / other._lock).exists() and not other.locked():
+            (self.path / other._lock).unlink()
 
     @property
     def id(self) -> str:
@@ -185,7 +232,9 @@ class Directory:
 
     def take_lock(self) -> int | None:
         """The descriptor that holds the lock; None: a QEMU holds it. Whoever inherits the descriptor holds the lock, too."""
-        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        if not self._beside and (self.path / self.beside._lock).exists() and self.beside.locked():
+            return None
+        handle = os.open(self.path / self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -254,6 +303,8 @@ class Directory:
                 path = self.run / name
                 with contextlib.suppress(OSError):
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        if not self._beside:
+            self.drop_beside()
 
     def _replace(self, name: str, data: bytes, *, durable: bool) -> None:
         new = self.path / (name + ".new")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from paddock.engine.machine import migration, pictures, statistics
+from paddock.engine.machine import migration, pictures, programs, statistics
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.blockjobs import BlockJobs
@@ -18,6 +18,7 @@ from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.pipes import Pipe, Place, last_screen
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.reboots import Reboots
+from paddock.engine.machine.renewal import MOVED, Renewals, Renewed
 from paddock.engine.machine.requests import Verb, admit
 
 _SCREEN_BYTES = 16_384
@@ -48,6 +49,7 @@ class Machine:
         self._usb: dict[int, Place] = {}
         owner.followers.append(self._follow)
         owner.found += [self._find_agent, self._layers.adopt, self._hotplug.repair]
+        self._renewals = Renewals(owner)
         owner.restore = lambda path: migration.restore(owner, path)
 
     @property
@@ -128,6 +130,24 @@ class Machine:
         """Its state goes into a file, and it ends with `saved`. Its disks belong to that state: they must not change until then."""
         self._admit(Verb.CHANGE, "save")
         await self._change(lambda: migration.save(self._owner, path), "save")
+
+    @property
+    def outdated(self) -> bool:
+        """The host has another QEMU by now than the one it runs on: `renew` moves it there."""
+        return programs.is_outdated(self._owner.record)
+
+    async def renew(self) -> Renewed:
+        """Its guest moves into a new QEMU of this host, and stands still for a moment. A failure leaves it where it was."""
+
+        async def admitted() -> Renewed:
+            self._admit(Verb.RENEW)
+            if any(place.taken for place in self._usb.values()):
+                why = "a USB device of a client is redirected to it, and would be torn off"
+                raise Refused(f"cannot renew machine {self.id}", reason="Busy", why=why, fix="end that session")
+            return await self._renewals.renew()
+
+        self._admit(Verb.RENEW)
+        return await self._owner.inbox.offer(admitted)
 
     async def plug_disk(self, disk: Disk) -> None:
         """On the bus scsi or virtio. It is plugged again when the machine is started anew."""
@@ -243,7 +263,7 @@ class Machine:
     def _follow(self, name: str, data: Mapping[str, Any]) -> None:
         if name == "VSERPORT_CHANGE" and data.get("id") == "agent0":
             self._agent_is(data.get("open") is True)
-        elif not name:
+        elif name in ("", MOVED):
             self.agent.close()
             for place in (self._console, self._vnc, *self._usb.values()):
                 place.clear()

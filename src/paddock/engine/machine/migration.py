@@ -6,19 +6,36 @@ QEMU gets descriptors, never names: its sandbox starts no programs, and no port 
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from paddock.base.errors import PaddockError
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.errors import Refused, StartFailed, Unanswered
+from paddock.engine.machine.events import Events
 from paddock.engine.machine.owner import Owner
 
 _PATIENCE = 3600.0
 _OUTGOING, _INCOMING = "outgoing", "incoming"
 
 
-def _capabilities(owner: Owner) -> dict[str, Any]:
+class Side(Protocol):
+    """A QEMU that sends or receives: a machine's own, or one beside it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def started(self) -> MachineConfig: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def directory(self) -> Directory: ...
+    async def execute(self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = ()) -> Any: ...
+
+
+def _capabilities(owner: Side) -> dict[str, Any]:
     """Memory that is a file stays where it is: the state is small then, and whoever receives it maps the same file."""
     wanted = ["events"] if owner.started.memory.file is None else ["events", "x-ignore-shared"]
     return {"capabilities": [{"capability": name, "state": True} for name in wanted]}
@@ -53,7 +70,7 @@ async def save(owner: Owner, path: Path) -> None:
         owner.busy -= 1
 
 
-async def send(owner: Owner, handle: int) -> None:
+async def send(owner: Side, handle: int, action: str = "save") -> None:
     """Returns when everything has gone. The guest stands still then."""
     await owner.execute("migrate-set-capabilities", _capabilities(owner))
     # Nobody shares the line.
@@ -66,14 +83,14 @@ async def send(owner: Owner, handle: int) -> None:
                 _, data = await event
         except TimeoutError:
             await owner.execute("migrate_cancel")
-            raise Unanswered(f"cannot save machine {owner.id}", why=f"it took longer than {_PATIENCE:g} s") from None
+            raise Unanswered(f"cannot {action} machine {owner.id}", why=f"it took longer than {_PATIENCE:g} s") from None
     if data.get("status") != "completed":
         answer = await owner.execute("query-migrate")
         why = str(answer.get("error-desc") or data.get("status"))
-        raise Refused(f"cannot save machine {owner.id}", reason="MigrationFailed", why=why)
+        raise Refused(f"cannot {action} machine {owner.id}", reason="MigrationFailed", why=why)
 
 
-async def receive(owner: Owner, handle: int) -> None:
+async def receive(owner: Side, handle: int) -> None:
     """Returns when the guest is there, standing still."""
     await owner.execute("migrate-set-capabilities", _capabilities(owner))
     await owner.execute("getfd", {"fdname": _INCOMING}, fds=[handle])

@@ -31,8 +31,9 @@ from paddock.engine.machine.host import Shared
 from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import End, Observation
 from paddock.engine.machine.process import Process, boot_id, start_ticks
+from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.starting import end_helpers, listens, make_files, no_restore, reach, start_helper, start_qemu
+from paddock.engine.machine.starting import end_beside, end_helpers, listens, make_files, no_restore, reach, start_helper, start_qemu
 from paddock.engine.machine.timers import Timers
 
 _LOG = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class Owner:
         self.busy = 0
         self._turns = shared.turns
         self._tell = shared.tell
-        self._qmp: Qmp | None = None
+        self.qmp: Qmp | None = None
         self.process: Process | None = None
         self._starting: asyncio.Task[None] | None = None
         self.timers = Timers()
@@ -74,7 +75,7 @@ class Owner:
         self._status: int | None = None
         # how often the guest stood still or went on
         self._turn = 0
-        self._helpers: dict[str, Process] = {}
+        self.helpers: dict[str, Process] = {}
 
     # What others see and what is kept.
 
@@ -105,10 +106,10 @@ class Owner:
         self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
     ) -> Any:
         """Tells QEMU something. Raises `QemuRefused`, or `Unanswered` when it is silent, which then can be seen."""
-        if self._qmp is None:
+        if self.qmp is None:
             raise Unanswered(f"cannot tell the QEMU of machine {self.id} {command}", why="there is no connection to it", fix="try again")
         try:
-            result = await self._qmp.execute(command, arguments, fds=fds, patience=patience)
+            result = await self.qmp.execute(command, arguments, fds=fds, patience=patience)
         except Unanswered:
             if self.process is not None and not self.record.evidence:
                 self.observe(detail=_SILENT)
@@ -173,7 +174,8 @@ class Owner:
         finally:
             os.close(log)
         self.watch(pid)
-        self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator)
+        program = identify(command.argv[0])
+        self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)
         self.observe(pid=pid, accelerator=command.accelerator)
         await self.connect()
         await self.complete(command)
@@ -181,7 +183,7 @@ class Owner:
     def watch(self, pid: int) -> None:
         """This process is the machine's."""
         try:
-            self.process = Process(pid, self._gone)
+            self.process = Process(pid, self.gone)
         except ProcessLookupError:
             raise StartFailed(f"cannot start machine {self.id}", why="QEMU ended at once", text=self.directory.log_tail()) from None
 
@@ -193,13 +195,13 @@ class Owner:
                 self.observe(detail=f"the program {name} ended, and the guest's device with it; stop and start the machine")
 
         with contextlib.suppress(ProcessLookupError):
-            self._helpers[name] = Process(pid, ended)
+            self.helpers[name] = Process(pid, ended)
 
     async def connect(self) -> None:
         """To the monitor of the process."""
         patience = self.surroundings.times.start
         connection = await reach(self.directory, names.QMP, patience)
-        self._qmp = await Qmp.connect(connection, self._event, self.silent, patience)
+        self.qmp = await Qmp.connect(connection, self.event, self.silent, patience)
 
     async def complete(self, command: Command) -> None:
         """What is left of a start once QEMU answers, up to the guest's first instruction."""
@@ -299,7 +301,8 @@ class Owner:
 
     # What QEMU tells.
 
-    def _event(self, name: str, data: Mapping[str, Any]) -> None:
+    def event(self, name: str, data: Mapping[str, Any]) -> None:
+        """Something happened in the guest or its devices."""
         self.events.told(name, data)
         match name:
             case "SHUTDOWN":
@@ -372,11 +375,11 @@ class Owner:
 
     def silent(self) -> None:
         """The monitor's connection ended. Mostly QEMU goes, which the process tells; if not, it is tried again."""
-        self._qmp = None
+        self.qmp = None
         self.timers.after("reconnect", 1.0, lambda: self.background(self._reconnect()))
 
     async def _reconnect(self) -> None:
-        if self.process is not None and self._qmp is None:
+        if self.process is not None and self.qmp is None:
             self.observe(detail=_SILENT)
             await self.catch_up()
 
@@ -403,9 +406,9 @@ class Owner:
         except (PaddockError, OSError) as error:
             _LOG.warning("a machine that runs could not be asked", extra={"machine": self.id, "error": str(error)})
             self.observe(detail=_SILENT)
-            if self._qmp is not None:
-                self._qmp.close()
-                self._qmp = None
+            if self.qmp is not None:
+                self.qmp.close()
+                self.qmp = None
             self.timers.after("reconnect", 10.0, lambda: self.background(self._reconnect()))
 
     # While it runs.
@@ -429,7 +432,8 @@ class Owner:
 
     # The end.
 
-    def _gone(self, status: int | None) -> None:
+    def gone(self, status: int | None) -> None:
+        """The machine's process is no more."""
         self.process = None
         self._status = status
         if self._starting is not None:
@@ -446,14 +450,15 @@ class Owner:
             follow("", {})
         self.inbox.overtake(ended=True)
         self.timers.clear()
-        if self._qmp is not None:
-            self._qmp.close()
-            self._qmp = None
+        if self.qmp is not None:
+            self.qmp.close()
+            self.qmp = None
         if self.config.limits or self.started.limits:
             limits.remove(self.surroundings.groups, self.id)
-        if same_boot:
-            end_helpers(self.record.helpers.values())
         record = self.record
+        if same_boot:
+            end_helpers(record.helpers.values())
+            end_beside(record.renewal)
         reason = ends.judge(ends.Seen(record.evidence, record.begun, status, same_boot))
         text = self._failure
         if not text and reason in ("crashed", "never-started", "internal-error", "panicked"):
@@ -461,7 +466,7 @@ class Owner:
         now = self.surroundings.clock.seconds()
         end = End(reason, text, now, asked=record.stop is not None)
         times = {**record.times, **self.observed.times, "ended": now}
-        self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, times=times, end=end)
+        self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, renewal=None, times=times, end=end)
         with contextlib.suppress(OSError):
             self.directory.sweep()
         self.observed = Observation(phase="ended", run=record.run, end=end, times=times)
@@ -473,10 +478,10 @@ class Owner:
         self.timers.clear()
         for task in tuple(self._tasks):
             task.cancel()
-        if self._qmp is not None:
-            self._qmp.close()
-            self._qmp = None
-        for process in (*self._helpers.values(), *filter(None, [self.process])):
+        if self.qmp is not None:
+            self.qmp.close()
+            self.qmp = None
+        for process in (*self.helpers.values(), *filter(None, [self.process])):
             process.release()
         self.process = None
 

@@ -7,6 +7,7 @@
     RESUME     refuse    refuse    refuse    already   go        refuse    refuse
     RESET      refuse    refuse    refuse    go        go        refuse    refuse
     PRESS      refuse    refuse    refuse    go        refuse    already   refuse
+    RENEW      refuse    refuse    refuse    go        refuse    refuse    refuse
     CHANGE     refuse    refuse    refuse    go        go        refuse    refuse     plug, unplug, resize, overlay, commit ...
     LOOK       refuse    refuse    refuse    go        go        go        refuse     screenshot, statistics, console ...
     FORGET     go        refuse    refuse    refuse    refuse    refuse    go
@@ -35,6 +36,7 @@ class Verb(Enum):
     RESUME = "resume"
     RESET = "reset"
     PRESS = "press the power button of"
+    RENEW = "renew"
     CHANGE = "change"
     LOOK = "look at"
     FORGET = "forget"
@@ -81,6 +83,7 @@ RULES: Mapping[Verb, Mapping[State, Rule]] = {
     Verb.RESUME: _row(_NOT_RUNNING, _STARTING, _STARTING, _ALREADY, _GO, _STOPPING, _NOT_RUNNING),
     Verb.RESET: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _NOT_RUNNING),
     Verb.PRESS: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _ALREADY, _NOT_RUNNING),
+    Verb.RENEW: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _STOPPING, _NOT_RUNNING),
     Verb.CHANGE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _NOT_RUNNING),
     Verb.LOOK: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _GO, _NOT_RUNNING),
     Verb.FORGET: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _GO),

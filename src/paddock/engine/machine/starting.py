@@ -6,15 +6,16 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from paddock.engine.machine import taps
+from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Copy, Helper
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.directory import Directory
+from paddock.engine.machine.directory import Directory, Renewal
 from paddock.engine.machine.errors import StartFailed
-from paddock.engine.machine.process import Launch, spawn, start_ticks
+from paddock.engine.machine.process import Launch, end_process, spawn, start_ticks
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.users import Users, groups, hand_over, hand_over_disk, hand_over_memory
 
@@ -102,13 +103,47 @@ def end_helpers(helpers: Iterable[tuple[int, int]]) -> None:
                 os.kill(pid, signal.SIGTERM)
 
 
+def end_beside(renewal: Renewal | None) -> None:
+    """A second process of a machine that has ended."""
+    if renewal is not None:
+        end_process(renewal.pid, renewal.ticks)
+        end_helpers(renewal.helpers.values())
+
+
 def hand_over_socket(path: Path, user: int) -> None:
     """QEMU may connect to it."""
     with contextlib.suppress(OSError):
         os.chown(path, user, user, follow_symlinks=False)
 
 
-def start_qemu(directory: Directory, config: MachineConfig, command: Command, log: int, rights: tuple[int, Users]) -> int:
+def make_files_beside(directory: Directory, command: Command, user: int) -> None:
+    """What a second QEMU needs besides what the first has: what that one writes as it goes is the same file under two names."""
+    other = directory.beside
+    directory.drop_beside()
+    other.run.mkdir(mode=0o700)
+    for name in (names.SERIAL_LOG, *(os.fspath(copy.to) for copy in command.copies if copy.fresh)):
+        with contextlib.suppress(FileNotFoundError):
+            os.link(directory.run / name, other.run / name, follow_symlinks=False)
+    for helper in command.helpers:
+        for name in helper.directories:
+            folder = other.run / name
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            hand_over(folder, user, mode=0o700)
+    hand_over(other.run, user, mode=0o700)
+
+
+def open_taps(command: Command) -> taps.OpenFiles:
+    """The tap devices of the cards. Raises `StartFailed`."""
+    return taps.open_all((opening.nic, opening.device, opening.queues, opening.vhost) for opening in command.openings)
+
+
+Rights = tuple[int, Users]
+OpenTaps = Callable[[Command], taps.OpenFiles]
+
+
+def start_qemu(
+    directory: Directory, config: MachineConfig, command: Command, log: int, rights: Rights, opened: OpenTaps = open_taps
+) -> int:
     """Returns its pid. The lock is taken here and inherited by QEMU alone. Raises `StartFailed`."""
     user, users = rights
     lock = directory.take_lock()
@@ -117,7 +152,7 @@ def start_qemu(directory: Directory, config: MachineConfig, command: Command, lo
             f"cannot start machine {directory.id}", why="a QEMU of it still runs", fix="it is found again when Paddock is started anew"
         )
     try:
-        files = taps.open_all((opening.nic, opening.device, opening.queues, opening.vhost) for opening in command.openings)
+        files = opened(command)
         try:
             argv = command.arguments(files.taps, files.vhosts)
             inherited: Sequence[int] = [lock, *files.all()]

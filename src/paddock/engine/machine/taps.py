@@ -1,18 +1,23 @@
 """Opens tap devices that exist, so that QEMU needs no right to do so."""
 
 import contextlib
+import ctypes
+import errno
 import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from paddock.engine.machine.errors import StartFailed
 
 _TUNSETIFF = 0x400454CA
 _TAP, _NO_PI, _MULTI_QUEUE, _VNET_HDR = 0x0002, 0x1000, 0x0100, 0x4000
+_TUNGETVNETHDRSZ, _TUNSETVNETHDRSZ = 0x800454D7, 0x400454D8
 _NAME_LIMIT = 15
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass
@@ -70,6 +75,60 @@ def open_vhosts(queues: int) -> list[int]:
             os.close(handle)
         raise StartFailed("cannot open /dev/vhost-net", why=error.strerror or str(error)) from error
     return opened
+
+
+def borrow(pid: int, wanted: Iterable[tuple[str, str, int, bool]]) -> OpenFiles:
+    """The taps that another process has open, (card, device, queues, vhost) each: most can be opened only once. Raises `StartFailed`."""
+    files = OpenFiles()
+    try:
+        process = os.pidfd_open(pid)
+        try:
+            for nic, device, queues, vhost in wanted:
+                files.taps[nic] = [_duplicate(process, number) for number in _numbers(pid, device)]
+                if len(files.taps[nic]) != max(1, queues):
+                    raise StartFailed(f"cannot hand over tap device {device}", why="the QEMU that runs does not have it open as it should")
+                if vhost:
+                    files.vhosts[nic] = open_vhosts(queues)
+        finally:
+            os.close(process)
+    except OSError as error:
+        files.close()
+        fix = "Paddock needs the capability CAP_SYS_PTRACE for it" if error.errno == errno.EPERM else ""
+        raise StartFailed("cannot hand over a tap device", why=error.strerror or str(error), fix=fix) from error
+    except BaseException:
+        files.close()
+        raise
+    return files
+
+
+def _numbers(pid: int, device: str) -> list[int]:
+    found = []
+    for name in sorted(os.listdir(f"/proc/{pid}/fdinfo"), key=int):
+        with contextlib.suppress(FileNotFoundError):
+            lines = Path(f"/proc/{pid}/fdinfo/{name}").read_text().splitlines()
+            if any(line.split() == ["iff:", device] for line in lines):
+                found.append(int(name))
+    return found
+
+
+def _duplicate(process: int, number: int) -> int:
+    # pidfd_getfd has this number on every architecture, and no function in Python.
+    handle = _LIBC.syscall(438, process, number, 0)
+    if handle < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return int(handle)
+
+
+@contextlib.contextmanager
+def headers_kept(files: OpenFiles) -> Iterator[None]:
+    """A QEMU that begins with a tap sets the length of its packets' headers anew; whoever uses it meanwhile needs the old one."""
+    lengths = {handle: fcntl.ioctl(handle, _TUNGETVNETHDRSZ, bytes(4)) for handles in files.taps.values() for handle in handles}
+    try:
+        yield
+    finally:
+        for handle, length in lengths.items():
+            fcntl.ioctl(handle, _TUNSETVNETHDRSZ, length)
 
 
 def open_all(wanted: Iterable[tuple[str, str, int, bool]]) -> OpenFiles:

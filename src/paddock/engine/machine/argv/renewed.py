@@ -1,0 +1,128 @@
+"""The command line of a QEMU that a running guest moves into. Pure.
+
+The guest must find everything where it is: the line is that of the machine's start, without what was taken out since, and with what was
+plugged in where it was plugged. Layers of disks, links of cards and the number of processors are the present ones.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from msgspec import structs
+
+from paddock.engine.machine.argv import cards, hotplug, names
+from paddock.engine.machine.argv.command import command
+from paddock.engine.machine.argv.line import Command, Line, Pins, Properties
+from paddock.engine.machine.argv.view import HostView
+from paddock.engine.machine.config import MachineConfig, Nic, Stream, User
+
+# What of a device's properties says where it is.
+_PLACE = ("bus", "scsi-id")
+_NAMED = ("-device", "-netdev", "-blockdev")
+
+Places = Mapping[str, Properties]
+
+
+def obstacles(config: MachineConfig) -> tuple[str, ...]:
+    """Why a machine cannot move into another QEMU while its guest runs; empty: it can."""
+    devices, found = config.devices, []
+    if devices.pci:
+        found.append("devices of the host are passed through to it, and their state cannot be read")
+    if devices.shared:
+        found.append("it shares directories with the host, whose state is in another program")
+    if devices.tpm is not None and devices.tpm.state is not None:
+        found.append("its TPM is kept in a directory that two programs cannot have open")
+    if devices.vsock is not None:
+        found.append("its VSOCK number can be had by one process at a time")
+    found += [
+        f"card {nic.name} is on passt, which serves one process and ends with it" for nic in config.nics if isinstance(nic.backend, Stream)
+    ]
+    found += [f"disk {disk.name} is a device of the host" for disk in config.disks if disk.role == "lun"]
+    return tuple(found)
+
+
+def renewed(started: MachineConfig, config: MachineConfig, host: HostView, places: Places) -> Command:
+    """The line. `started` has the full machine type; `places`: where QEMU has the devices of `config` now, by their ids."""
+    present = _present(started, config)
+    found = command(present, host, incoming=True)
+    there = _devices(found.argv)
+    ids = {names.device(disk.name) for disk in config.disks} | {names.card(nic.name) for nic in config.nics}
+    stay = {device for device in ids & set(there) if _place(there[device]) == _place(places.get(device) or there[device])}
+    before = {names.device(disk.name) for disk in started.disks} | {names.card(nic.name) for nic in started.nics}
+    found = _without(found, present, before - stay)
+    return _with(found, started, config, host, {device: place for device, place in places.items() if device in ids - stay})
+
+
+def _place(properties: Properties) -> dict[str, object]:
+    return {key: properties[key] for key in _PLACE if key in properties}
+
+
+def _present(started: MachineConfig, config: MachineConfig) -> MachineConfig:
+    disks, nics = {disk.name: disk for disk in config.disks}, {nic.name: nic for nic in config.nics}
+    return replace(
+        started,
+        cpu=replace(started.cpu, sockets=max(started.cpu.sockets, config.cpu.sockets)),
+        disks=tuple(replace(disk, layer=disks.get(disk.name, disk).layer) for disk in started.disks),
+        nics=tuple(_silent(replace(nic, link_up=nics.get(nic.name, nic).link_up)) for nic in started.nics),
+    )
+
+
+def _silent(nic: Nic) -> Nic:
+    """Ports of the host are forwarded by the old QEMU until it goes."""
+    return replace(nic, backend=structs.replace(nic.backend, forwards=())) if isinstance(nic.backend, User) else nic
+
+
+def _devices(argv: tuple[str, ...]) -> dict[str, Properties]:
+    read = [json.loads(argv[at + 1]) for at, word in enumerate(argv) if word == "-device"]
+    return {device["id"]: device for device in read if "id" in device}
+
+
+def _without(found: Command, present: MachineConfig, gone: Collection[str]) -> Command:
+    if not gone:
+        return found
+    dropped = set(gone)
+    nics = {nic.name for nic in present.nics if names.card(nic.name) in gone}
+    dropped |= {names.netdev(name) for name in nics}
+    for disk in present.disks:
+        if names.device(disk.name) in gone and disk.layer is not None:
+            dropped.add(names.format_node(disk.name, disk.layer.path))
+    argv: list[str] = []
+    words = iter(found.argv)
+    for word in words:
+        if word not in _NAMED:
+            argv.append(word)
+            continue
+        text = next(words)
+        properties = json.loads(text)
+        if not dropped & {properties.get("id"), properties.get("node-name")}:
+            argv += [word, text]
+    return replace(
+        found,
+        argv=tuple(argv),
+        openings=tuple(opening for opening in found.openings if opening.nic not in nics),
+        before_start=tuple(each for each in found.before_start if each.arguments.get("name") not in gone),
+    )
+
+
+def _with(found: Command, started: MachineConfig, config: MachineConfig, host: HostView, places: Places) -> Command:
+    line = Line(host)
+    for disk in config.disks:
+        if (place := places.get(names.device(disk.name))) is not None:
+            nodes, device = (step.arguments for step in hotplug.plug_disk(disk, started, host, (str(place.get("bus")),), ()).steps)
+            line.blockdev(nodes)
+            line.device(f"disk {disk.name}", {**device, **place})
+    for nic in config.nics:
+        if (place := places.get(names.card(nic.name))) is not None:
+            nic = _silent(nic)
+            plan = hotplug.plug_nic(nic, started, host, (str(place.get("bus")),), ())
+            line.openings += [plan.opening] if plan.opening is not None else []
+            line.netdev(cards.backend(nic, nic.name, nic.name if plan.vhosts else None))
+            line.device(f"network card {nic.name}", plan.steps[1].arguments)
+            line.before_start += plan.steps[2:]
+    more = line.command(Pins(), ())
+    return replace(
+        found,
+        argv=(*found.argv, *more.argv[1:]),
+        openings=(*found.openings, *more.openings),
+        before_start=(*found.before_start, *more.before_start),
+    )

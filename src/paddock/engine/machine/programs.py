@@ -1,0 +1,22 @@
+"""Which QEMU a machine runs on, and whether the host has another one by now."""
+
+import os
+
+from paddock.engine.machine.directory import Program, Record
+
+
+def identify(path: str) -> Program | None:
+    """The program as it is now; None: there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return Program(path, found.st_size, found.st_mtime_ns)
+
+
+def is_outdated(record: Record) -> bool:
+    """The QEMU that the machine was started from was replaced since: by an upgrade, as a rule. False when nobody can know."""
+    if record.program is None or not record.active:
+        return False
+    now = identify(record.program.path)
+    return now is not None and now != record.program

@@ -1,0 +1,415 @@
+"""A guest moves into a new QEMU on the same host, as after an upgrade of QEMU: it stands still for a moment and notices nothing else.
+
+    prepare      the new QEMU is started beside the old one, in `next/`, and waits for a guest        the old one runs the guest
+    move         the old QEMU sends the guest's state through a socket pair, and stops it at the end  nobody runs it at the end
+    commit       the record names the new process: one write, and it is the machine's                 nobody
+    go on        the new QEMU runs the guest; the old one is killed; `next/` becomes `run/`           the new one
+
+Up to the commit the old QEMU can go on, and does when anything fails: the new one never ran the guest, and is killed. From there on the
+old one never runs it again. Whoever finds the record after Paddock was killed does the same (`settle`, `resume`), so at every moment one
+of the two processes, and never both, is the one that may run the guest.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from paddock.base.errors import PaddockError
+from paddock.engine.machine import limits, migration, survey, taps
+from paddock.engine.machine.argv import names
+from paddock.engine.machine.argv.line import Command, Pins
+from paddock.engine.machine.argv.renewed import obstacles, renewed
+from paddock.engine.machine.config import User
+from paddock.engine.machine.directory import Program, Renewal
+from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed, Unanswered
+from paddock.engine.machine.events import Events
+from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.process import Process, holders, start_ticks
+from paddock.engine.machine.programs import identify
+from paddock.engine.machine.qmp import PATIENCE, Qmp
+from paddock.engine.machine.starting import end_helpers, listens, make_files_beside, reach, start_helper, start_qemu
+
+# A guest that writes faster than its memory is sent stands still after so long, and then it comes to an end.
+_FORCE_SECONDS = 30.0
+_PAUSE = 0.005
+# The host keeps so much memory besides the second copy of a guest's.
+_SPARE = 256 << 20
+# Told to who follows a machine.
+MOVED = "MOVED"
+_UNDER_WAY = ("setup", "active", "device", "pre-switchover", "cancelling", "wait-unplug")
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """What it was. The guest stood still for `pause` of the `seconds` that it took."""
+
+    seconds: float
+    pause: float
+    # versions of QEMU, as it says them
+    before: str
+    after: str
+
+
+class _Beside:
+    """The QEMU that the guest is to move into."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.id = owner.id
+        self.started = owner.started
+        self.events = Events()
+        self.directory = owner.directory.beside
+        self.pid = self.ticks = 0
+        self.helpers: dict[str, tuple[int, int]] = {}
+        self.qmp: Qmp | None = None
+        # the machine's own, once it is that
+        self.owner: Owner | None = None
+
+    async def connect(self, patience: float) -> None:
+        """To its monitor."""
+        connection = await reach(self.directory, names.QMP, patience)
+        self.qmp = await Qmp.connect(connection, self._event, self._lost, patience)
+
+    async def execute(
+        self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
+    ) -> Any:
+        """Tells it something."""
+        if self.qmp is None:
+            raise Unanswered(f"cannot tell the new QEMU of machine {self.id} {command}", why="there is no connection to it")
+        return await self.qmp.execute(command, arguments, fds=fds, patience=patience)
+
+    def _event(self, name: str, data: Mapping[str, Any]) -> None:
+        self.events.told(name, data)
+        if self.owner is not None:
+            self.owner.event(name, data)
+
+    def _lost(self) -> None:
+        if self.owner is not None:
+            self.owner.silent()
+        else:
+            self.qmp = None
+
+
+class Renewals:
+    """The moves of one machine. Called by the owner's inbox only."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        owner.found.append(self._adopt)
+
+    async def renew(self) -> Renewed:
+        """Returns when the guest runs in the new QEMU. Raises when it does not; unless it ended, it then runs on in the old one."""
+        owner, loop = self._owner, asyncio.get_running_loop()
+        began = loop.time()
+        await self._demand()
+        before, command, beside = await _version(owner), await self._command(), _Beside(owner)
+        owner.busy += 1
+        try:
+            await self._prepare(beside, command)
+            stood = await self._move(beside)
+            await self._commit(beside, identify(command.argv[0]))
+            pause = loop.time() - stood
+        except BaseException as error:
+            # Done in any case, also when nobody waits for it.
+            end = owner.background(self._finish() if _has_moved(owner) else self._back(beside))
+            if isinstance(error, PaddockError | OSError):
+                await asyncio.shield(end)
+            if isinstance(error, OSError):
+                raise self._refused("NoFile", f"{error.filename or 'the host'}: {error.strerror}") from error
+            raise
+        finally:
+            owner.busy -= 1
+        after = await _version(owner)
+        await self._finish()
+        return Renewed(loop.time() - began, pause, before, after)
+
+    # --- what has to hold -------------------------------------------------------------------------------------------------
+
+    async def _demand(self) -> None:
+        owner = self._owner
+        found = obstacles(owner.started) + obstacles(owner.config)
+        if found:
+            raise self._refused("NotRenewable", "; ".join(dict.fromkeys(found)), "stop and start it")
+        if owner.record.commits:
+            raise self._refused("Busy", "layers of its disks are being merged", "try again when that is done")
+        states = [*(disk.state for disk in owner.observed.disks.values()), *(nic.state for nic in owner.observed.nics.values())]
+        if "unplugging" in states:
+            raise self._refused("Busy", "a device is being unplugged", "try again when the guest has let go of it")
+        need, free = _resident(owner), _available()
+        if free - need < _SPARE:
+            why = f"both processes have its memory for a moment: {need >> 20} MiB, and the host has {free >> 20} MiB to give"
+            raise self._refused("NoMemory", why, "stop another machine, or stop and start this one")
+
+    async def _command(self) -> Command:
+        """The line of the new QEMU. What the guest has is asked of the old one, not remembered."""
+        owner = self._owner
+        # Of an alias, a newer QEMU has a newer meaning.
+        kind = str(await owner.execute("qom-get", {"path": "/machine", "property": "type"})).removesuffix("-machine")
+        started = replace(owner.started, machine_type=kind)
+        return renewed(started, owner.config, owner.surroundings.look(owner.config), await self._places())
+
+    async def _places(self) -> dict[str, dict[str, Any]]:
+        owner, found = self._owner, dict[str, dict[str, Any]]()
+        buses = {names.device(disk.name): disk.bus for disk in owner.config.disks}
+        cards = {names.card(nic.name): "pci" for nic in owner.config.nics}
+        there = {str(one.get("name")) for one in await owner.execute("qom-list", {"path": "/machine/peripheral"})}
+        for device, bus in {**buses, **cards}.items():
+            if device not in there:
+                raise self._refused("Busy", f"device {device} is not plugged in yet", "try again when it is")
+            path = f"/machine/peripheral/{device}"
+            if bus in ("virtio", "scsi", "pci"):
+                place = str(await owner.execute("qom-get", {"path": path, "property": "parent_bus"}))
+                found[device] = {"bus": place.rpartition("/")[2]}
+            if bus == "scsi":
+                found[device]["scsi-id"] = await owner.execute("qom-get", {"path": path, "property": "scsi-id"})
+        return found
+
+    def _refused(self, reason: str, why: str, fix: str = "") -> Refused:
+        return Refused(f"cannot renew machine {self._owner.id}", reason=reason, why=why, fix=fix)
+
+    # --- before the commit ------------------------------------------------------------------------------------------------
+
+    async def _prepare(self, beside: _Beside, command: Command) -> None:
+        """The new QEMU answers, and waits for a guest."""
+        owner, times = self._owner, self._owner.surroundings.times
+        users, user, old = owner.surroundings.users, owner.record.user, owner.observed.pid
+        # First, so that nothing is ever beside that is not looked for.
+        owner.save(renewal=Renewal())
+        make_files_beside(owner.directory, command, user)
+        wanted = [(one.nic, one.device, one.queues, one.vhost) for one in command.openings]
+        log = beside.directory.open_log(owner.record.run)
+        held = taps.OpenFiles()
+        try:
+            for helper in command.helpers:
+                pid = start_helper(beside.directory, helper, log, user)
+                beside.helpers[helper.name] = (pid, start_ticks(pid))
+                owner.save(renewal=Renewal(helpers=beside.helpers))
+                await listens(beside.directory, helper, pid, user, times.helper)
+            held = taps.borrow(old, [(nic, device, queues, False) for nic, device, queues, _ in wanted])
+            with taps.headers_kept(held):
+                rights = (user, users)
+                beside.pid = start_qemu(beside.directory, owner.started, command, log, rights, lambda _: taps.borrow(old, wanted))
+                beside.ticks = start_ticks(beside.pid)
+                owner.save(renewal=Renewal(beside.pid, beside.ticks, beside.helpers))
+                await beside.connect(times.start)
+        finally:
+            held.close()
+            os.close(log)
+
+    async def _move(self, beside: _Beside) -> float:
+        """The guest is in the new QEMU, and stands still there. Returns since when, by the loop's clock."""
+        owner, loop = self._owner, asyncio.get_running_loop()
+        stopped: list[float] = []
+
+        def stops(name: str, data: Mapping[str, Any]) -> bool:
+            if name == "STOP":
+                stopped.append(loop.time())
+            return False
+
+        mine, its = socket.socketpair()
+        force = loop.call_later(_FORCE_SECONDS, lambda: owner.background(self._stop()))
+        try:
+            with owner.events.expect(stops):
+                await _both(
+                    _given(migration.receive(beside, its.fileno()), its), _given(migration.send(owner, mine.fileno(), "renew"), mine)
+                )
+        except StartFailed as error:
+            raise self._refused("MigrationFailed", error.text or error.why) from error
+        finally:
+            force.cancel()
+        if owner.record.evidence:
+            raise self._refused("Ended", "the guest ended meanwhile")
+        return stopped[-1] if stopped else loop.time()
+
+    async def _stop(self) -> None:
+        with contextlib.suppress(PaddockError):
+            await self._owner.execute("stop")
+
+    async def _commit(self, beside: _Beside, program: Program | None) -> None:
+        """From one write on the machine's process is the new one; then it runs the guest."""
+        owner, old = self._owner, self._owner.record
+        monitor, before = beside.qmp, owner.qmp
+        if monitor is None or owner.process is None:
+            raise self._refused("MigrationFailed", "one of the two processes ended", "look into its log")
+        left = Renewal(old.pid, old.ticks, old.helpers, moved=True)
+        owner.process.release()
+        owner.watch(beside.pid)
+        owner.save(pid=beside.pid, ticks=beside.ticks, helpers=beside.helpers, program=program, renewal=left)
+        owner.qmp, beside.owner = monitor, owner
+        try:
+            await owner.execute("cont")
+        except QemuRefused:
+            # It did not run the guest: the way back is open.
+            owner.qmp, beside.owner = before, None
+            owner.process.release()
+            owner.watch(old.pid)
+            back = Renewal(beside.pid, beside.ticks, beside.helpers)
+            owner.save(pid=old.pid, ticks=old.ticks, helpers=old.helpers, program=old.program, renewal=back)
+            raise
+        finally:
+            if before is not None and owner.qmp is not before:
+                # Nothing it says counts any more.
+                before.close()
+        self._watch_helpers()
+        owner.observe(pid=beside.pid, milestone="renewed")
+
+    async def _back(self, beside: _Beside) -> None:
+        """The guest stays, or goes on, in the old QEMU."""
+        owner = self._owner
+        if beside.qmp is not None:
+            beside.qmp.close()
+        await _ended(beside.pid, beside.ticks, owner.surroundings.times.quit)
+        end_helpers(beside.helpers.values())
+        owner.directory.drop_beside()
+        if owner.record.active and owner.process is not None:
+            with contextlib.suppress(PaddockError):
+                await self._go_on()
+            owner.save(renewal=None)
+
+    # --- after it ---------------------------------------------------------------------------------------------------------
+
+    async def _finish(self) -> None:
+        """Nothing is left of the old QEMU."""
+        owner = self._owner
+        for follow in owner.followers:
+            follow(MOVED, {})
+        await clear(owner)
+        await self._adopt()
+        for work in owner.found:
+            if work != self._adopt:
+                with contextlib.suppress(PaddockError):
+                    await work()
+
+    async def _adopt(self) -> None:
+        """The guest runs, also when Paddock ended in the middle of a move; then what is not QEMU's own follows it."""
+        owner, renewal = self._owner, self._owner.record.renewal
+        if renewal is None:
+            return
+        await self._go_on()
+        if renewal.moved:
+            cpu = owner.started.cpu
+            await survey.pin(owner, Pins(cpu.pinned, cpu.emulator_pinned))
+            failed = [*limits.apply(owner.surroundings.groups, owner.id, owner.observed.pid, owner.started.limits)]
+            failed += await self._forward()
+            owner.observe(detail="; ".join(failed))
+            await survey.changes(owner)
+            for nic in owner.config.nics:
+                if not nic.link_up:
+                    await owner.execute("set_link", {"name": names.card(nic.name), "up": False})
+        owner.save(renewal=None)
+
+    async def _go_on(self) -> None:
+        """The guest runs, whatever a move left its QEMU in."""
+        owner = self._owner
+        while (await owner.execute("query-migrate")).get("status") in _UNDER_WAY:
+            await owner.execute("migrate_cancel")
+            await asyncio.sleep(_PAUSE)
+        status = str((await owner.execute("query-status")).get("status"))
+        if status in ("paused", "postmigrate", "finish-migrate", "prelaunch") and not owner.record.paused:
+            await owner.execute("cont")
+
+    async def _forward(self) -> list[str]:
+        """Ports that the card lists. Others are opened when somebody asks for them."""
+        owner, failed = self._owner, list[str]()
+        for nic in owner.config.nics:
+            for protocol, address, outside, inside in nic.backend.forwards if isinstance(nic.backend, User) else ():
+                line = f"hostfwd_add {names.netdev(nic.name)} {protocol}:{address}:{outside}-:{inside}"
+                said = await owner.execute("human-monitor-command", {"command-line": line})
+                failed += [f"port {inside} of card {nic.name} is not forwarded any more: {str(said).strip()}"] if said else []
+        return failed
+
+    def _watch_helpers(self) -> None:
+        owner = self._owner
+        for process in owner.helpers.values():
+            process.release()
+        owner.helpers.clear()
+        for name, (pid, _) in owner.record.helpers.items():
+            owner.watch_helper(name, pid)
+
+
+async def settle(owner: Owner) -> None:
+    """After a restart of Paddock in the middle of a move, before anything is asked: one process is left, and the files are its own."""
+    renewal = owner.record.renewal
+    if renewal is None:
+        return
+    if renewal.moved:
+        await clear(owner)
+        return
+    for pid in {renewal.pid, *holders(owner.directory.path / "next.lock")} - {0}:
+        await _ended(pid, start_ticks(pid) if pid != renewal.pid else renewal.ticks, owner.surroundings.times.quit)
+    end_helpers(renewal.helpers.values())
+    owner.directory.drop_beside()
+
+
+async def clear(owner: Owner) -> None:
+    """The QEMU that the guest has left goes, and the files of the new one take the place of its."""
+    renewal = owner.record.renewal
+    if renewal is not None and renewal.moved:
+        await _ended(renewal.pid, renewal.ticks, owner.surroundings.times.quit)
+        end_helpers(renewal.helpers.values())
+        owner.directory.promote()
+
+
+def _has_moved(owner: Owner) -> bool:
+    return owner.record.renewal is not None and owner.record.renewal.moved
+
+
+async def _both(*works: Coroutine[Any, Any, None]) -> None:
+    """All of them; the first that fails ends the others."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _given(work: Coroutine[Any, Any, None], end: socket.socket) -> None:
+    try:
+        await work
+    finally:
+        end.close()
+
+
+async def _ended(pid: int, ticks: int, patience: float) -> None:
+    """Kills a process and waits until it is gone; one that the kernel holds on to never runs a guest again."""
+    gone = asyncio.Event()
+    try:
+        process = Process(pid, lambda status: gone.set())
+    except OSError:
+        return
+    if not pid or process.ticks != ticks:
+        process.release()
+        return
+    process.kill()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            await gone.wait()
+
+
+async def _version(owner: Owner) -> str:
+    answer = await owner.execute("query-version")
+    number = ".".join(str(answer["qemu"][part]) for part in ("major", "minor", "micro"))
+    return f"{number} {answer.get('package', '')}".strip()
+
+
+def _resident(owner: Owner) -> int:
+    """Bytes that the process has, if the new one cannot map the same."""
+    if owner.started.memory.file is not None and not owner.started.memory.private:
+        return 0
+    return int(Path(f"/proc/{owner.observed.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _available() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0

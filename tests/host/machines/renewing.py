@@ -1,0 +1,63 @@
+"""A Paddock that is killed while a guest moves: it adopts the machine `a`, begins to renew it, and ends itself at a step.
+
+python -m tests.host.machines.renewing ROOT STEP
+
+A step is whatever can be seen from outside: a word to a QEMU, a write of the record, a change of files, a process that starts.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from paddock.engine.machine import starting
+from paddock.engine.machine.directory import Directory
+from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.qmp import Qmp
+from tests.host.machines.conftest import surroundings
+
+
+class Steps:
+    """Counts down, and kills this process before the step at which nothing is left."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+        self._counts = False
+
+    def begin(self) -> None:
+        for owner, name in (
+            *((Directory, name) for name in ("write_record", "promote", "drop_beside", "open_log")),
+            (Qmp, "execute"),
+            *((starting, name) for name in ("spawn", "hand_over")),
+            *((os, name) for name in ("rename", "link")),
+        ):
+            setattr(owner, name, self._counted(getattr(owner, name)))
+
+    def _counted(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **more: Any) -> Any:
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self._left -= 1
+            return work(*args, **more)
+
+        return counted
+
+
+async def main(root: Path, step: int) -> None:
+    machines = Machines(root, surroundings())
+    await machines.adopt()
+    machine = machines.get("a")
+    assert machine is not None
+    while machine.observed.phase != "running" or machine.observed.paused:
+        await asyncio.sleep(0.01)
+    Steps(step).begin()
+    await machine.renew()
+    print("renewed", flush=True)
+    machines.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
