@@ -2,16 +2,27 @@
 
 import asyncio
 import itertools
+import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from paddock.base.errors import PaddockError
+from paddock.engine.images.build import tiny
+from paddock.engine.machine import migration
+from paddock.engine.machine.config import Cpu, Devices, Disk, Kernel, Layer, MachineConfig, Memory, Nic, Tpm, User
+from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed
 from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.owner import Owner
 from tests.host.machines.conftest import Place, qemus, run, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
@@ -91,3 +102,279 @@ def test_killed_at_every_step(place: Place) -> None:
 
 async def _into(pids: list[int], work: Coroutine[Any, Any, int]) -> None:
     pids.append(await work)
+
+
+MIB = 1 << 20
+CARD = Nic("default", "02:00:00:00:00:01", User("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
+EXTRA = Nic("extra", "02:00:00:00:00:02", User("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
+
+
+async def _says(machine: Machine, script: str) -> str:
+    done = await machine.agent.execute(["/bin/sh", "-c", script], 60)
+    assert done.code == 0, done
+    return done.out.decode().strip()
+
+
+def _blank(path: Path, size: int = 4 * MIB) -> Layer:
+    path.write_bytes(b"")
+    os.truncate(path, size)
+    return Layer(path, "raw")
+
+
+async def _booted(machine: Machine) -> None:
+    await machine.start()
+    await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 120)
+
+
+def _small(place: Place, guest: tiny.TinyImage, port: int) -> MachineConfig:
+    card = replace(CARD, backend=structs.replace(CARD.backend, forwards=(("tcp", "127.0.0.1", port, 7),)))
+    kernel = Kernel(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
+    cpu = Cpu(model="qemu64", max_sockets=4, features=(("rdrand", True),))
+    disks = (Disk("root", _blank(place.root / "root.img")), Disk("old", _blank(place.root / "old.img"), bus="scsi", hotplugged=True))
+    devices = Devices(graphics=False)
+    return MachineConfig("ns_tiny", cpu, Memory(192 * MIB, 512 * MIB), kernel=kernel, nics=(card,), disks=disks, devices=devices)
+
+
+_COUNT = "(i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done) >/dev/null 2>&1 &"
+_DEVICES = "ls /sys/bus/pci/devices; ls /sys/block; cat /sys/class/net/*/address; ls -d /sys/devices/system/cpu/cpu[0-9]*"
+
+
+def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
+    port = free_port()
+
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", _small(place, tiny_guest, port))
+        await _booted(machine)
+        # Everything that may differ from the start: what came, what went, what grew.
+        await machine.set_sockets(2)
+        await machine.plug_disk(Disk("data", _blank(place.root / "data.img"), bus="virtio", serial="data"))
+        await machine.plug_disk(Disk("more", _blank(place.root / "more.img"), bus="scsi"))
+        await machine.plug_nic(EXTRA)
+        await machine.unplug_disk("old")
+        await machine.resize_disk("data", 8 * MIB)
+        await machine.set_memory(256 * MIB)
+        await until(machine, lambda one: one.observed.memory == 256 * MIB, "the guest took it", 120)
+        await machine.set_link("extra", False)
+        await _says(machine, f"{_COUNT} echo written | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo kept > /tmp/kept")
+        before, config, old = await _says(machine, _DEVICES), machine.config, machine.observed
+        uptime, count = float((await _says(machine, "cat /proc/uptime")).split()[0]), int(await _says(machine, "cat /tmp/count"))
+        for _ in range(2):
+            renewed = await machine.renew()
+            print(f"stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
+            assert machine.observed.pid != old.pid and machine.config == config
+        await until(machine, lambda one: one.observed.agent, "the agent is found")
+        assert await _says(machine, _DEVICES) == before
+        assert await _says(machine, "cat /tmp/kept; head -c 7 /dev/vda") == "kept\nwritten"
+        assert float((await _says(machine, "cat /proc/uptime")).split()[0]) > uptime
+        assert int(await _says(machine, "cat /tmp/count")) > count
+        assert (machine.observed.memory, machine.observed.sockets) == (old.memory, old.sockets) == (256 * MIB, 2)
+        assert machine.observed.nics == old.nics and machine.observed.disks == old.disks
+        # The port that the card lists leads there again, and devices still come and go.
+        assert await asyncio.to_thread(_echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
+        await machine.unplug_disk("data")
+        await machine.plug_disk(Disk("last", _blank(place.root / "last.img"), bus="virtio"))
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("a")
+        assert again is not None and again.observed.pid == machine.observed.pid
+        await until(again, lambda one: one.observed.agent, "the agent is found")
+        assert await _says(again, "cat /tmp/kept") == "kept"
+        await again.stop(30)
+        await until_phase(again, "ended")
+        assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
+        assert qemus(place.machines) == {} and not list(again.directory.path.glob("next*"))
+
+    run(script, 600)
+
+
+def _echoed(port: int, said: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), 60) as connection:
+        connection.sendall(said)
+        connection.shutdown(socket.SHUT_WR)
+        found = b""
+        while data := connection.recv(4096):
+            found += data
+    return found
+
+
+async def _small_one(place: Place, machines: Machines, **more: Any) -> Machine:
+    await machines.adopt()
+    machine = await machines.define("a", replace(place.guest(), **more))
+    await machine.start()
+    await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs", 60)
+    return machine
+
+
+async def _is_as_before(place: Place, machine: Machine, pid: int) -> None:
+    await until(machine, lambda one: not one.observed.paused, "it runs")
+    assert (machine.observed.phase, machine.observed.pid) == ("running", pid)
+    assert qemus(place.machines) == {"a": [pid]} and not list(machine.directory.path.glob("next*"))
+    record = machine.directory.read_record()
+    assert record is not None and record.renewal is None and record.pid == pid
+    await _echoes(machine)
+    assert machine.directory.serial_tail(1000).count(b"R") == 1
+
+
+async def _fails_after_everything_was_received(side: migration.Side) -> None:
+    await _RECEIVE(side)
+    raise StartFailed("cannot go on", why="as if")
+
+
+async def _kills_who_receives(side: migration.Side) -> None:
+    os.kill(side.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+    await asyncio.Event().wait()
+
+
+_RECEIVE = migration.receive
+
+
+@pytest.mark.parametrize("receive", [_fails_after_everything_was_received, _kills_who_receives])
+def test_a_failure_leaves_it_where_it_was(place: Place, monkeypatch: pytest.MonkeyPatch, receive: Callable[..., Any]) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+        pid = machine.observed.pid
+        monkeypatch.setattr(migration, "receive", receive)
+        with pytest.raises(Refused) as caught:
+            await machine.renew()
+        assert caught.value.reason == "MigrationFailed"
+        await _is_as_before(place, machine, pid)
+        monkeypatch.undo()
+        await machine.renew()
+        await _is_as_before(place, machine, machine.observed.pid)
+        assert machine.observed.pid != pid
+
+    run(script)
+
+
+def test_a_new_qemu_that_does_not_run_the_guest_is_left_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+        pid, execute = machine.observed.pid, Owner.execute
+        refused: list[int] = []
+
+        async def cannot(owner: Owner, command: str, *args: Any, **more: Any) -> Any:
+            if command == "cont" and not refused:
+                refused.append(owner.record.pid)
+                raise QemuRefused("QEMU refused cont", kind="GenericError", description="as if a disk were locked")
+            return await execute(owner, command, *args, **more)
+
+        monkeypatch.setattr(Owner, "execute", cannot)
+        with pytest.raises(QemuRefused):
+            await machine.renew()
+        assert refused != [pid]
+        await _is_as_before(place, machine, pid)
+
+    run(script)
+
+
+def test_a_new_qemu_that_does_not_start_says_why(place: Place) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+        pid, config = machine.observed.pid, machine.config
+        machine._owner.config = replace(config, disks=(replace(config.disks[0], layer=Layer(place.root / "gone.img", "raw")),))
+        with pytest.raises(Refused, match=r"gone\.img") as caught:
+            await machine.renew()
+        assert caught.value.reason == "NewFailed"
+        machine._owner.config = config
+        await _is_as_before(place, machine, pid)
+
+    run(script)
+
+
+def test_a_stop_overtakes_a_move(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+        waits = asyncio.Event()
+
+        async def receive(side: migration.Side) -> None:
+            await _RECEIVE(side)
+            waits.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(migration, "receive", receive)
+        moving = asyncio.create_task(machine.renew())
+        await waits.wait()
+        await machine.stop(30)
+        with pytest.raises(Refused, match="stopped"):
+            await moving
+        await until_phase(machine, "ended")
+        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
+        async with asyncio.timeout(30):
+            while qemus(place.machines):
+                await asyncio.sleep(0.05)
+
+    run(script)
+
+
+def test_a_process_that_dies_in_the_middle_ends_the_machine_as_ever(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+
+        async def receive(side: migration.Side) -> None:
+            os.kill(machine.observed.pid, signal.SIGKILL)
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(migration, "receive", receive)
+        with pytest.raises(PaddockError):
+            await machine.renew()
+        await until_phase(machine, "ended")
+        assert machine.observed.end is not None and machine.observed.end.reason == "crashed"
+        monkeypatch.undo()
+        async with asyncio.timeout(30):
+            while qemus(place.machines):
+                await asyncio.sleep(0.05)
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        assert machine.observed.phase == "running", machine.observed.end
+        assert not list(machine.directory.path.glob("next*"))
+
+    run(script)
+
+
+def _outdated(machine: Machine) -> bool:
+    return machine.outdated
+
+
+def test_what_was_replaced_under_a_machine_is_noticed(place: Place) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+        assert _outdated(machine) is False
+        owner = machine._owner
+        assert owner.record.program is not None
+        # As if the file had been another one when the machine was started.
+        owner.save(program=structs.replace(owner.record.program, size=1))
+        assert _outdated(machine)
+        await machine.pause()
+        with pytest.raises(Refused, match="resume it first"):
+            await machine.renew()
+        await machine.resume()
+        await machine.renew()
+        assert not _outdated(machine)
+
+    run(script)
+
+
+@pytest.mark.parametrize("kind", ["memory file", "TPM"])
+def test_what_the_guest_has_besides_its_memory_comes_along(place: Place, kind: str) -> None:
+    async def script() -> None:
+        more: dict[str, Any] = {}
+        if kind == "memory file":
+            more["memory"] = replace(place.guest().memory, file=place.root / "memory")
+        elif kind == "TPM":
+            more["devices"] = replace(place.guest().devices, tpm=Tpm())
+        machine = await _small_one(place, place.open(), **more)
+        for _ in range(2):
+            renewed = await machine.renew()
+            print(f"{kind}: stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
+            await _is_as_before(place, machine, machine.observed.pid)
+        if kind == "TPM":
+            record = machine.directory.read_record()
+            assert record is not None and list(record.helpers) == ["tpm"]
+        await machine.stop(30)
+        await until_phase(machine, "ended")
+        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown" and not machine.observed.detail
+
+    run(script)

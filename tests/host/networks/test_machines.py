@@ -222,3 +222,41 @@ def test_real_machines_on_taps_reach_each_other_and_are_reached(place: Place, re
         again.machines.close()
 
     there(lab.host, script)
+
+
+@pytest.mark.needs("qemu", "netns", "tun", "nft")
+@pytest.mark.parametrize("queues", [1, 2])
+def test_a_connection_through_a_tap_outlives_a_move_into_a_new_qemu(
+    place: Place, readable: tuple[Path, Path, str], lab: Lab, queues: int
+) -> None:
+    async def script() -> None:
+        yard = await Yard(place, Settings(mode="routed"), readable).begin()
+        machine, _ = await yard.machine(card("web", queues=queues))
+        assert await yard.says("web") == "web"
+        reader, writer = await yard.networks.dial("web", "default", 7)
+        answers = 0
+
+        async def talk() -> None:
+            nonlocal answers
+            while True:
+                writer.write(b"%064d" % answers)
+                assert await reader.readexactly(64) == b"%064d" % answers
+                answers += 1
+
+        talking = asyncio.create_task(talk())
+        for _ in range(3):
+            old, before = machine.observed.pid, answers
+            renewed = await machine.renew()
+            print(f"stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
+            assert machine.observed.pid != old
+            async with asyncio.timeout(60):
+                while answers < before + 100:
+                    await asyncio.sleep(0.05)
+        talking.cancel()
+        writer.close()
+        assert await yard.says("web") == "web"
+        await machine.stop(0)
+        await until(machine, lambda one: one.observed.phase == "ended", "its end")
+        await yard.end()
+
+    there(lab.host, script)

@@ -10,9 +10,15 @@ from paddock.engine.machine.renewal import settle
 
 async def adopt(owner: Owner) -> None:
     """Called once, before anything else is done with the machine."""
-    owner.record = owner.directory.read_record() or Record()
+    kept = owner.directory.read_record()
+    owner.record = kept or Record()
     owner.user_paused = owner.record.paused
     await settle(owner)
+    if kept is None and owner.directory.beside.locked():
+        what = owner.directory.path
+        detail = f"which of two QEMUs is the machine's cannot be known, as {what}/process.json is lost; end both, then restart Paddock"
+        owner.observe(phase="running", detail=detail)
+        return
     if not owner.directory.locked():
         _without_process(owner)
         return

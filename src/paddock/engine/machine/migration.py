@@ -18,7 +18,9 @@ from paddock.engine.machine.events import Events
 from paddock.engine.machine.owner import Owner
 
 _PATIENCE = 3600.0
-_OUTGOING, _INCOMING = "outgoing", "incoming"
+# A guest that goes on elsewhere should stand still no longer than this.
+_STILL_MS = 100
+_STATE = "state"
 
 
 class Side(Protocol):
@@ -54,7 +56,8 @@ async def save(owner: Owner, path: Path) -> None:
     try:
         if runs:
             await owner.execute("stop")
-        await send(owner, handle)
+        await give(owner, handle)
+        await send(owner, "save")
         os.fsync(handle)
         os.rename(new, path)
         owner.quit("saved")
@@ -70,14 +73,18 @@ async def save(owner: Owner, path: Path) -> None:
         owner.busy -= 1
 
 
-async def send(owner: Side, handle: int, action: str = "save") -> None:
-    """Returns when everything has gone. The guest stands still then."""
+async def give(owner: Side, handle: int) -> None:
+    """The file that its guest's state goes to, or comes from; the caller's is no longer needed."""
+    await owner.execute("getfd", {"fdname": _STATE}, fds=[handle])
+
+
+async def send(owner: Side, action: str) -> None:
+    """To the file it was given. Returns when everything has gone. The guest stands still then."""
     await owner.execute("migrate-set-capabilities", _capabilities(owner))
     # Nobody shares the line.
-    await owner.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
-    await owner.execute("getfd", {"fdname": _OUTGOING}, fds=[handle])
+    await owner.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40, "downtime-limit": _STILL_MS})
     with owner.events.expect(_over) as event:
-        await owner.execute("migrate", {"uri": f"fd:{_OUTGOING}"})
+        await owner.execute("migrate", {"uri": f"fd:{_STATE}"})
         try:
             async with asyncio.timeout(_PATIENCE):
                 _, data = await event
@@ -90,12 +97,11 @@ async def send(owner: Side, handle: int, action: str = "save") -> None:
         raise Refused(f"cannot {action} machine {owner.id}", reason="MigrationFailed", why=why)
 
 
-async def receive(owner: Side, handle: int) -> None:
-    """Returns when the guest is there, standing still."""
+async def receive(owner: Side) -> None:
+    """From the file it was given. Returns when the guest is there, standing still."""
     await owner.execute("migrate-set-capabilities", _capabilities(owner))
-    await owner.execute("getfd", {"fdname": _INCOMING}, fds=[handle])
     with owner.events.expect(_over) as event:
-        await owner.execute("migrate-incoming", {"uri": f"fd:{_INCOMING}"})
+        await owner.execute("migrate-incoming", {"uri": f"fd:{_STATE}"})
         try:
             async with asyncio.timeout(_PATIENCE):
                 _, data = await event
@@ -112,6 +118,7 @@ async def restore(owner: Owner, path: Path) -> None:
     except OSError as error:
         raise StartFailed(f"cannot restore machine {owner.id}", why=f"{path}: {error.strerror}") from error
     try:
-        await receive(owner, handle)
+        await give(owner, handle)
+        await receive(owner)
     finally:
         os.close(handle)

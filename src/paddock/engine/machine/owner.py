@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import ends, limits, survey
+from paddock.engine.machine import ends, limits, starting, survey
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
@@ -33,7 +33,6 @@ from paddock.engine.machine.observation import End, Observation
 from paddock.engine.machine.process import Process, boot_id, start_ticks
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.starting import end_beside, end_helpers, listens, make_files, no_restore, reach, start_helper, start_qemu
 from paddock.engine.machine.timers import Timers
 
 _LOG = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ class Owner:
         # what is left to do when a QEMU was found after Paddock was away
         self.found: list[Callable[[], Coroutine[Any, Any, None]]] = []
         # reads the state of a saved machine
-        self.restore: Callable[[Path], Coroutine[Any, Any, None]] = no_restore
+        self.restore: Callable[[Path], Coroutine[Any, Any, None]] = starting.no_restore
         self.user_paused = False
         # things the engine does that pause the guest for a moment
         self.busy = 0
@@ -145,6 +144,7 @@ class Owner:
         try:
             await self._turns.take(self.id)
             self.observe(phase="starting", milestone="started")
+            await starting.lets_go(self.directory, self.surroundings.times.quit)
             await self._launch()
             if self.record.start_paused:
                 self.booted()
@@ -162,15 +162,15 @@ class Owner:
         users, user = self.surroundings.users, self.record.user
         self.started = self.config
         self.directory.write_started(self.config)
-        make_files(self.directory, self.config, command, user, users)
+        starting.make_files(self.directory, self.config, command, user, users)
         log = self.directory.open_log(self.record.run)
         try:
             for helper in command.helpers:
-                pid = start_helper(self.directory, helper, log, user)
+                pid = starting.start_helper(self.directory, helper, log, user)
                 self.save(helpers={**self.record.helpers, helper.name: (pid, start_ticks(pid))})
                 self.watch_helper(helper.name, pid)
-                await listens(self.directory, helper, pid, user, self.surroundings.times.helper)
-            pid = start_qemu(self.directory, self.config, command, log, (user, users))
+                await starting.listens(self.directory, helper, pid, user, self.surroundings.times.helper)
+            pid = starting.start_qemu(self.directory, self.config, command, log, (user, users))
         finally:
             os.close(log)
         self.watch(pid)
@@ -200,7 +200,7 @@ class Owner:
     async def connect(self) -> None:
         """To the monitor of the process."""
         patience = self.surroundings.times.start
-        connection = await reach(self.directory, names.QMP, patience)
+        connection = await starting.reach(self.directory, names.QMP, patience)
         self.qmp = await Qmp.connect(connection, self.event, self.silent, patience)
 
     async def complete(self, command: Command) -> None:
@@ -457,8 +457,8 @@ class Owner:
             limits.remove(self.surroundings.groups, self.id)
         record = self.record
         if same_boot:
-            end_helpers(record.helpers.values())
-            end_beside(record.renewal)
+            starting.end_helpers(record.helpers.values())
+            starting.end_beside(record.renewal)
         reason = ends.judge(ends.Seen(record.evidence, record.begun, status, same_boot))
         text = self._failure
         if not text and reason in ("crashed", "never-started", "internal-error", "panicked"):

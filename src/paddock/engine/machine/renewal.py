@@ -23,7 +23,7 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine import limits, migration, survey, taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Pins
-from paddock.engine.machine.argv.renewed import obstacles, renewed
+from paddock.engine.machine.argv.renewed import Now, obstacles, renewed
 from paddock.engine.machine.config import User
 from paddock.engine.machine.directory import Program, Renewal
 from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed, Unanswered
@@ -39,8 +39,11 @@ _FORCE_SECONDS = 30.0
 _PAUSE = 0.005
 # The host keeps so much memory besides the second copy of a guest's.
 _SPARE = 256 << 20
+_STAYS = "the guest runs on in the old QEMU"
 # Told to who follows a machine.
 MOVED = "MOVED"
+# Where QEMU has the devices that were given an id.
+_PLUGGED = "/machine/peripheral"
 _UNDER_WAY = ("setup", "active", "device", "pre-switchover", "cancelling", "wait-unplug")
 
 
@@ -150,17 +153,22 @@ class Renewals:
         # Of an alias, a newer QEMU has a newer meaning.
         kind = str(await owner.execute("qom-get", {"path": "/machine", "property": "type"})).removesuffix("-machine")
         started = replace(owner.started, machine_type=kind)
-        return renewed(started, owner.config, owner.surroundings.look(owner.config), await self._places())
+        slots = await owner.execute("query-hotpluggable-cpus")
+        plugged = [slot for slot in slots if str(slot.get("qom-path", "")).startswith(f"{_PLUGGED}/")]
+        processors = [
+            {"driver": slot["type"], "id": slot["qom-path"].rpartition("/")[2], **slot["props"]} for slot in sorted(plugged, key=str)
+        ]
+        return renewed(started, Now(owner.config, await self._places(), processors), owner.surroundings.look(owner.config))
 
     async def _places(self) -> dict[str, dict[str, Any]]:
         owner, found = self._owner, dict[str, dict[str, Any]]()
         buses = {names.device(disk.name): disk.bus for disk in owner.config.disks}
         cards = {names.card(nic.name): "pci" for nic in owner.config.nics}
-        there = {str(one.get("name")) for one in await owner.execute("qom-list", {"path": "/machine/peripheral"})}
+        there = {str(one.get("name")) for one in await owner.execute("qom-list", {"path": _PLUGGED})}
         for device, bus in {**buses, **cards}.items():
             if device not in there:
                 raise self._refused("Busy", f"device {device} is not plugged in yet", "try again when it is")
-            path = f"/machine/peripheral/{device}"
+            path = f"{_PLUGGED}/{device}"
             if bus in ("virtio", "scsi", "pci"):
                 place = str(await owner.execute("qom-get", {"path": path, "property": "parent_bus"}))
                 found[device] = {"bus": place.rpartition("/")[2]}
@@ -182,23 +190,38 @@ class Renewals:
         make_files_beside(owner.directory, command, user)
         wanted = [(one.nic, one.device, one.queues, one.vhost) for one in command.openings]
         log = beside.directory.open_log(owner.record.run)
-        held = taps.OpenFiles()
         try:
             for helper in command.helpers:
                 pid = start_helper(beside.directory, helper, log, user)
                 beside.helpers[helper.name] = (pid, start_ticks(pid))
                 owner.save(renewal=Renewal(helpers=beside.helpers))
                 await listens(beside.directory, helper, pid, user, times.helper)
-            held = taps.borrow(old, [(nic, device, queues, False) for nic, device, queues, _ in wanted])
-            with taps.headers_kept(held):
+            with taps.headers_kept(old, [one.device for one in command.openings]):
                 rights = (user, users)
-                beside.pid = start_qemu(beside.directory, owner.started, command, log, rights, lambda _: taps.borrow(old, wanted))
+                beside.pid = start_qemu(beside.directory, owner.started, command, log, rights, lambda _: taps.open_beside(old, wanted))
                 beside.ticks = start_ticks(beside.pid)
                 owner.save(renewal=Renewal(beside.pid, beside.ticks, beside.helpers))
-                await beside.connect(times.start)
+                await self._answers(beside, times.start)
         finally:
-            held.close()
             os.close(log)
+
+    async def _answers(self, beside: _Beside, patience: float) -> None:
+        """Its monitor does, or it has ended and its log says why."""
+        ended = asyncio.Event()
+        try:
+            process = Process(beside.pid, lambda status: ended.set())
+        except ProcessLookupError as error:
+            raise self._refused("NewFailed", beside.directory.log_tail(), _STAYS) from error
+        works = [asyncio.ensure_future(beside.connect(patience)), asyncio.ensure_future(ended.wait())]
+        try:
+            await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+            if ended.is_set():
+                raise self._refused("NewFailed", beside.directory.log_tail(), _STAYS)
+            works[0].result()
+        finally:
+            process.release()
+            for work in works:
+                work.cancel()
 
     async def _move(self, beside: _Beside) -> float:
         """The guest is in the new QEMU, and stands still there. Returns since when, by the loop's clock."""
@@ -210,13 +233,18 @@ class Renewals:
                 stopped.append(loop.time())
             return False
 
-        mine, its = socket.socketpair()
+        ends = socket.socketpair()
+        try:
+            await migration.give(owner, ends[0].fileno())
+            await migration.give(beside, ends[1].fileno())
+        finally:
+            # Each of them must notice when the other is gone.
+            for end in ends:
+                end.close()
         force = loop.call_later(_FORCE_SECONDS, lambda: owner.background(self._stop()))
         try:
             with owner.events.expect(stops):
-                await _both(
-                    _given(migration.receive(beside, its.fileno()), its), _given(migration.send(owner, mine.fileno(), "renew"), mine)
-                )
+                await _both(migration.receive(beside), migration.send(owner, "renew"))
         except StartFailed as error:
             raise self._refused("MigrationFailed", error.text or error.why) from error
         finally:
@@ -370,13 +398,6 @@ async def _both(*works: Coroutine[Any, Any, None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _given(work: Coroutine[Any, Any, None], end: socket.socket) -> None:
-    try:
-        await work
-    finally:
-        end.close()
 
 
 async def _ended(pid: int, ticks: int, patience: float) -> None:

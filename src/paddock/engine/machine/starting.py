@@ -19,6 +19,8 @@ from paddock.engine.machine.process import Launch, end_process, spawn, start_tic
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.users import Users, groups, hand_over, hand_over_disk, hand_over_memory
 
+_LOOK_SECONDS = 0.01
+
 
 def make_files(directory: Directory, config: MachineConfig, command: Command, user: int, users: Users) -> None:
     """Directories, copies, and whose they are."""
@@ -162,6 +164,14 @@ def start_qemu(
             files.close()
     finally:
         os.close(lock)
+
+
+async def lets_go(directory: Directory, patience: float) -> None:
+    """Returns when no QEMU of an earlier run is left, or after this time: a second one is killed with a run and not waited for."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            while directory.locked():
+                await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def reach(directory: Directory, name: str, patience: float) -> socket.socket:

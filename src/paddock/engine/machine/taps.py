@@ -77,58 +77,67 @@ def open_vhosts(queues: int) -> list[int]:
     return opened
 
 
-def borrow(pid: int, wanted: Iterable[tuple[str, str, int, bool]]) -> OpenFiles:
-    """The taps that another process has open, (card, device, queues, vhost) each: most can be opened only once. Raises `StartFailed`."""
+def open_beside(pid: int, wanted: Iterable[tuple[str, str, int, bool]]) -> OpenFiles:
+    """Taps that another process uses, for one that will use them after it: (card, device, queues, vhost) each. Raises `StartFailed`.
+
+    A tap of one queue can be opened once, so both have the same open file: the second reads nothing as long as its guest stands still.
+    One of several queues can be opened again; and it must be, since switching a queue off would switch it off for both.
+    """
     files = OpenFiles()
     try:
-        process = os.pidfd_open(pid)
-        try:
-            for nic, device, queues, vhost in wanted:
-                files.taps[nic] = [_duplicate(process, number) for number in _numbers(pid, device)]
-                if len(files.taps[nic]) != max(1, queues):
-                    raise StartFailed(f"cannot hand over tap device {device}", why="the QEMU that runs does not have it open as it should")
-                if vhost:
-                    files.vhosts[nic] = open_vhosts(queues)
-        finally:
-            os.close(process)
-    except OSError as error:
-        files.close()
-        fix = "Paddock needs the capability CAP_SYS_PTRACE for it" if error.errno == errno.EPERM else ""
-        raise StartFailed("cannot hand over a tap device", why=error.strerror or str(error), fix=fix) from error
+        for nic, device, queues, vhost in wanted:
+            files.taps[nic] = open_tap(device, queues) if queues > 1 else [_duplicate(pid, device)]
+            if vhost:
+                files.vhosts[nic] = open_vhosts(queues)
     except BaseException:
         files.close()
         raise
     return files
 
 
-def _numbers(pid: int, device: str) -> list[int]:
-    found = []
-    for name in sorted(os.listdir(f"/proc/{pid}/fdinfo"), key=int):
-        with contextlib.suppress(FileNotFoundError):
-            lines = Path(f"/proc/{pid}/fdinfo/{name}").read_text().splitlines()
-            if any(line.split() == ["iff:", device] for line in lines):
-                found.append(int(name))
-    return found
-
-
-def _duplicate(process: int, number: int) -> int:
-    # pidfd_getfd has this number on every architecture, and no function in Python.
-    handle = _LIBC.syscall(438, process, number, 0)
-    if handle < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return int(handle)
-
-
 @contextlib.contextmanager
-def headers_kept(files: OpenFiles) -> Iterator[None]:
-    """A QEMU that begins with a tap sets the length of its packets' headers anew; whoever uses it meanwhile needs the old one."""
-    lengths = {handle: fcntl.ioctl(handle, _TUNGETVNETHDRSZ, bytes(4)) for handles in files.taps.values() for handle in handles}
+def headers_kept(pid: int, devices: Iterable[str]) -> Iterator[None]:
+    """A QEMU that begins with a tap sets the length of its packets' headers anew; the process that uses it meanwhile needs the old one."""
+    lengths: dict[int, bytes] = {}
     try:
+        for device in devices:
+            handle = _duplicate(pid, device)
+            lengths[handle] = bytes(4)
+            lengths[handle] = fcntl.ioctl(handle, _TUNGETVNETHDRSZ, bytes(4))
         yield
     finally:
         for handle, length in lengths.items():
-            fcntl.ioctl(handle, _TUNSETVNETHDRSZ, length)
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(handle, _TUNSETVNETHDRSZ, length)
+            os.close(handle)
+
+
+def _duplicate(pid: int, device: str) -> int:
+    """The first of the files that a process has open of a tap."""
+    what = f"cannot hand over tap device {device}"
+    try:
+        process = os.pidfd_open(pid)
+        try:
+            for number in sorted(map(int, os.listdir(f"/proc/{pid}/fdinfo"))):
+                if _is_tap(pid, number, device):
+                    # pidfd_getfd has this number on every architecture, and no function in Python.
+                    handle = int(_LIBC.syscall(438, process, number, 0))
+                    if handle < 0:
+                        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+                    return handle
+        finally:
+            os.close(process)
+    except OSError as error:
+        fix = "give Paddock the capability CAP_SYS_PTRACE" if error.errno in (errno.EPERM, errno.EACCES) else ""
+        raise StartFailed(what, why=error.strerror or str(error), fix=fix) from error
+    raise StartFailed(what, why="the QEMU that runs does not have it open")
+
+
+def _is_tap(pid: int, number: int, device: str) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        lines = Path(f"/proc/{pid}/fdinfo/{number}").read_text().splitlines()
+        return any(line.split() == ["iff:", device] for line in lines)
+    return False
 
 
 def open_all(wanted: Iterable[tuple[str, str, int, bool]]) -> OpenFiles:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from paddock.engine.machine import programs
 from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory, Nic, Stream, Tap, User
 from paddock.engine.machine.directory import (
     LOG_LIMIT,
@@ -147,3 +149,60 @@ def test_a_sweep_leaves_logs(directory: Directory) -> None:
 @pytest.mark.parametrize(("name", "good"), [("0f-a", True), ("a.b_c", True), ("", False), ("..", False), ("a/b", False), (".a", False)])
 def test_names(name: str, good: bool) -> None:
     assert tame(name) is good
+
+
+def test_what_is_beside_takes_the_place_of_the_first(directory: Directory) -> None:
+    (directory.run / "old.sock").touch()
+    first = directory.take_lock()
+    other = directory.beside
+    other.run.mkdir()
+    (other.run / "new.sock").touch()
+    second = other.take_lock()
+    assert first is not None and second is not None and directory.locked() and other.locked()
+    os.close(first)
+    # The machine may not be started as long as either lives.
+    assert directory.take_lock() is None
+    directory.promote()
+    directory.promote()
+    assert [path.name for path in directory.run.iterdir()] == ["new.sock"] and not other.run.exists()
+    assert directory.locked() and not (directory.path / "next.lock").exists()
+    os.close(second)
+    assert not directory.locked()
+
+
+def test_a_lock_beside_that_is_held_stays_when_the_rest_goes(directory: Directory) -> None:
+    other = directory.beside
+    other.run.mkdir()
+    held = other.take_lock()
+    assert held is not None
+    directory.sweep()
+    assert not other.run.exists() and directory.locked()
+    os.close(held)
+    directory.sweep()
+    assert not directory.locked() and not (directory.path / "next.lock").exists()
+
+
+def test_a_promotion_that_was_cut_short_is_finished(directory: Directory) -> None:
+    other = directory.beside
+    other.run.mkdir()
+    (other.run / "new.sock").touch()
+    held = other.take_lock()
+    assert held is not None
+    directory.run.rmdir()
+    directory.promote()
+    assert [path.name for path in directory.run.iterdir()] == ["new.sock"] and directory.locked()
+    os.close(held)
+
+
+def test_a_program_that_was_replaced_is_another(tmp_path: Path) -> None:
+    program = tmp_path / "qemu"
+    assert programs.identify(str(program)) is None
+    program.write_bytes(b"old")
+    record = Record(active=True, program=programs.identify(str(program)))
+    assert record.program is not None and not programs.is_outdated(record)
+    program.write_bytes(b"newer")
+    assert programs.is_outdated(record) and not programs.is_outdated(structs.replace(record, active=False))
+    assert not programs.is_outdated(structs.replace(record, program=None))
+    # Without a QEMU there is none to move into.
+    program.unlink()
+    assert not programs.is_outdated(record)

@@ -1,12 +1,13 @@
 """The command line of a QEMU that a running guest moves into. Pure.
 
 The guest must find everything where it is: the line is that of the machine's start, without what was taken out since, and with what was
-plugged in where it was plugged. Layers of disks, links of cards and the number of processors are the present ones.
+plugged in where it was plugged. Layers of disks and links of cards are the present ones. Processors that were plugged are devices, too: the
+number of those that were there at the start decides how many queues the disks have.
 """
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from msgspec import structs
 
@@ -21,6 +22,17 @@ _PLACE = ("bus", "scsi-id")
 _NAMED = ("-device", "-netdev", "-blockdev")
 
 Places = Mapping[str, Properties]
+
+
+@dataclass(frozen=True)
+class Now:
+    """What a running machine has."""
+
+    config: MachineConfig
+    # where QEMU has the devices of the config, by their ids
+    places: Places
+    # processors that were plugged in, as `device_add` took them
+    processors: Sequence[Properties] = ()
 
 
 def obstacles(config: MachineConfig) -> tuple[str, ...]:
@@ -41,8 +53,9 @@ def obstacles(config: MachineConfig) -> tuple[str, ...]:
     return tuple(found)
 
 
-def renewed(started: MachineConfig, config: MachineConfig, host: HostView, places: Places) -> Command:
-    """The line. `started` has the full machine type; `places`: where QEMU has the devices of `config` now, by their ids."""
+def renewed(started: MachineConfig, now: Now, host: HostView) -> Command:
+    """The line. `started` is the config of the machine's start with its full machine type."""
+    config, places = now.config, now.places
     present = _present(started, config)
     found = command(present, host, incoming=True)
     there = _devices(found.argv)
@@ -50,7 +63,8 @@ def renewed(started: MachineConfig, config: MachineConfig, host: HostView, place
     stay = {device for device in ids & set(there) if _place(there[device]) == _place(places.get(device) or there[device])}
     before = {names.device(disk.name) for disk in started.disks} | {names.card(nic.name) for nic in started.nics}
     found = _without(found, present, before - stay)
-    return _with(found, started, config, host, {device: place for device, place in places.items() if device in ids - stay})
+    moved = {device: place for device, place in places.items() if device in ids - stay}
+    return _with(found, started, replace(now, places=moved), host)
 
 
 def _place(properties: Properties) -> dict[str, object]:
@@ -61,7 +75,6 @@ def _present(started: MachineConfig, config: MachineConfig) -> MachineConfig:
     disks, nics = {disk.name: disk for disk in config.disks}, {nic.name: nic for nic in config.nics}
     return replace(
         started,
-        cpu=replace(started.cpu, sockets=max(started.cpu.sockets, config.cpu.sockets)),
         disks=tuple(replace(disk, layer=disks.get(disk.name, disk).layer) for disk in started.disks),
         nics=tuple(_silent(replace(nic, link_up=nics.get(nic.name, nic).link_up)) for nic in started.nics),
     )
@@ -104,8 +117,10 @@ def _without(found: Command, present: MachineConfig, gone: Collection[str]) -> C
     )
 
 
-def _with(found: Command, started: MachineConfig, config: MachineConfig, host: HostView, places: Places) -> Command:
-    line = Line(host)
+def _with(found: Command, started: MachineConfig, now: Now, host: HostView) -> Command:
+    line, config, places = Line(host), now.config, now.places
+    for processor in now.processors:
+        line.device("a processor", processor)
     for disk in config.disks:
         if (place := places.get(names.device(disk.name))) is not None:
             nodes, device = (step.arguments for step in hotplug.plug_disk(disk, started, host, (str(place.get("bus")),), ()).steps)
