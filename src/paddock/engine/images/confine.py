@@ -17,6 +17,8 @@ _NO_NEW_PRIVS = 38
 _NEW_USER, _NEW_NET, _NEW_IPC = 0x10000000, 0x40000000, 0x08000000
 # Python ignores them, and what is ignored stays so over exec. (`signal` brings `enum` and takes as long as all of this.)
 _SIGPIPE, _SIGXFSZ, _DEFAULT = 13, 25, None
+# A heap for each thread would take 128 MB of addresses each, and the limit of memory counts addresses.
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "1"}
 _READ, _READ_DIR, _EXECUTE, _WRITE, _TRUNCATE = 1 << 2, 1 << 3, 1 << 0, 1 << 1, 1 << 14
 
 
@@ -87,7 +89,7 @@ def main(words: list[str]) -> None:
     for number in (_SIGPIPE, _SIGXFSZ):
         libc.signal(ctypes.c_int(number), ctypes.c_void_p(_DEFAULT))
     program = words[end + 1]
-    os.execve(program, words[end + 1 :], {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
+    os.execve(program, words[end + 1 :], _ENVIRONMENT)
 
 
 if __name__ == "__main__":
