@@ -6,11 +6,13 @@ from typing import Any
 
 import orjson
 
+from paddock.base import quantity
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, ApiError, Conflict, NotFound
 from paddock.client.options import Deletion, Write, merge_patch
 from paddock.client.target import Data, Key, Target, plain
 from paddock.meta.patch import merge_patch_between
+from paddock.plan import claimsizes
 from paddock.runtime.cache import Seen
 from paddock.runtime.controller import DONE, Controller, Outcome, owners
 from paddock.runtime.machinery import Machinery
@@ -96,7 +98,13 @@ class Player:
             return DONE
         spec = orjson.loads(seen.raw)["spec"]
         wanted = spec.get("storage") or spec.get("pvc") or {}
-        claim = {"accessModes": ["ReadWriteOnce"], **{name: wanted[name] for name in ("resources", "storageClassName") if name in wanted}}
+        size = quantity.whole(wanted["resources"]["requests"]["storage"])
+        if "storage" in spec:
+            # A file system takes some of it.
+            size = claimsizes.inflated(size, claimsizes.OVERHEAD)
+        claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": str(size)}}}
+        if "storageClassName" in wanted:
+            claim["storageClassName"] = wanted["storageClassName"]
         await self._make(CLAIMS, seen, {"name": key.name}, {"spec": claim})
         await self._say(VOLUMES, seen, {"phase": "Succeeded", "progress": "100.0%", "claimName": key.name})
         return DONE

@@ -36,10 +36,11 @@ _CALM_SECONDS = 20.0
 SWEEP_SECONDS = 200.0
 _PAUSES = (0.0, 0.0, 0.05, 1.0, 30.0)
 _RUNNING = "/apis/kubevirt.io/v1/virtualmachineinstances"
+_VOLUMES = "/apis/cdi.kubevirt.io/v1beta1/datavolumes"
 _KINDS = (
     "/apis/kubevirt.io/v1/virtualmachines",
     _RUNNING,
-    "/apis/cdi.kubevirt.io/v1beta1/datavolumes",
+    _VOLUMES,
     "/api/v1/persistentvolumeclaims",
     "/api/v1/secrets",
     "/api/v1/configmaps",
@@ -191,8 +192,13 @@ class _World:
         found = {}
         for path in (*_KINDS, *self._dialect.kinds):
             for each in (await server.get(path)).data["items"]:
-                # A machine runs as it was when it began, which depends on when that was.
-                spoken = {"phase": each["status"]["phase"]} if path == _RUNNING else each
+                spoken = each
+                if path == _RUNNING:
+                    # A machine runs as it was when it began, which depends on when that was.
+                    spoken = {"phase": each["status"]["phase"]}
+                elif path == _VOLUMES:
+                    # How large a disk was when it was made cannot be changed; how large it is stands in its claim.
+                    each["spec"].get("storage", {}).pop("resources", None)
                 found[f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"] = _lasting(spoken)
         return found
 
