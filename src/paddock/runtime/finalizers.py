@@ -2,23 +2,25 @@
 
 from typing import Any
 
+import msgspec
+import orjson
+
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Target
-from paddock.runtime.cache import Meta
+from paddock.runtime.cache import Meta, Seen
 
 
-async def put_on(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> bool:
-    """Make sure that an object waits for us; whether something was written. An object that is going takes no new ones.
+async def put_on(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> Seen | None:
+    """Make sure that an object waits for us; the object as it is then, when something was written. One that is going takes no new ones.
 
     Raises `Conflict` when the object has moved since it was seen: the next look decides anew.
     """
     present = meta.finalizers or ()
     if finalizer in present or meta.going:
-        return False
-    await _write(client, target, meta, (*present, finalizer))
-    return True
+        return None
+    return await _write(client, target, meta, (*present, finalizer))
 
 
 async def take_off(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> bool:
@@ -33,7 +35,8 @@ async def take_off(client: Client, target: Target[Any], meta: Meta, finalizer: s
     return True
 
 
-async def _write(client: Client, target: Target[Any], meta: Meta, finalizers: tuple[str, ...]) -> None:
+async def _write(client: Client, target: Target[Any], meta: Meta, finalizers: tuple[str, ...]) -> Seen:
     # The list is replaced as a whole, so the revision has to be the one it was read at.
     metadata = {"finalizers": list(finalizers) or None, "resourceVersion": meta.resourceVersion, "uid": meta.uid}
-    await client.patch(target, meta.key, merge_patch({"metadata": metadata}))
+    plain = msgspec.structs.replace(target, cls=dict)
+    return Seen.of(orjson.dumps(await client.patch(plain, meta.key, merge_patch({"metadata": metadata}))))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import orjson
 
 from paddock.client.client import Client
@@ -14,18 +15,20 @@ from paddock.runtime.cache import Seen
 _STATUS = Write(subresource="status")
 
 
-async def write_status(client: Client, target: Target[Any], seen: Seen, wanted: Data) -> bool:
-    """Make the status of an object the wanted one, members that are not wanted any more taken away; whether something was written.
+async def write_status(client: Client, target: Target[Any], seen: Seen, wanted: Data) -> Seen | None:
+    """Make the status of an object the wanted one, members that are not wanted any more taken away; the object as it is then.
 
-    Raises `Conflict` when the object has moved since it was seen: the next look decides anew. One that is gone needs none.
+    None when there was nothing to write, and for one that is gone. Raises `Conflict` when the object has moved since it was seen: the
+    next look decides anew.
     """
     before = orjson.loads(seen.raw).get("status") or {}
     change = merge_patch_between(before, wanted)
     if not change:
-        return False
+        return None
     metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
     try:
-        await client.patch(target, seen.key, merge_patch({"metadata": metadata, "status": change}), _STATUS)
+        plain = msgspec.structs.replace(target, cls=dict)
+        written = await client.patch(plain, seen.key, merge_patch({"metadata": metadata, "status": change}), _STATUS)
     except NotFound:
-        return False
-    return True
+        return None
+    return Seen.of(orjson.dumps(written))

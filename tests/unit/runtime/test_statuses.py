@@ -46,7 +46,8 @@ class Site:
     async def write(self, status: Data) -> bool:
         written = await write_status(self.client, MACHINES, self.seen, status)
         await asyncio.sleep(1)
-        return written
+        assert written is None or written.raw == self.seen.raw
+        return written is not None
 
     async def status(self) -> Any:
         return (await self.client.get(MACHINES, KEY)).get("status")

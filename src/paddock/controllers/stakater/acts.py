@@ -47,7 +47,7 @@ class Acts:
         seen = self._caches.disks.cache.get(Key(look.key.namespace, look.root))
         if seen is None or seen.meta.going or not any(each.uid == machine_uid for each in seen.meta.ownerReferences or ()):
             return False
-        return await finalizers.put_on(self._client, kinds.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
+        return await finalizers.put_on(self._client, kinds.DISK_DATA, seen.meta, disks.ROOT_FINALIZER) is not None
 
     async def release_roots(self, key: Key, *, going: bool = False) -> None:
         """Let the DataVolumes of a machine go that are held: all, or those that are deleted."""

@@ -132,12 +132,12 @@ class Machines:
         if wanted == before:
             return False
         written = await write_status(self._client, kinds.FRONT_DATA, look.seen, to_data(wanted))
-        if written:
+        if written is not None:
             self._spend(look)
             restart = statuses.newly_requires_restart(before, wanted)
             if restart is not None:
                 self._teller.tell(look.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}")
-        return written
+        return written is not None
 
     def _hidden(self, error: PaddockError, look: Look) -> PaddockError:
         """The error without anything secret: it goes into the log, an event and a condition."""

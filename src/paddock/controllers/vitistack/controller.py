@@ -16,8 +16,6 @@ from paddock.runtime.controller import Controller, Keys, labelled, own_key, owne
 from paddock.runtime.controller import Settings as Pace
 from paddock.runtime.program import Program
 
-_GATHER_SECONDS = 0.05
-
 
 def wire(program: Program, settings: Settings = Settings()) -> Controller:  # noqa: B008 - frozen
     """Add the controllers to a program; the one of Machines is returned."""
@@ -58,11 +56,11 @@ def _machines(looks: Machines, caches: Caches, program: Program, pace: Pace) -> 
 
 
 def _gathered(controller: Controller, keys: Keys) -> Keys:
-    """A machine that starts is a dozen changes of its objects in a moment: one look is enough for those that come together."""
+    """Look at what comes together once."""
 
     def later(change: Change) -> Iterable[Key]:
         for key in keys(change):
-            controller.queue.add_after(key, _GATHER_SECONDS)
+            controller.queue.add_after(key, machines.GATHER_SECONDS)
         return ()
 
     return later

@@ -3,8 +3,8 @@
     finalizer on -> Pending is said -> networks -> claims -> VirtualMachine -> status from what is seen then
     going: VirtualMachine gone -> claims gone -> networks left -> finalizer off
 
-A look that found nothing to do is remembered with the revisions of all that it read: as long as these are the same, the next one is
-over at once.
+A look that left nothing to do is remembered with the revisions of all that it read: as long as these are the same, the next one is
+over at once. What was made a moment ago changes in a moment, too: one look is enough for all of that.
 """
 
 import logging
@@ -43,6 +43,8 @@ CONTROLLER = "Machine"
 _SCARCE = Backoff(first=5.0, longest=300.0, jitter=0.1)
 # Details alone are written after so long, with what has come meanwhile.
 _LAZY_SECONDS = 2.0
+# A machine that starts is a dozen changes of its objects in a moment: one look is enough for those that come together.
+GATHER_SECONDS = 0.05
 # A machine that goes says what it waits for when it has waited for so long.
 _PATIENT_SECONDS = 30.0
 # Put on by another operator, and theirs to take off.
@@ -75,8 +77,10 @@ class _Past(msgspec.Struct):
     lazy: float | None = None
     # since when it is being cleared away
     leaving: float | None = None
-    # the revision that we have written over: until it comes back through the watch, there is nothing new to see
+    # the revision that we have written: until it comes back through the watch, there is nothing new to see
     written: str = ""
+    # something was made in the last look
+    made: bool = False
 
 
 class Machines:
@@ -103,8 +107,11 @@ class Machines:
         past = self._past.get(key)
         if past is None or past.owner.uid != seen.meta.uid:
             past = self._past[key] = _Past(reference(kinds.MACHINES, seen.meta))
-        if past.written == seen.meta.resourceVersion:
+        if _is_before(seen, past.written):
             return DONE
+        if past.made:
+            past.made = False
+            return again(GATHER_SECONDS)
         at = revisions(self._means.caches, seen)
         if past.quiet is not None and self._is_quiet(past.quiet, at):
             return DONE
@@ -116,10 +123,8 @@ class Machines:
         with logs.about(phase=(look.machine.status.phase if look.machine.status else None) or phases.PENDING):
             if seen.meta.going:
                 return await self._leave(look, past)
-            if await self._prepare(look):
-                past.written = seen.meta.resourceVersion
-                return DONE
-            return await self._work(look, past, at)
+            outcome = await self._accept(look, past)
+            return await self._work(look, past, at) if outcome is None else outcome
 
     def _is_quiet(self, quiet: _Quiet, at: tuple[Any, ...]) -> bool:
         if quiet.revisions != at:
@@ -135,35 +140,43 @@ class Machines:
             return 0.0
         return hold.until - self._means.clock.seconds()
 
-    async def _prepare(self, look: Look) -> bool:
-        """What comes before anything is made: the finalizer. Whether it was put on, so that the machine comes by again."""
+    async def _accept(self, look: Look, past: _Past) -> Outcome | None:
+        """What comes before anything is made: the finalizer, and that the machine is pending. None: go on."""
         if _FOREIGN_FINALIZER in (look.seen.meta.finalizers or ()) and report.accepts(look.machine):
             _LOG.warning("the machine has the finalizer of another operator, which is left alone", extra={"finalizer": _FOREIGN_FINALIZER})
         try:
-            return await finalizers.put_on(self._means.client, kinds.MACHINES, look.seen.meta, FINALIZER)
+            written = await finalizers.put_on(self._means.client, kinds.MACHINES, look.seen.meta, FINALIZER)
         except NotFound:
             # Deleted a moment ago.
-            return True
+            return DONE
+        if written is not None:
+            self._go_on_from(written, look, past)
+        if not report.accepts(look.machine) or self._is_final(look):
+            return None
+        outcome = await self._say(look, past, self._status(look))
+        return outcome or DONE if report.accepts(look.machine) else None
+
+    @staticmethod
+    def _go_on_from(written: Seen, look: Look, past: _Past) -> None:
+        """The machine is now as we have just written it."""
+        look.seen, look.machine = written, written.read(kinds.MACHINES)
+        past.written = written.meta.resourceVersion
 
     async def _work(self, look: Look, past: _Past, at: tuple[Any, ...]) -> Outcome:
         """Make what is missing, and say how it is."""
-        if report.is_final(look.machine, template_came=self._template_came(look)):
-            wanted = report.failed_status(sight(self._means.caches, look, self._means.settings), self._now())
-        else:
-            if not report.accepts(look.machine):
-                await self._making.bring_about(look)
-            wanted = report.status(sight(self._means.caches, look, self._means.settings), self._now())
-        outcome = await self._say(look, past, wanted)
+        if not self._is_final(look):
+            await self._making.bring_about(look)
+        outcome = await self._say(look, past, self._status(look))
         if look.problem is not None and not look.problem.fails:
             self._count(look.problem)
             if look.error is not None:
                 return self._again_later(look, past, look.problem, look.error)
-        past.scarce, past.hold = 0, None
-        if outcome is not None:
-            return outcome
-        if not look.wrote and not any(each.lost for each in look.claims or ()):
-            past.quiet = _Quiet(at, look.problem)
-        return DONE
+        past.scarce, past.hold, past.made = 0, None, look.wrote
+        if not look.wrote and not any(each.lost for each in look.claims or ()) and self._status(look) == look.machine.status:
+            # All is said: a phase may take several steps. One that has failed for good is not tried again.
+            problem = look.problem if look.problem is not None and not look.problem.fails else None
+            past.quiet = _Quiet((look.seen.meta.resourceVersion, *at[1:]), problem)
+        return outcome or DONE
 
     def _again_later(self, look: Look, past: _Past, problem: Problem, error: PaddockError) -> Outcome:
         """The backend could not: the queue backs off. Where it has too little, the documented pauses hold."""
@@ -174,9 +187,15 @@ class Machines:
         past.hold = _Hold(look.seen.meta.generation, self._means.clock.seconds() + pause)
         return again(pause)
 
-    def _template_came(self, look: Look) -> bool:
+    def _status(self, look: Look) -> Status:
+        """The status as it should be."""
+        say = report.failed_status if self._is_final(look) else report.status
+        return say(sight(self._means.caches, look, self._means.settings), self._now())
+
+    def _is_final(self, look: Look) -> bool:
         template = look.machine.spec.template
-        return bool(template) and self._means.caches.templates.cache.get(Key(look.key.namespace, template or "")) is not None
+        came = bool(template) and self._means.caches.templates.cache.get(Key(look.key.namespace, template or "")) is not None
+        return report.is_final(look.machine, template_came=came)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
@@ -189,13 +208,15 @@ class Machines:
             if now < past.lazy + _LAZY_SECONDS:
                 return again(past.lazy + _LAZY_SECONDS - now)
         past.lazy = None
-        if not await write_status(self._means.client, kinds.MACHINES, look.seen, to_data(wanted)):
+        written = await write_status(self._means.client, kinds.MACHINES, look.seen, to_data(wanted))
+        if written is None:
             return None
-        past.written = look.seen.meta.resourceVersion
         if before.phase != wanted.phase:
             with logs.about(phase=wanted.phase or ""):
                 _LOG.info("the machine has another phase", extra={"before": before.phase or "", "reason": report.reason_of(wanted)})
-        for each in news(look.machine, wanted):
+        told = tuple(news(look.machine, wanted))
+        self._go_on_from(written, look, past)
+        for each in told:
             self._means.teller.tell(look.owner, each.kind, each.reason, each.note)
             if each.reason in problems.ERROR_TYPES:
                 _LOG.warning("something is wrong with the machine", extra={"error_type": each.reason, "error": each.note})
@@ -229,8 +250,9 @@ class Machines:
         if patience > 0:
             return again(patience)
         wanted = report.leaving_status(sight(self._means.caches, look, self._means.settings), remains.said(), self._now())
-        if await write_status(self._means.client, kinds.MACHINES, look.seen, to_data(wanted)):
-            past.written = look.seen.meta.resourceVersion
+        written = await write_status(self._means.client, kinds.MACHINES, look.seen, to_data(wanted))
+        if written is not None:
+            past.written = written.meta.resourceVersion
         return DONE
 
     # --- who concerns whom ------------------------------------------------------------------------------------------------
@@ -247,3 +269,9 @@ class Machines:
         """The machines that wait for a class."""
         waiting = {key: past.quiet.problem for key, past in self._past.items() if past.quiet is not None}
         return [key for key, problem in waiting.items() if problem is not None and problem.error_type == problems.STORAGE_CLASS]
+
+
+def _is_before(seen: Seen, revision: str) -> bool:
+    """Whether an object is one from before that revision."""
+    now = seen.meta.resourceVersion
+    return revision.isdecimal() and now.isdecimal() and int(now) < int(revision)

@@ -9,7 +9,7 @@ from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.target import Data, Key
 from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import Caches
+from paddock.controllers.vitistack.caches import Caches, brief
 from paddock.controllers.vitistack.look import Means
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
@@ -145,5 +145,5 @@ class Networks:
 
 def networks_of(seen: Seen) -> list[Key]:
     """The networks that a machine names."""
-    names = dict.fromkeys(each.networkName for each in seen.read(kinds.MACHINES).spec.networks)
+    names = dict.fromkeys(each.networkName for each in brief(seen).spec.networks or ())
     return [Key(seen.key.namespace, name) for name in names]
