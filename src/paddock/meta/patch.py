@@ -12,7 +12,7 @@ class BadPatch(Terminal):
 
 
 def apply_merge_patch(document: Any, patch: Any) -> Any:
-    """The document with the members of the patch; null deletes, lists are replaced."""
+    """The document with the members of the patch; null deletes, lists are replaced. What the patch does not name is the document's own."""
     if not isinstance(patch, dict):
         return copied(patch)
     result = dict(document) if isinstance(document, dict) else {}
@@ -21,8 +21,7 @@ def apply_merge_patch(document: Any, patch: Any) -> Any:
             result.pop(key, None)
         else:
             result[key] = apply_merge_patch(result.get(key), value)
-    # Members that the patch does not name are shared with nobody.
-    return {key: value if key in patch else copied(value) for key, value in result.items()}
+    return result
 
 
 def merge_patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

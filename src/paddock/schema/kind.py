@@ -92,6 +92,8 @@ class Rule(msgspec.Struct, frozen=True):
     # all rules of a kind finds the place once.
     place_of: Callable[[Any, Settings], Any] | None = None
     look: Callable[[Any], Iterable[Finding]] | None = None
+    # It looks at the status, too; the others need not be asked when nothing but the status is written.
+    of_status: bool = False
 
 
 class Transition(msgspec.Struct, frozen=True):
@@ -103,9 +105,9 @@ class Transition(msgspec.Struct, frozen=True):
     cel: tuple[Cel, ...] = ()
 
 
-def rule(id: str, *cel: Cel) -> Callable[[Callable[[Any, Settings], Iterable[Finding]]], Rule]:
+def rule(id: str, *cel: Cel, of_status: bool = False) -> Callable[[Callable[[Any, Settings], Iterable[Finding]]], Rule]:
     """Make a function a `Rule`; its docstring is the text of the rule."""
-    return lambda check: Rule(id, _text(check), check, cel)
+    return lambda check: Rule(id, _text(check), check, cel, of_status=of_status)
 
 
 def transition(id: str, *cel: Cel) -> Callable[[Callable[[Any, Any, Settings], Iterable[Finding]]], Transition]:

@@ -121,5 +121,6 @@ class Proposal(msgspec.Struct, frozen=True):
     settled: bool = False
 
 
-# Makes the new form of an object from its old one, in the version of the request. The old one must not be changed.
+# Makes the new form of an object from its old one, in the version of the request. It hands on what it leaves alone, and changes nothing
+# in place.
 Compute = Callable[[Data], Proposal]

@@ -7,8 +7,6 @@ Only admission waits between reading the old object and deciding the new one; if
 meanwhile, the whole computation is repeated on the new state. Everything else runs through without giving way, so there is no lock.
 """
 
-from collections.abc import Iterable
-
 import msgspec
 
 from paddock.apiserver.objects import deletion, metadata
@@ -16,9 +14,10 @@ from paddock.apiserver.objects.asked import Admission, Attempt, Clock, Compute, 
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
 from paddock.apiserver.objects.index import Index
 from paddock.apiserver.resources.conversion import Form
+from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import Resource
 from paddock.apiserver.resources.strategy import Context, View
-from paddock.base.jsondata import copied, identical
+from paddock.base.jsondata import copied, identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
@@ -28,6 +27,8 @@ from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailab
 # How often a write is computed again because the object moved while admission waited.
 _ATTEMPTS = 5
 GENERATED_NAME_ATTEMPTS = 8
+# What a generation does not count.
+_METADATA, _OBSERVED = frozenset(("metadata",)), frozenset(("metadata", "status"))
 
 
 class _Draft:
@@ -139,8 +140,11 @@ class Writer:
             encoder = self.encoder(resource)
             (value,) = (before.value,) if resource.conversion is None else await encoder.prepare((before.value,))
             old = self._former(resource, before.revision, value)
-            proposal = compute(old)
-            draft = self._draft(resource, proposal.data, options, old)
+            # Who changes an object may change what it is given, and hands on what it leaves alone; a status write leaves all but that.
+            leaves = options.subresource in resource.strategy.states()
+            given = {**old, "metadata": copied(old["metadata"])} if leaves else self._former(resource, before.revision, value)
+            proposal = compute(given)
+            draft = self._draft(resource, proposal.data, options, old, given)
             draft.owned = proposal.settled
             self._prepare_update(draft, namespace, name)
             if concerned:
@@ -239,11 +243,14 @@ class Writer:
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
-    def _draft(self, resource: Resource, raw: Data, options: Options, old: Data | None) -> _Draft:
-        """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes."""
+    def _draft(self, resource: Resource, raw: Data, options: Options, old: Data | None, given: Data | None = None) -> _Draft:
+        """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes.
+
+        What is still one with a member of `given`, the stored object, is the body's without anybody having said so.
+        """
         self._check_type(resource, raw)
         unknown = metadata.coerce(raw, resource)
-        decoded = resource.pipeline.decode(raw)
+        decoded = _decoded(resource, raw, given or {})
         if decoded.broken:
             raise metadata.unreadable(resource, "; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         found = [each for each in (*unknown, *decoded.unknown) if old is None or fieldpath.value_at(old, each.path) is None]
@@ -376,8 +383,7 @@ class Writer:
     def _count_generation(self, draft: _Draft) -> None:
         if not draft.resource.strategy.counts_generation() or draft.old is None:
             return
-        apart = ("metadata", "status") if draft.resource.status else ("metadata",)
-        if not identical(_without(draft.new, apart), _without(draft.old, apart)):
+        if not identical_apart(draft.new, draft.old, _OBSERVED if draft.resource.status else _METADATA):
             draft.new["metadata"]["generation"] = draft.old["metadata"].get("generation", 0) + 1
 
     def _manager(self, resource: Resource, options: Options) -> ownership.Manager:
@@ -439,13 +445,22 @@ class Writer:
             raise failure.unavailable(str(error)) from error
 
 
+def _decoded(resource: Resource, raw: Data, given: Data) -> Decoded:
+    """A body as an object. Members that are the stored object's own have come this way when they were stored."""
+    own = {name: value for name, value in raw.items() if isinstance(value, dict | list) and value is given.get(name)}
+    if not own:
+        return resource.pipeline.decode(raw)
+    decoded = resource.pipeline.decode({name: value for name, value in raw.items() if name not in own})
+    unknown, broken, wrong = (
+        tuple(each for each in found if each.path[:1] not in [(name,) for name in own])
+        for found in (decoded.unknown, decoded.broken, decoded.wrong)
+    )
+    return Decoded({**decoded.data, **own}, unknown, broken, wrong)
+
+
 def _of_status(found: Finding) -> Finding:
     """The status is judged by its own schema, so what is said of a place in it begins there."""
     return msgspec.structs.replace(found, message=found.message.replace(": status.", ": ", 1)) if " in body " in found.message else found
-
-
-def _without(data: Data, keys: Iterable[str]) -> Data:
-    return {key: value for key, value in data.items() if key not in keys}
 
 
 __all__ = ["Admission", "Attempt", "Clock", "Compute", "DeleteOptions", "Deleted", "Options", "Proposal", "Writer", "Written"]

@@ -12,15 +12,20 @@ from typing import Any
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.apiserver.resources.resource import ALL_VERBS, Resource, Subresource
 from paddock.apiserver.resources.strategy import CUSTOM, PLAIN, Strategy
+from paddock.base.jsondata import identical_apart
 from paddock.meta import fieldpath
 from paddock.meta.apply.types import Schema
 from paddock.meta.wire import from_data
 from paddock.schema.check import TYPE, UNKNOWN_FIELD, check
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.generate import crd
-from paddock.schema.kind import Kind, Settings, Version
+from paddock.schema.kind import Kind, Rule, Settings, Version
 
 PlaceOf = Callable[[Any, Settings], Any]
+Looks = tuple[tuple[PlaceOf | None, tuple[Callable[..., Iterable[Finding]], ...]], ...]
+# What users say in the metadata; the rest says where the object is.
+_WRITTEN = ("labels", "annotations")
+_OBSERVED = frozenset(("metadata", "status"))
 
 
 class DeclaredPipeline:
@@ -53,24 +58,40 @@ class DeclaredPipeline:
         return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
 
     @cached_property
-    def _looks(self) -> tuple[tuple[PlaceOf | None, tuple[Callable[..., Iterable[Finding]], ...]], ...]:
-        """The rules in order, neighbours about one place together."""
-        groups = groupby(self._kind.rules, key=lambda rule: rule.place_of)
-        return tuple((place_of, tuple(rule.look or rule.check for rule in rules)) for place_of, rules in groups)
+    def _looks(self) -> Looks:
+        return _looks_of(self._kind.rules)
 
-    def _told(self, value: Any) -> list[Finding]:
-        """What the rules find in an object."""
+    @cached_property
+    def _looks_at_status(self) -> Looks:
+        return _looks_of(rule for rule in self._kind.rules if rule.of_status)
+
+    def _told(self, value: Any, all_looks: Looks) -> list[Finding]:
+        """What rules find in an object."""
         found: list[Finding] = []
-        for place_of, looks in self._looks:
+        for place_of, looks in all_looks:
             about = (value, self._settings) if place_of is None else (place_of(value, self._settings),)
             for look in looks:
                 found.extend(look(*about))
         return found
 
+    def _is_of_status(self, new: dict[str, Any], old: dict[str, Any]) -> bool:
+        """Whether nothing else was written. Where that is no path of its own, it is as good when all else is as it was."""
+        if self._kind.status:
+            return "spec" in new and new["spec"] is old.get("spec")
+        metadata, before = new["metadata"], old["metadata"]
+        return all(metadata.get(name) == before.get(name) for name in _WRITTEN) and identical_apart(new, old, _OBSERVED)
+
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> tuple[Finding, ...]:
-        """The rules of the kind; what was wrong before and was not touched stays the past's mistake."""
+        """The rules of the kind; what was wrong before and was not touched stays the past's mistake.
+
+        Who writes the status alone is not told again what there is to say of the rest.
+        """
+        if old is not None and self._is_of_status(new, old):
+            looks = self._looks_at_status
+            found = self._told(from_data(new, self._kind.cls), looks) if looks else []
+            return tuple(each for each in found if each.severity is not Severity.ERROR or not _untouched(each, new, old))
         value = from_data(new, self._kind.cls)
-        found = self._told(value)
+        found = self._told(value, self._looks)
         if old is None:
             return tuple(found)
         before = from_data(old, self._kind.cls)
@@ -78,6 +99,12 @@ class DeclaredPipeline:
         for transition in self._kind.transitions:
             found.extend(transition.check(before, value, self._settings))
         return tuple(found)
+
+
+def _looks_of(rules: Iterable[Rule]) -> Looks:
+    """Rules in order, neighbours about one place together."""
+    groups = groupby(rules, key=lambda rule: rule.place_of)
+    return tuple((place_of, tuple(rule.look or rule.check for rule in rules)) for place_of, rules in groups)
 
 
 def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool:

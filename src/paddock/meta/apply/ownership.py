@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from paddock.base.jsondata import identical
+from paddock.base.jsondata import identical_apart
 from paddock.meta.apply import types, values
 from paddock.meta.apply.differences import difference
 from paddock.meta.apply.places import Places, common, minus, sorted_places, union
@@ -11,6 +11,7 @@ Data = dict[str, Any]
 APPLY, UPDATE = "Apply", "Update"
 # More Update entries than this are merged into one, the oldest first.
 _MOST_UPDATERS = 10
+_METADATA = frozenset(("metadata",))
 _ANCIENT = "ancient-changes"
 # Nobody's: identity, and what the server keeps itself.
 _UNOWNED: Places = {
@@ -48,13 +49,15 @@ class Manager(NamedTuple):
 class Entry:
     """One entry of managedFields."""
 
-    __slots__ = ("manager", "operation", "places", "time")
+    # `stored`: how it stands in an object already
+    __slots__ = ("manager", "operation", "places", "stored", "time")
 
-    def __init__(self, manager: Manager, operation: str, places: Places, time: str) -> None:
+    def __init__(self, manager: Manager, operation: str, places: Places, time: str, stored: Data | None = None) -> None:
         self.manager = manager
         self.operation = operation
         self.places = places
         self.time = time
+        self.stored = stored
 
     def over(self, places: Places) -> "Entry":
         """The same manager with other places."""
@@ -68,6 +71,8 @@ class Entry:
 
     def written(self) -> Data:
         """As it stands in an object."""
+        if self.stored is not None:
+            return self.stored
         made: Data = {
             "manager": self.manager.name,
             "operation": self.operation,
@@ -89,7 +94,7 @@ def read(data: Data | None) -> list[Entry] | None:
         if not isinstance(fields, dict) or raw.get("operation") not in (APPLY, UPDATE) or not isinstance(raw.get("manager"), str):
             return None
         manager = Manager(raw["manager"], str(raw.get("apiVersion", "")), str(raw.get("subresource", "")))
-        found.append(Entry(manager, raw["operation"], fields, str(raw.get("time", ""))))
+        found.append(Entry(manager, raw["operation"], fields, str(raw.get("time", "")), raw))
     return found
 
 
@@ -130,7 +135,7 @@ def updated(root: types.Type, values_: tuple[Data, Data], entries: list[Entry], 
         places = minus(values.fitted(root, entry.places), changed.removed)
         if entry.identity == mine.identity:
             places = union(places, taken)
-            mine = Entry(mine.manager, UPDATE, places, now if places != entry.places else entry.time)
+            mine = entry if places == entry.places else Entry(mine.manager, UPDATE, places, now)
         elif rest := minus(places, taken):
             kept.append(entry.over(rest))
     if not mine.places:
@@ -175,7 +180,7 @@ def _with_ancient(entries: list[Entry], updaters: list[Entry]) -> list[Entry]:
 
 def same(new: Data, old: Data) -> bool:
     """Whether a write changes nothing. Times of ownership alone are nothing."""
-    if not identical({**new, "metadata": None}, {**old, "metadata": None}):
+    if not identical_apart(new, old, _METADATA):
         return False
     return new["metadata"] == old["metadata"] or _timeless(new["metadata"]) == _timeless(old["metadata"])
 

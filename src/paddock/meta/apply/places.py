@@ -73,7 +73,9 @@ def _union(left: Places, right: Places) -> Places:
 
 
 def minus(left: Places, right: Places) -> Places:
-    """The places of the first that are not in the second."""
+    """The places of the first that are not in the second: mostly all of them, and then it is the first itself."""
+    if not right or not common(left, right):
+        return left
     made = {}
     for step, below in _children(left):
         rest = _minus(below, right[step]) if step in right else below

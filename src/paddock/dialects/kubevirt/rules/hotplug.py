@@ -31,7 +31,7 @@ def plug_problem(options: "AddVolumeOptions") -> str:
     return ""
 
 
-@rule("kubevirt/V105")
+@rule("kubevirt/V105", of_status=True)
 def volume_requests_are_possible(machine: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
     """What is asked to be plugged in can be plugged in, and what is asked to be unplugged is there."""
     if settings.trusted:
