@@ -30,6 +30,7 @@ from paddock.engine.machine.observation import (
     NicState,
     Observation,
     Paused,
+    Renewed,
     Statistics,
 )
 from paddock.engine.machine.requests import Verb, admit
@@ -192,6 +193,8 @@ class FakeMachine:
         self.agent = FakeAgent(self)
         self.directory = FakeDirectory()
         self.deaf = False
+        self.outdated = False
+        self.immovable: tuple[str, ...] = ()
         self.presses = 0
         self.overlays: list[Mapping[str, Layer]] = []
         self.commits: list[tuple[str, Path]] = []
@@ -259,6 +262,15 @@ class FakeMachine:
     async def reset(self) -> None:
         self._admit(Verb.RESET)
         self.observe(resets=self.observed.resets + 1, agent=False)
+
+    async def renew(self) -> Renewed:
+        self._admit(Verb.RENEW)
+        if self.immovable:
+            why = "; ".join(self.immovable)
+            raise Refused(f"cannot renew machine {self.id}", reason="NotRenewable", why=why, fix="stop and start it")
+        self.outdated = False
+        self.observe(pid=self.observed.pid + 1, milestone="renewed")
+        return Renewed(0.5, 0.0125, "7.2.0", "9.1.0")
 
     async def press_power(self) -> None:
         if self._admit(Verb.PRESS):

@@ -8,6 +8,7 @@ COMMANDS = {
     "down": ("paddock.app.commands.down", "stop the control plane"),
     "status": ("paddock.app.commands.status", "tell whether the control plane runs, and where"),
     "console": ("paddock.app.commands.console", "talk to the serial console of a machine"),
+    "renew": ("paddock.app.commands.renew", "move machines that run into the QEMU that the host has now"),
     "apiserver": ("paddock.app.commands.apiserver", "run the API server alone, without controllers"),
     "operator": ("paddock.app.commands.operator", "look after front-door objects of any Kubernetes API"),
     "envtest-assets": ("paddock.app.commands.envtest_assets", "write the programs that envtest starts"),

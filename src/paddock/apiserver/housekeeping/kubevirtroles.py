@@ -56,7 +56,11 @@ _EDIT = [
     _rule(("update",), SUBRESOURCES, [*_below(_INSTANCES, _CONTROL), *_below(_MACHINES, _RUN)]),
     *_kinds(_WRITE),
 ]
-_MIGRATE = [_rule(("update",), SUBRESOURCES, ("virtualmachines/migrate",)), _rule((*_READ, *_WRITE), "kubevirt.io", _MIGRATIONS)]
+# A renewal is what an upgrade of the host asks for: whoever may migrate machines may do it.
+_MIGRATE = [
+    _rule(("update",), SUBRESOURCES, ("virtualmachines/migrate", "virtualmachineinstances/renew")),
+    _rule((*_READ, *_WRITE), "kubevirt.io", _MIGRATIONS),
+]
 _DEFAULT = [_rule(("get", "list"), "kubevirt.io", ("kubevirts",)), _rule(("get", "list"), SUBRESOURCES, ("version", "guestfs", "healthz"))]
 
 # name -> its rules, and the role that it becomes a part of

@@ -14,4 +14,4 @@ def wire(program: Program, engine: Engine, around: Surroundings, attachments: At
     """Add the controller to the program; what is to run beside it, by name."""
     made = assembled(program, engine, Place(around.node, around.domain, around.authority), attachments.resolve)
     attachments.wake(made.controller)
-    return [("sweeper", made.sweeper.run())]
+    return [("sweeper", made.sweeper.run()), ("upgrades", made.upgrades.run())]

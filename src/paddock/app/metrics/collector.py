@@ -144,6 +144,7 @@ class Collector:
             ready=not program.informers.unready(),
             leading=program.leading,
             fills_disks=self._fills_disks(),
+            outdated=sum(machine.outdated for machine in self._engine.machines),
             sessions={_SERIES[kind]: count for kind, count in self._sessions.open.items()},
         )
 

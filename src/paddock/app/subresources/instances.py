@@ -76,7 +76,7 @@ def refused(instance: VirtualMachineInstance, error: Refused) -> failure.Failure
 
 
 class Control:
-    """Pause, unpause, reset, reboot."""
+    """Pause, unpause, reset, reboot, renew."""
 
     def __init__(self, instances: Instances) -> None:
         self._instances = instances
@@ -132,6 +132,30 @@ class Control:
             raise conflict(INSTANCES, name, "VMI neither have the agent connected nor the ACPI feature enabled")
         await _do(instance, _reboot(machine))
         return asking.done()
+
+    async def renew(self, call: Call) -> Response:
+        """The guest moves into a new QEMU of this host. The answer comes when it has, and tells how long it stood still."""
+        dry_run = asking.is_dry(asking.options(call.request))
+        instance = self._instances.asked(call)
+        machine = self._instances.running(instance)
+        if machine.observed.paused:
+            raise conflict(INSTANCES, instance.metadata.name, "VMI is paused")
+        if dry_run:
+            return asking.done()
+        try:
+            renewed = await machine.renew()
+        except PaddockError as error:
+            self._instances.tell(call, "Warning", "RenewalFailed", f"{error}; the guest was left where it was")
+            raise refused(instance, error) if isinstance(error, Refused) else failure.internal(str(error)) from error
+        note = f"the guest moved from QEMU {renewed.before} to {renewed.after} and stood still for {renewed.pause * 1000:.0f} ms"
+        self._instances.tell(call, "Normal", "Renewed", note)
+        said = {
+            "before": renewed.before,
+            "after": renewed.after,
+            "seconds": round(renewed.seconds, 3),
+            "pauseSeconds": round(renewed.pause, 4),
+        }
+        return asking.said(said)
 
     async def cancel_evacuation(self, call: Call) -> Response:
         """An instance is not to leave its node any more."""

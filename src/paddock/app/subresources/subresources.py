@@ -82,6 +82,7 @@ class Subresources:
             "unfreeze": self._freezing.unfreeze,
             "softreboot": self._control.reboot,
             "reset": self._control.reset,
+            "renew": self._control.renew,
             "addvolume": self._volumes.add_to_instance,
             "removevolume": self._volumes.remove_from_instance,
             "evacuate/cancel": self._control.cancel_evacuation,

@@ -20,6 +20,7 @@ from paddock.controllers.virtualmachineinstance.seeding import Seeder
 from paddock.controllers.virtualmachineinstance.seeing import Seeing
 from paddock.controllers.virtualmachineinstance.sweeping import Sweeper
 from paddock.controllers.virtualmachineinstance.telling import Telling
+from paddock.controllers.virtualmachineinstance.upgrades import Upgrades
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
 from paddock.engine.networks.cards import Bridge
@@ -50,6 +51,7 @@ class Assembled:
 
     controller: Controller
     sweeper: Sweeper
+    upgrades: Upgrades
     followers: Followers
 
 
@@ -103,7 +105,7 @@ def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve =
     wake.followers = followers
     engine.machines.listen(wake.engine)
     program.add(controller)
-    return Assembled(controller, sweeper, followers)
+    return Assembled(controller, sweeper, Upgrades(engine, wake.machine), followers)
 
 
 class Waker:

@@ -10,6 +10,7 @@ The machine's id is the instance's UID; what stays over starts (addresses, firmw
 A machine without an instance is the sweeper's.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -29,6 +30,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.engine.engine import Engine
 from paddock.engine.machine.machine import Machine
+from paddock.meta.conditions import holds
 from paddock.plan.instance.phases import FINAL, RUNNING, SUCCEEDED
 from paddock.plan.instance.report import status_of
 from paddock.plan.instance.sight import Hold
@@ -39,6 +41,8 @@ from paddock.runtime.informer import Informer
 HOLDS_INSTANCE = "kubevirt.io/foregroundDeleteVirtualMachine"
 HOLDS_FOR_MACHINE = "kubevirt.io/virtualMachineControllerFinalize"
 _NODE_LABEL = "kubevirt.io/nodeName"
+# The emulator is not the host's any more.
+_OUTDATED_LABEL = "kubevirt.io/outdatedLauncherImage"
 _GRACE_SECONDS = 30
 # A cache that has not heard of our own last write yet is looked at again this much later, should the event not come sooner.
 _STALE_SECONDS = 1.0
@@ -144,19 +148,22 @@ class Instances:
         if going and status.phase not in FINAL and (machine is None or machine.observed.phase == "defined"):
             # It never ran: there is nothing to wait for.
             status = msgspec.structs.replace(status, phase=SUCCEEDED)
-        if status != before:
-            await self._write(seen, before, status)
+        labels = _labels(seen.meta.labels or {}, status)
+        if status != before or labels:
+            await self._write(seen, before, status, labels)
             self._parts.telling.changed(instance, status, sight.observed)
         if status.phase in FINAL:
             await self._let_go(instance, machine)
             if going:
                 await self._release(seen)
 
-    async def _write(self, seen: Seen, before: VirtualMachineInstanceStatus, after: VirtualMachineInstanceStatus) -> None:
+    async def _write(
+        self, seen: Seen, before: VirtualMachineInstanceStatus, after: VirtualMachineInstanceStatus, labels: Mapping[str, str | None]
+    ) -> None:
         """The kind has no status of its own to write to. Whoever was faster is looked at first."""
         metadata: Data = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
-        if after.nodeName and _NODE_LABEL not in (seen.meta.labels or {}):
-            metadata["labels"] = {_NODE_LABEL: after.nodeName}
+        if labels:
+            metadata["labels"] = dict(labels)
         changes = _changes(msgspec.to_builtins(before), msgspec.to_builtins(after))
         await self._patch(seen.key, {"metadata": metadata, "status": changes})
 
@@ -193,6 +200,17 @@ class Instances:
             self._written.pop(key, None)
             raise
         self._written[key] = int(written.metadata.resourceVersion or 0)
+
+
+def _labels(there: Mapping[str, str], status: VirtualMachineInstanceStatus) -> dict[str, str | None]:
+    """What is to be changed of an instance's labels."""
+    changes: dict[str, str | None] = {}
+    if status.nodeName and _NODE_LABEL not in there:
+        changes[_NODE_LABEL] = status.nodeName
+    outdated = status.phase == RUNNING and holds(status.conditions, "Outdated")
+    if outdated != (_OUTDATED_LABEL in there):
+        changes[_OUTDATED_LABEL] = "" if outdated else None
+    return changes
 
 
 def _changes(before: Data, after: Data) -> Data:

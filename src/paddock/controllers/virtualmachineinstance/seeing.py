@@ -70,6 +70,7 @@ class Seeing:
             memory=self._memory(instance, machine, observed),
             topology=_topology(machine, observed),
             refused=self.refused.get(instance.metadata.uid or "", {}),
+            outdated=_outdated(instance, machine),
             emulated=_emulated(observed, self.why_emulated(config) if config is not None else ""),
         )
 
@@ -122,6 +123,16 @@ def _topology(machine: Machine | None, observed: Observation | None) -> CPUTopol
         return None
     cpu = machine.config.cpu
     return CPUTopology(cores=cpu.cores, sockets=observed.sockets or cpu.sockets, threads=cpu.threads)
+
+
+def _outdated(instance: VirtualMachineInstance, machine: Machine | None) -> str:
+    if machine is None or not machine.outdated:
+        return ""
+    what = "the QEMU of this host was replaced since the machine was started, and it still runs on the old one"
+    if machine.immovable:
+        return f"{what}; restart it when that suits: it cannot move while it runs, as {'; '.join(machine.immovable)}"
+    name, namespace = instance.metadata.name, instance.metadata.namespace
+    return f"{what}; `paddock renew {name} -n {namespace}` moves it into the new one without a reboot"
 
 
 def _emulated(observed: Observation | None, why: str) -> str:

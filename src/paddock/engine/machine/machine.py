@@ -8,17 +8,18 @@ from typing import Any, Protocol
 from paddock.engine.machine import migration, pictures, programs, statistics
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
+from paddock.engine.machine.argv.renewed import obstacles
 from paddock.engine.machine.blockjobs import BlockJobs
 from paddock.engine.machine.config import Disk, Forwarded, Layer, MachineConfig, Nic
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.hotplug import Hotplug
-from paddock.engine.machine.observation import Observation, Statistics
+from paddock.engine.machine.observation import Observation, Renewed, Statistics
 from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.pipes import Pipe, Place, last_screen
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.reboots import Reboots
-from paddock.engine.machine.renewal import MOVED, Renewals, Renewed
+from paddock.engine.machine.renewal import MOVED, Renewals
 from paddock.engine.machine.requests import Verb, admit
 
 _SCREEN_BYTES = 16_384
@@ -135,6 +136,11 @@ class Machine:
     def outdated(self) -> bool:
         """The host has another QEMU by now than the one it runs on: `renew` moves it there."""
         return programs.is_outdated(self._owner.record)
+
+    @property
+    def immovable(self) -> tuple[str, ...]:
+        """Why it cannot be renewed while it runs; empty: it can."""
+        return tuple(dict.fromkeys(obstacles(self._owner.started) + obstacles(self._owner.config)))
 
     async def renew(self) -> Renewed:
         """Its guest moves into a new QEMU of this host, and stands still for a moment. A failure leaves it where it was."""

@@ -174,3 +174,14 @@ class Statistics:
     def cpu_seconds(self) -> float:
         """Of all threads of the process."""
         return self.cpu_user_seconds + self.cpu_system_seconds
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """A move into a new QEMU: the guest stood still for `pause` of the `seconds` that it took."""
+
+    seconds: float
+    pause: float
+    # versions of QEMU, as it says them
+    before: str
+    after: str

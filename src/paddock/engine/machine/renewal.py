@@ -15,7 +15,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from paddock.engine.machine.config import User
 from paddock.engine.machine.directory import Program, Renewal
 from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed, Unanswered
 from paddock.engine.machine.events import Events
+from paddock.engine.machine.observation import Renewed
 from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.process import Process, holders, start_ticks
 from paddock.engine.machine.programs import identify
@@ -45,17 +46,6 @@ MOVED = "MOVED"
 # Where QEMU has the devices that were given an id.
 _PLUGGED = "/machine/peripheral"
 _UNDER_WAY = ("setup", "active", "device", "pre-switchover", "cancelling", "wait-unplug")
-
-
-@dataclass(frozen=True)
-class Renewed:
-    """What it was. The guest stood still for `pause` of the `seconds` that it took."""
-
-    seconds: float
-    pause: float
-    # versions of QEMU, as it says them
-    before: str
-    after: str
 
 
 class _Beside:

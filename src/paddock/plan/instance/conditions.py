@@ -18,6 +18,7 @@ OWN = frozenset(
         "LiveMigratable",
         "NeedsAttention",
         "NetworkLimited",
+        "Outdated",
         "Paused",
         "PodScheduled",
         "Ready",
@@ -65,6 +66,8 @@ def of(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[C
         yield Condition(type="StorageLiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
     if running and sight.emulated:
         yield Condition(type="SoftwareEmulation", status="True", reason="NoAcceleration", message=sight.emulated)
+    if running and sight.outdated:
+        yield Condition(type="Outdated", status="True", reason="QemuReplaced", message=sight.outdated)
     if running and sight.limits:
         yield Condition(type="NetworkLimited", status="True", reason="UserModeNetwork", message="; ".join(sight.limits))
     if running:

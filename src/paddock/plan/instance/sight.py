@@ -56,4 +56,6 @@ class Sight:
     # why it cannot have more sockets or memory before it is started again, by condition
     refused: Mapping[str, str] = field(default_factory=dict)
     emulated: str = ""
+    # what to do because the host's QEMU was replaced since its start; "": nothing
+    outdated: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)

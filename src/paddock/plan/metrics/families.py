@@ -140,7 +140,7 @@ LIFE = (
         "kubevirt_vmi_",
         {
             "non_evictable": "1 for a machine that is to migrate when its node is emptied, and cannot.",
-            "number_of_outdated": "Running machines of an older version of the emulator's wrapping; there are none.",
+            "number_of_outdated": "Running machines on a QEMU that was replaced on this host since they were started.",
         },
     ),
 )

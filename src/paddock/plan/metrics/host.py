@@ -22,6 +22,8 @@ class Host(msgspec.Struct, frozen=True):
     fills_disks: bool
     # series of sessions, by name
     sessions: Mapping[str, int]
+    # machines that run on a QEMU which is not the host's any more
+    outdated: int = 0
 
 
 def samples(host: Host) -> Iterator[Sample]:
@@ -37,7 +39,7 @@ def samples(host: Host) -> Iterator[Sample]:
     yield sample("kubevirt_nodes_with_kvm", "", 1 if host.has_kvm else 0)
     yield sample("kubevirt_allocatable_nodes", "", 1)
     yield sample("kubevirt_cdi_cr_ready", "", 1 if host.fills_disks else 0)
-    yield sample("kubevirt_vmi_number_of_outdated", "", 0)
+    yield sample("kubevirt_vmi_number_of_outdated", "", host.outdated)
     for family in MIGRATION:
         yield sample(family.name, "", 0)
     for name, count in host.sessions.items():

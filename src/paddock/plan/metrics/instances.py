@@ -9,6 +9,7 @@ from paddock.dialects.kubevirt.status import GuestOSInfo, VirtualMachineInstance
 from paddock.plan.metrics.facts import NONE, cards, nature
 from paddock.plan.metrics.page import Sample, labels, prefixed, sample
 
+OUTDATED = "kubevirt.io/outdatedLauncherImage"
 _SIZES = {"instance_type": "instancetype-name", "preference": "preference-name"}
 
 
@@ -38,7 +39,11 @@ def told(instance: VirtualMachineInstance) -> Told:
         "guest_os_version_id": guest.versionId or NONE,
     }
     stuck = _is_stuck(instance, status)
-    ends = {"evictable": "false" if stuck else "true", "outdated": "false", "vmi_pod": "none"}
+    ends = {
+        "evictable": "false" if stuck else "true",
+        "outdated": "true" if OUTDATED in (meta.labels or {}) else "false",
+        "vmi_pod": "none",
+    }
     found = [
         sample("kubevirt_vmi_info", labels(**place, phase=phase, **about, **system, **ends), 1),
         sample("kubevirt_vmi_non_evictable", labels(**place), 1 if stuck else 0),

@@ -45,6 +45,7 @@ _BAD = frozenset(
         "NeedsAttention",
         "NetworkLimited",
         "NetworkUnavailable",
+        "Outdated",
         "Paused",
         "PIDPressure",
         "ReplicaFailure",

@@ -16,7 +16,19 @@ from tests.scripted import scripted
 from tests.unit.app.subresources.world import BASE, World, hardware, path
 
 VMI = ("console", "vnc", "vnc/screenshot", "usbredir", "vsock", "portforward", "guestosinfo", "userlist", "filesystemlist", "objectgraph")
-VMI_PUT = ("pause", "unpause", "freeze", "unfreeze", "softreboot", "reset", "addvolume", "removevolume", "evacuate/cancel", "backup")
+VMI_PUT = (
+    "pause",
+    "unpause",
+    "freeze",
+    "unfreeze",
+    "softreboot",
+    "reset",
+    "renew",
+    "addvolume",
+    "removevolume",
+    "evacuate/cancel",
+    "backup",
+)
 VM = ("expand-spec", "portforward", "objectgraph")
 VM_PUT = ("start", "stop", "restart", "migrate", "addvolume", "removevolume", "memorydump", "removememorydump", "evacuate/cancel")
 SEV = {"sev/fetchcertchain": "GET", "sev/querylaunchmeasurement": "GET", "sev/setupsession": "PUT", "sev/injectlaunchsecret": "PUT"}
@@ -186,9 +198,10 @@ def test_whoever_may_look_may_change_nothing_and_see_no_screen(tmp_path: Path) -
             await bind(world.api, user, role_name)
             for method, target in EVERY:
                 reply = await world.api.call(method, target, authorization=f"Bearer {user}")
-                assert (reply.status != 403) is (not target.endswith("/migrate")), (user, target, reply.raw)
+                assert (reply.status != 403) is (not target.endswith(("/migrate", "/renew"))), (user, target, reply.raw)
         await bind(world.api, "mover", "kubevirt.io:migrate")
         assert (await world.api.call("PUT", path("vm", "vm", "migrate"), authorization="Bearer mover")).status == 202
+        assert (await world.api.call("PUT", path("vmi", "vm", "renew"), authorization="Bearer mover")).status != 403
 
     guarded(tmp_path, script)
 

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from paddock.engine.machine import guest
+from paddock.engine.machine.errors import Unanswered
+from paddock.engine.machine.observation import Renewed
 from tests.scripted import scripted, timeless
 from tests.unit.app.subresources.world import World, hardware, path
 
-VERBS = ("pause", "unpause", "reset", "softreboot", "freeze", "unfreeze")
+VERBS = ("pause", "unpause", "reset", "renew", "softreboot", "freeze", "unfreeze")
 
 
 def conflict(why: str) -> str:
@@ -317,3 +319,37 @@ async def test_the_older_version_is_served_alike() -> None:
         machine = await world.running()
         assert (await world.api.call("PUT", path("vmi", "vm", "pause", version="v1alpha3"))).status == 200
         assert machine.observed.paused == "user"
+
+
+@scripted
+async def test_renew_moves_a_guest_into_the_new_qemu_and_tells_how_long_it_stood_still() -> None:
+    async with World() as world:
+        machine = await world.running()
+        machine.outdated = True
+        assert (await world.put("vmi", "vm", "renew", {"dryRun": ["All"]})).status == 200
+        assert machine.outdated
+        reply = await world.put("vmi", "vm", "renew")
+        assert (reply.status, reply.data) == (200, {"before": "7.2.0", "after": "9.1.0", "seconds": 0.5, "pauseSeconds": 0.0125})
+        assert world.told == [("Normal", "Renewed", "the guest moved from QEMU 7.2.0 to 9.1.0 and stood still for 12 ms")]
+        await machine.pause()
+        paused = await world.put("vmi", "vm", "renew")
+        assert (paused.status, paused.data["message"]) == (409, conflict("VMI is paused"))
+        await machine.resume()
+        machine.immovable = ("its TPM is kept",)
+        refused = await world.put("vmi", "vm", "renew")
+        assert refused.status == 409 and "its TPM is kept" in refused.data["message"]
+        assert world.told[-1][:2] == ("Warning", "RenewalFailed") and "left where it was" in world.told[-1][2]
+
+
+@scripted
+async def test_a_failure_of_the_engine_is_not_the_askers() -> None:
+    async with World() as world:
+        machine = await world.running()
+
+        async def fails() -> Renewed:
+            raise Unanswered("cannot renew machine a", why="QEMU is silent")
+
+        machine.renew = fails  # type: ignore[method-assign]
+        reply = await world.put("vmi", "vm", "renew")
+        assert reply.status == 500 and "QEMU is silent" in reply.data["message"]
+        assert world.told[-1][1] == "RenewalFailed"

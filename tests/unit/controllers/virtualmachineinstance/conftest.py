@@ -35,7 +35,8 @@ class Host:
         self.program = Program(self.api.client(), component="virt-handler", instance="test", machinery=machinery)
         made = assembled(self.program, cast(Engine, self.engine), Place("host", "cluster.local", b"authority"))
         self.made = made
-        self._tasks = [asyncio.create_task(self.program.run()), asyncio.create_task(made.sweeper.run())]
+        works = (self.program.run(), made.sweeper.run(), made.upgrades.run())
+        self._tasks = [asyncio.create_task(work) for work in works]
         await asyncio.sleep(1)
 
     async def end(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from paddock.controllers.virtualmachineinstance.upgrades import LOOK_SECONDS
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.guest import GuestInterface
 from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
@@ -286,5 +287,32 @@ def test_a_guest_that_was_left_frozen_is_thawed(play: Play) -> None:
         await machine.agent.freeze()
         await asyncio.sleep(60)
         assert (await host.status())["fsFreezeStatus"] == "frozen"
+
+    play(script)
+
+
+def test_a_machine_on_a_qemu_that_was_replaced_says_so_until_it_was_renewed(play: Play) -> None:
+    label = "kubevirt.io/outdatedLauncherImage"
+
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        machine.outdated = True
+        # No event tells of an upgrade: it is looked at now and then.
+        await asyncio.sleep(LOOK_SECONDS + 1)
+        assert (await host.conditions())["Outdated"] == ("True", "QemuReplaced")
+        said = {each["type"]: each.get("message") for each in (await host.status())["conditions"]}
+        assert "`paddock renew web -n default`" in said["Outdated"]
+        assert (await host.get())["metadata"]["labels"][label] == ""
+        before = (await host.get())["metadata"]["resourceVersion"]
+        await asyncio.sleep(10 * LOOK_SECONDS)
+        assert (await host.get())["metadata"]["resourceVersion"] == before
+        await machine.renew()
+        await asyncio.sleep(1)
+        assert "Outdated" not in await host.conditions()
+        assert label not in (await host.get())["metadata"]["labels"]
+        machine.outdated, machine.immovable = True, ("its TPM is kept",)
+        await asyncio.sleep(LOOK_SECONDS + 1)
+        said = {each["type"]: each.get("message") for each in (await host.status())["conditions"]}
+        assert "restart it" in said["Outdated"] and "its TPM is kept" in said["Outdated"]
 
     play(script)

@@ -1,0 +1,74 @@
+"""`paddock renew`: machines that run move into the QEMU that the host has now, without a reboot of their guests."""
+
+import argparse
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from paddock.base.clock import SystemClock
+from paddock.base.errors import PaddockError, Terminal
+from paddock.cli import arguments
+from paddock.cli.console import Console
+from paddock.client import kubeconfig
+from paddock.client.client import Client, Settings
+from paddock.client.http.https import Https
+from paddock.client.options import Selection
+from paddock.client.target import Data, Key, Target, declared
+from paddock.dialects.kubevirt import instance
+
+TEXT = "move machines that run into the QEMU that the host has now"
+_INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
+_PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{}/virtualmachineinstances/{}/renew"
+_OUTDATED = "kubevirt.io/outdatedLauncherImage"
+# The memory of a large machine takes a while.
+_SECONDS = 3600.0
+
+
+def run(given: list[str], console: Console) -> int:
+    """One after another, since each has its memory twice meanwhile; 1 when one of them could not."""
+    options = arguments.parser("renew", TEXT)
+    options.add_argument("names", metavar="NAME", nargs="*", help="names of machines")
+    options.add_argument("--outdated", action="store_true", help="all machines whose QEMU was replaced since they were started")
+    options.add_argument("-n", "--namespace", metavar="NS", default="", help="their namespace (default: the kubeconfig's)")
+    options.add_argument("-A", "--all-namespaces", action="store_true", help="with --outdated: of every namespace")
+    options.add_argument("--kubeconfig", metavar="K", type=Path, help="how to reach the server (default: $KUBECONFIG, ~/.kube/config)")
+    options.add_argument("--context", metavar="C", default="", help="a context of the kubeconfig (default: its current one)")
+    parsed = options.parse_args(given)
+    if bool(parsed.names) == parsed.outdated or (parsed.all_namespaces and not parsed.outdated):
+        options.error("name machines, or ask for --outdated (with -A for every namespace)")
+    for word in (*parsed.names, parsed.namespace):
+        if set(word) & set("/?#% "):
+            raise Terminal(f'"{word}" is no name')
+    return asyncio.run(_renew(parsed, console))
+
+
+async def _renew(parsed: argparse.Namespace, console: Console) -> int:
+    access = kubeconfig.find(os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context)
+    namespace = "" if parsed.all_namespaces else parsed.namespace or access.namespace
+    async with Client(Https(access), Settings(seconds=_SECONDS)) as client:
+        keys = await _outdated(client, namespace) if parsed.outdated else [Key(namespace, name) for name in parsed.names]
+        if not keys:
+            console.say("paddock: no machine runs on a QEMU that was replaced")
+        return await renew(client, keys, console)
+
+
+async def renew(client: Client, keys: Sequence[Key], console: Console) -> int:
+    """These; a line for each."""
+    failed = 0
+    for key in keys:
+        try:
+            answer = json.loads(await client.request("PUT", _PATH.format(key.namespace, key.name)))
+        except PaddockError as error:
+            failed += 1
+            console.say(f"paddock: {key.namespace}/{key.name}: {error}")
+        else:
+            pause = float(answer["pauseSeconds"]) * 1000
+            console.out(f"{key.namespace}/{key.name}: QEMU {answer['before']} -> {answer['after']}, stood still for {pause:.0f} ms\n")
+    return 1 if failed else 0
+
+
+async def _outdated(client: Client, namespace: str) -> list[Key]:
+    listed = await client.list(_INSTANCES, Selection(namespace=namespace, labels=_OUTDATED))
+    return [Key(each["metadata"]["namespace"], each["metadata"]["name"]) for each in listed.items]
