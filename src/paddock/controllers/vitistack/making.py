@@ -76,8 +76,8 @@ class Making:
         known = look.vm.claims if look.vm is not None else frozenset()
         before = look.machine.status
         if look.vm is None and before is not None and (before.vmName or before.phase in (phases.RUNNING, phases.STOPPED)):
-            # It had a VirtualMachine: its disks were there, and are not made anew because that is gone.
-            known = frozenset(each["metadata"]["name"] for each in wanted.disks)
+            # It had a VirtualMachine: the disks of that were there, and are not made anew because it is gone.
+            known = frozenset(before.claims or (each["metadata"]["name"] for each in wanted.disks))
         look.claims = await self._storage.reach(look.owner, wanted.disks, look.found, known)
 
     async def _machine(self, look: Look, wanted: Wanted) -> None:

@@ -78,6 +78,9 @@ class Status(Object):
     nodeName: Annotated[str | None, Field("Node that runs the machine.")] = None
     lastUpdated: Annotated[Time | None, Field("When this status last changed.")] = None
     resourceVersion: Annotated[str | None, Field("Resource version of the generated VirtualMachine when last seen.")] = None
+    claims: Annotated[list[str] | None, Field("Claims that the VirtualMachine has used. One of them that is lost is not made again.")] = (
+        None
+    )
     observedRetry: Annotated[str | None, Field("Value of the annotation vitistack.io/retry that was acted on.")] = None
 
 

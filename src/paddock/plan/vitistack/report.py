@@ -74,6 +74,7 @@ def _with_facts(before: Status, sight: Sight) -> Status:
         ipAddresses=addresses(sight.instance) or None,
         nodeName=sight.instance.status.nodeName if sight.instance else None,
         resourceVersion=_version(sight),
+        claims=before.claims if sight.vm is None else sorted(sight.vm.claims) or None,
     )
 
 

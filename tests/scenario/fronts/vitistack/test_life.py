@@ -12,7 +12,7 @@ from paddock.plan.vitistack.phases import NEXT
 from paddock.translate.vitistack import to_kubevirt
 from tests.scenario.fronts.vitistack.conftest import FINALIZER, Data, Play, Vitistack, machine, network
 
-_FIELDS = {"phase", "conditions", "vmName", "vmiName", "ipAddresses", "nodeName", "lastUpdated", "resourceVersion"}
+_FIELDS = {"phase", "conditions", "claims", "vmName", "vmiName", "ipAddresses", "nodeName", "lastUpdated", "resourceVersion"}
 
 
 def phases(states: list[Data]) -> list[str]:

@@ -121,6 +121,25 @@ def test_a_deleted_claim_is_missed_and_not_made_anew(play: Play, with_vm: bool) 
     play(script)
 
 
+def test_a_disk_that_comes_while_the_machine_is_gone_was_never_lost(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        await host.make(machine())
+        await host.up()
+        await asyncio.sleep(30)
+        assert (await host.machine())["status"]["claims"] == ["web-root"]
+        await host.end()
+        await host.drop("VirtualMachine", "web")
+        await host.merge("Machine", "web", {"spec": {"disks": [{"name": "data", "size": "1Gi"}]}})
+        await asyncio.sleep(30)
+        await host.begin()
+        await asyncio.sleep(120)
+        assert await host.names("PersistentVolumeClaim") == ["web-data", "web-root"]
+        assert (await host.condition("StorageReady"))[:2] == ("True", "PVCBound")
+        assert (await host.machine())["status"]["claims"] == ["web-data", "web-root"]
+
+    play(script)
+
+
 def test_a_disk_that_comes_later_gets_the_default_class_of_then(play: Play) -> None:
     async def script(host: Vitistack) -> None:
         await host.make(machine())
