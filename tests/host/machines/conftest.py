@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.machine.argv.view import FileView, HostView
+from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView
 from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory
 from paddock.engine.machine.host import Surroundings, Times
 from paddock.engine.machine.machine import Machine
@@ -61,8 +61,9 @@ class Place:
         devices = Devices(balloon=False)
         return MachineConfig(f"ns_{name}", Cpu(model="qemu64"), SMALL, disks=(disk, *more.pop("disks", ())), devices=devices, **more)
 
-    def open(self, count: int = 2, patience: float = TIMES.start) -> Machines:
-        _open.append(Machines(self.machines, replace(surroundings(count), times=replace(TIMES, start=patience))))
+    def open(self, count: int = 2, patience: float = TIMES.start, efi: EfiFiles | None = None) -> Machines:
+        around = replace(surroundings(count), times=replace(TIMES, start=patience), look=lambda config: replace(look(config), efi=efi))
+        _open.append(Machines(self.machines, around))
         return _open[-1]
 
 

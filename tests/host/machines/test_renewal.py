@@ -17,8 +17,9 @@ from msgspec import structs
 
 from paddock.base.errors import PaddockError
 from paddock.engine.images.build import tiny
-from paddock.engine.machine import migration
-from paddock.engine.machine.config import Cpu, Devices, Disk, Kernel, Layer, MachineConfig, Memory, Nic, Tpm, User
+from paddock.engine.machine import migration, renewal
+from paddock.engine.machine.argv.view import EfiFiles
+from paddock.engine.machine.config import Cpu, Devices, Disk, Firmware, Kernel, Layer, MachineConfig, Memory, Nic, Tpm, User
 from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed
 from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.machines import Machines
@@ -27,6 +28,7 @@ from tests.host.machines.conftest import Place, qemus, run, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
+_OVMF = Path("/usr/share/OVMF")
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -376,5 +378,69 @@ def test_what_the_guest_has_besides_its_memory_comes_along(place: Place, kind: s
         await machine.stop(30)
         await until_phase(machine, "ended")
         assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown" and not machine.observed.detail
+
+    run(script)
+
+
+def test_a_guest_that_is_never_through_stands_still_in_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+        # As if it wrote faster than its memory is sent: it is stopped at once.
+        monkeypatch.setattr(renewal, "FORCE_SECONDS", 0.0)
+        pid = machine.observed.pid
+        await machine.renew()
+        assert machine.observed.pid != pid
+        await _is_as_before(place, machine, machine.observed.pid)
+
+    run(script)
+
+
+def test_layers_that_were_laid_since_are_those_that_are_written(place: Place) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+        below = machine.config.disks[0].layer
+        assert below is not None
+        before = below.path.read_bytes()
+        over = Layer(place.root / "over.qcow2", "qcow2", backing=below)
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", os.fspath(over.path), "1M"], check=True)
+        await machine.overlay_disks({"root": over})
+        empty = over.path.stat().st_size
+        await machine.renew()
+        console = machine.console()
+        await console.write(b"w")
+        await until(machine, lambda one: one.directory.serial_tail(1) == b"w", "it writes")
+        console.close()
+        await machine.renew()
+        await _is_as_before(place, machine, machine.observed.pid)
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+        assert below.path.read_bytes() == before and over.path.stat().st_size >= empty + (64 << 10)
+        subprocess.run(["qemu-img", "check", "-q", os.fspath(over.path)], check=True)
+
+    run(script)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
+    files = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
+    if not files.code.exists():
+        pytest.skip("there is no EFI firmware here")
+
+    async def script() -> None:
+        variables = place.root / "variables.fd"
+        machines = place.open(efi=files)
+        await machines.adopt()
+        config = replace(place.guest(), memory=Memory(64 << 20, 64 << 20), firmware=Firmware("efi", variables=variables if kept else None))
+        machine = await machines.define("a", config)
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        await machine.renew()
+        await machine.renew()
+        assert machine.observed.phase == "running" and not machine.observed.paused
+        file = variables if kept else machine.directory.run / "efi-vars.fd"
+        assert file.stat().st_size == files.variables.stat().st_size
+        assert os.readlink(f"/proc/{machine.observed.pid}/cwd") == os.fspath(machine.directory.run)
+        await machine.stop(0)
+        await until_phase(machine, "ended")
 
     run(script)

@@ -49,8 +49,9 @@ class Machine:
         self._console, self._vnc = Place(), Place()
         self._usb: dict[int, Place] = {}
         owner.followers.append(self._follow)
-        owner.found += [self._find_agent, self._layers.adopt, self._hotplug.repair]
+        # First of what is left to do: the guest may stand still for it.
         self._renewals = Renewals(owner)
+        owner.found += [self._find_agent, self._layers.adopt, self._hotplug.repair]
         owner.restore = lambda path: migration.restore(owner, path)
 
     @property

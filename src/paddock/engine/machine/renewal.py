@@ -36,7 +36,7 @@ from paddock.engine.machine.qmp import PATIENCE, Qmp
 from paddock.engine.machine.starting import end_helpers, listens, make_files_beside, reach, start_helper, start_qemu
 
 # A guest that writes faster than its memory is sent stands still after so long, and then it comes to an end.
-_FORCE_SECONDS = 30.0
+FORCE_SECONDS = 30.0
 _PAUSE = 0.005
 # The host keeps so much memory besides the second copy of a guest's.
 _SPARE = 256 << 20
@@ -110,7 +110,7 @@ class Renewals:
             # Done in any case, also when nobody waits for it.
             end = owner.background(self._finish() if _has_moved(owner) else self._back(beside))
             if isinstance(error, PaddockError | OSError):
-                await asyncio.shield(end)
+                await asyncio.wait([end])
             if isinstance(error, OSError):
                 raise self._refused("NoFile", f"{error.filename or 'the host'}: {error.strerror}") from error
             raise
@@ -231,7 +231,7 @@ class Renewals:
             # Each of them must notice when the other is gone.
             for end in ends:
                 end.close()
-        force = loop.call_later(_FORCE_SECONDS, lambda: owner.background(self._stop()))
+        force = loop.call_later(FORCE_SECONDS, lambda: owner.background(self._stop()))
         try:
             with owner.events.expect(stops):
                 await _both(migration.receive(beside), migration.send(owner, "renew"))
