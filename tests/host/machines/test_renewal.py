@@ -444,3 +444,21 @@ def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
         await until_phase(machine, "ended")
 
     run(script)
+
+
+def test_what_qemu_itself_finds_in_the_way_is_a_refusal(place: Place) -> None:
+    async def script() -> None:
+        machine = await _small_one(place, place.open())
+        pid = machine.observed.pid
+        # A node that QEMU cannot hand over.
+        node = {"driver": "vvfat", "node-name": "fat", "dir": ".", "rw": True, "read-only": False}
+        await machine._owner.execute("blockdev-add", node)
+        with pytest.raises(Refused, match="vvfat") as caught:
+            await machine.renew()
+        assert caught.value.reason == "NotRenewable"
+        await machine._owner.execute("blockdev-del", {"node-name": "fat"})
+        await _is_as_before(place, machine, pid)
+        await asyncio.gather(machine.renew(), machine.renew())
+        await _is_as_before(place, machine, machine.observed.pid)
+
+    run(script)

@@ -1,5 +1,6 @@
 """What machines share and are told from outside: the clock, the look at the host, the queue of starts, the users."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -51,3 +52,5 @@ class Shared:
     turns: Turns
     # gets the id of a machine whose observation changed
     tell: Callable[[str], None]
+    # held by a machine that moves into another QEMU: it has its memory twice for so long
+    moving: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -144,7 +144,10 @@ class Machine:
         return tuple(dict.fromkeys(obstacles(self._owner.started) + obstacles(self._owner.config)))
 
     async def renew(self) -> Renewed:
-        """Its guest moves into a new QEMU of this host, and stands still for a moment. A failure leaves it where it was."""
+        """Its guest moves into a new QEMU of this host, and stands still for a moment. A failure leaves it where it was.
+
+        One machine of the host moves at a time.
+        """
 
         async def admitted() -> Renewed:
             self._admit(Verb.RENEW)
@@ -153,8 +156,9 @@ class Machine:
                 raise Refused(f"cannot renew machine {self.id}", reason="Busy", why=why, fix="end that session")
             return await self._renewals.renew()
 
-        self._admit(Verb.RENEW)
-        return await self._owner.inbox.offer(admitted)
+        async with self._owner.moving:
+            self._admit(Verb.RENEW)
+            return await self._owner.inbox.offer(admitted)
 
     async def plug_disk(self, disk: Disk) -> None:
         """On the bus scsi or virtio. It is plugged again when the machine is started anew."""

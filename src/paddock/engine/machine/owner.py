@@ -64,6 +64,7 @@ class Owner:
         self.busy = 0
         self._turns = shared.turns
         self._tell = shared.tell
+        self.moving = shared.moving
         self.qmp: Qmp | None = None
         self.process: Process | None = None
         self._starting: asyncio.Task[None] | None = None

@@ -124,7 +124,9 @@ class Renewals:
 
     async def _demand(self) -> None:
         owner = self._owner
-        found = obstacles(owner.started) + obstacles(owner.config)
+        # What is known before, and what QEMU finds in the way besides.
+        said = (await owner.execute("query-migrate")).get("blocked-reasons", ())
+        found = (*obstacles(owner.started), *obstacles(owner.config), *map(str, said))
         if found:
             raise self._refused("NotRenewable", "; ".join(dict.fromkeys(found)), "stop and start it")
         if owner.record.commits:
@@ -235,8 +237,9 @@ class Renewals:
         try:
             with owner.events.expect(stops):
                 await _both(migration.receive(beside), migration.send(owner, "renew"))
-        except StartFailed as error:
-            raise self._refused("MigrationFailed", error.text or error.why) from error
+        except (StartFailed, QemuRefused) as error:
+            said = error.text if isinstance(error, StartFailed) else ""
+            raise self._refused("MigrationFailed", said or error.why) from error
         finally:
             force.cancel()
         if owner.record.evidence:
@@ -397,10 +400,12 @@ async def _ended(pid: int, ticks: int, patience: float) -> None:
         process = Process(pid, lambda status: gone.set())
     except OSError:
         return
-    if not pid or process.ticks != ticks:
+    # 0: its first thread has ended, and the others may still hold its files.
+    if process.ticks not in (ticks, 0):
         process.release()
         return
-    process.kill()
+    if process.ticks:
+        process.kill()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(patience):
             await gone.wait()
