@@ -222,6 +222,11 @@ def own_key(change: Change) -> Iterable[Key]:
     return (change.seen.key,)
 
 
+def there(informer: Informer, keys: Keys) -> Keys:
+    """Of what a change concerns, the objects of a kind that are there; those that come are looked at then."""
+    return lambda change: [key for key in keys(change) if informer.cache.get(key) is not None]
+
+
 def owners(group: str, kind: str) -> Keys:
     """A change of an object concerns the objects of a kind that own it, before or after."""
 

@@ -13,7 +13,7 @@ from paddock.dialects.stakater.virtualmachine import VirtualMachine
 from paddock.meta.world import namespace_of
 from paddock.plan import claimsizes
 from paddock.runtime.cache import Change, Seen
-from paddock.runtime.controller import Keys
+from paddock.runtime.controller import Keys, own_key, there
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 from paddock.translate.stakater import names
@@ -57,8 +57,9 @@ class Caches:
     @property
     def watched(self) -> Iterator[tuple[Informer, Keys]]:
         """What else is listened to, and how its changes lead to machines."""
-        yield self.machines, _same_place
-        yield self.instances, _same_place
+        # The generated machine and its instance have the name of the front object, whoever they belong to.
+        yield self.machines, there(self.fronts, own_key)
+        yield self.instances, there(self.fronts, own_key)
         for informer in self._referred.values():
             yield informer, self._referring(informer)
         yield self.installations, self._of_bindings
@@ -134,11 +135,6 @@ def _place(informer: Informer) -> str:
 def _revision(informer: Informer, key: Key) -> str:
     seen = informer.cache.get(key)
     return seen.meta.resourceVersion if seen is not None else ""
-
-
-def _same_place(change: Change) -> Iterable[Key]:
-    """The generated machine and its instance have the name of the front object, whoever they belong to."""
-    return (change.seen.key,)
 
 
 def _machine(seen: Seen) -> Iterable[str]:

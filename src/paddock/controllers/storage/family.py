@@ -25,7 +25,7 @@ from paddock.plan.contents import POPULATED_FOR
 from paddock.plan.importcrons import LABEL
 from paddock.plan.transfers import STORAGE
 from paddock.runtime.cache import Change, Seen
-from paddock.runtime.controller import Controller, Reconcile, Settings, labelled
+from paddock.runtime.controller import Controller, Reconcile, Settings, labelled, own_key, there
 from paddock.runtime.informer import Informer
 from paddock.runtime.program import Program
 
@@ -80,7 +80,7 @@ def storage_controllers(
     classes = Classes(client, world)
     configuration = Configuration(client, world, lambda: (settings.upload_url(), settings.upload_authority), machinery)
     of_classes = controller("storageclasses", world.classes, classes.reconcile)
-    of_classes.watch(world.profiles, _same_name)
+    of_classes.watch(world.profiles, own_key)
     of_config = controller("cdiconfig", world.configs, configuration.reconcile_config)
     of_config.watch(world.classes, lambda _: (CONFIG,))
     of_cdi = controller("cdi", world.cdis, configuration.reconcile_cdi)
@@ -102,11 +102,11 @@ def storage_controllers(
 
 def _watch(world: World, of_claims: Controller, of_data_volumes: Controller, of_volumes: Controller) -> None:
     """Which changes concern whom."""
-    of_claims.watch(world.data_volumes, _same_name)
-    of_claims.watch(world.instances, claims_of_machine)
-    of_data_volumes.watch(world.claims, _same_name)
-    of_data_volumes.watch(world.instances, claims_of_machine)
-    of_volumes.watch(world.claims, lambda change: [Key("", f"pvc-{change.seen.meta.uid}")])
+    of_claims.watch(world.data_volumes, there(world.claims, own_key))
+    of_claims.watch(world.instances, there(world.claims, claims_of_machine))
+    of_data_volumes.watch(world.claims, there(world.data_volumes, own_key))
+    of_data_volumes.watch(world.instances, there(world.data_volumes, claims_of_machine))
+    of_volumes.watch(world.claims, _volume_of_gone)
 
     def unfilled(change: Change) -> Iterable[Key]:
         """Everything may have waited for a class, a source, or a claim to copy."""
@@ -146,8 +146,10 @@ def _watch_sources(world: World, of_sources: Controller, of_crons: Controller) -
         of_crons.watch(informer, labelled(LABEL))
 
 
-def _same_name(change: Change) -> Iterable[Key]:
-    return (change.seen.key,)
+def _volume_of_gone(change: Change) -> Iterable[Key]:
+    """The volume of a claim that went, be it that another of its name came at once."""
+    old, new = change.old, change.new
+    return () if old is None or (new is not None and new.meta.uid == old.meta.uid) else (Key("", f"pvc-{old.meta.uid}"),)
 
 
 def _is_settled(seen: Seen) -> bool:

@@ -1,7 +1,6 @@
 """What a look at the caches gives of one machine, and which machines a change of something else concerns."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 import orjson
@@ -22,6 +21,36 @@ from paddock.runtime.reference import Reference, reference
 
 BY_CLAIM = "claims of machines"
 BY_SOURCE = "sources of machines"
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Template(msgspec.Struct):
+    metadata: _Named | None = None
+
+
+class _Instance(msgspec.Struct):
+    volumes: list[Volume] | None = None
+
+
+class _Of(msgspec.Struct):
+    spec: _Instance = msgspec.field(default_factory=_Instance)
+
+
+class _Spec(msgspec.Struct):
+    template: _Of = msgspec.field(default_factory=_Of)
+    dataVolumeTemplates: list[_Template] | None = None
+
+
+class _Disks(msgspec.Struct):
+    """As much of a machine as names its disks: it is read at every change."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_DISKS = msgspec.json.Decoder(_Disks)
 
 
 class Sight(msgspec.Struct):
@@ -157,13 +186,9 @@ def has_passed(informer: Informer, written: Data) -> bool:
 
 def _claims(seen: Seen) -> Iterable[str]:
     """The claims of a machine as `namespace/name`; those of its templates, too."""
-    data: Any = orjson.loads(seen.raw).get("spec") or {}
-    place = seen.meta.namespace or ""
-    volumes = ((data.get("template") or {}).get("spec") or {}).get("volumes") or ()
-    names = [
-        *((each.get("metadata") or {}).get("name") for each in data.get("dataVolumeTemplates") or ()),
-        *((each.get("dataVolume") or {}).get("name") or (each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes),
-    ]
+    spec, place = _DISKS.decode(seen.raw).spec, seen.meta.namespace or ""
+    names = [each.metadata.name for each in spec.dataVolumeTemplates or () if each.metadata is not None]
+    names += claims_of(spec.template.spec.volumes or ())
     return [str(Key(place, name)) for name in dict.fromkeys(names) if name]
 
 

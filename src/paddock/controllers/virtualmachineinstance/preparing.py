@@ -185,7 +185,8 @@ class Preparer:
     def _check_room(self, instance: VirtualMachineInstance, config: MachineConfig) -> None:
         """Memory is given out whole: a machine that does not fit waits until it does."""
         uid = instance.metadata.uid or ""
-        given = {each.id: self._need(each.id, each.config) for each in self._engine.machines if each.observed.live and each.id != uid}
+        given = {each.id: self._need(each.id, each.config) for each in self._engine.machines if each.observed.live}
+        given.pop(uid, None)
         try:
             capacity.admit(self._need(uid, config), given, self._engine.room)
             if config.memory.hugepage:

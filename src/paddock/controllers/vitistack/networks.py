@@ -138,9 +138,12 @@ class Networks:
 
     def by_instance(self, change: Change) -> Iterable[Key]:
         """The networks that a change of a run concerns, when its addresses change."""
-        old, new = (each.read(kinds.INSTANCES).status.interfaces if each is not None else None for each in (change.old, change.new))
         seen = self._caches.machines.cache.get(change.seen.key)
-        return networks_of(seen) if seen is not None and old != new else ()
+        found = networks_of(seen) if seen is not None else []
+        if not found:
+            return ()
+        old, new = (each.read(kinds.INSTANCES).status.interfaces if each is not None else None for each in (change.old, change.new))
+        return found if old != new else ()
 
 
 def networks_of(seen: Seen) -> list[Key]:

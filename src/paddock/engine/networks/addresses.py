@@ -53,14 +53,14 @@ class Book:
     def give(self, key: Key, now: float, mac: str = "") -> tuple["Book", Entry]:
         """The card's entry, made when there is none. A MAC that the user wrote is taken as it is."""
         found = self.entries.get(key)
-        taken = {entry.mac for entry in self.entries.values() if entry.key != key}
         if found is not None:
             wanted = mac.lower() or found.mac
             if wanted == found.mac:
                 return self, found
             entry = replace(found, mac=wanted)
         else:
-            entry = Entry(*key, mac.lower() or free_mac(key, taken), self._free_index(key, now))
+            chosen = mac.lower() or free_mac(key, {each.mac for each in self.entries.values()})
+            entry = Entry(*key, chosen, self._free_index(key, now))
         return replace(self, entries={**self.entries, key: entry}), entry
 
     def release(self, owner: str, now: float) -> "Book":
