@@ -63,6 +63,8 @@ class Follower:
         self._tell = tell
         self._wanted = NOTHING
         self._changed = asyncio.Event()
+        # the engine had news: a machine without an agent is not asked again and again whether it has one
+        self._heard = asyncio.Event()
         self._seeded = any(each.cloudInitNoCloud or each.cloudInitConfigDrive for each in spec.volumes or ())
         # A probe goes on where the one of an earlier process left off.
         self._readiness = self._prober(spec.readinessProbe, reach, good=status is not None and holds(status.conditions, "Ready"))
@@ -100,6 +102,7 @@ class Follower:
     def agent_changed(self) -> None:
         """The agent's channel opened or closed."""
         self._changed.set()
+        self._heard.set()
 
     def _prober(self, probe: Any, reach: Reach, *, good: bool) -> Prober | None:
         return None if probe is None else Prober(probe, self._machine, reach, good=good, tell=self._tell)
@@ -111,11 +114,12 @@ class Follower:
         loop = asyncio.get_running_loop()
         since: float | None = None
         while True:
+            self._heard.clear()
             if not self._machine.observed.agent:
                 since = None
                 if self.guest != Guest():
                     self._put(guest=Guest())
-                await asyncio.sleep(_FIRST_SECONDS)
+                await self._heard.wait()
                 continue
             since = loop.time() if since is None else since
             if not self._machine.observed.paused:

@@ -272,6 +272,24 @@ def test_a_stop_that_was_under_way_goes_on(play: Play) -> None:
     play(script)
 
 
+def test_the_agent_is_asked_at_once_when_it_comes(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        await asyncio.sleep(60.7)
+        assert not (await host.status()).get("guestOSInfo", {}).get("name")
+        machine.agent.connect()
+        await asyncio.sleep(0.1)
+        assert (await host.status())["guestOSInfo"]["name"]
+        machine.agent.disconnect()
+        await asyncio.sleep(60.7)
+        machine.agent.is_frozen = True
+        machine.agent.connect()
+        await asyncio.sleep(0.1)
+        assert (await host.status())["fsFreezeStatus"] == "frozen"
+
+    play(script)
+
+
 def test_a_guest_that_was_left_frozen_is_thawed(play: Play) -> None:
     async def script(host: Host) -> None:
         machine = await host.running()
