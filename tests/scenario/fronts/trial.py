@@ -32,6 +32,8 @@ from tests.scenario.fronts.storm import Storm
 # How long everything takes at most to settle: the longest pause after failures, and a sweep. In good weather it is quick.
 _SETTLED_SECONDS = 700.0
 _CALM_SECONDS = 20.0
+# How long something may take to go while it storms: every attempt may fail, and the pauses between them grow.
+_GOING_SECONDS = 7000
 # How often a program looks at everything.
 SWEEP_SECONDS = 200.0
 _PAUSES = (0.0, 0.0, 0.05, 1.0, 30.0)
@@ -205,11 +207,13 @@ class _World:
 
 async def _put(server: Harness, path: str, body: Data) -> None:
     """Make an object; one that is going is waited for, as everybody does."""
-    for _ in range(int(_SETTLED_SECONDS)):
+    for _ in range(_GOING_SECONDS):
         there = await server.get(f"{path}/{body['metadata']['name']}")
         if there.status == 404 or "deletionTimestamp" not in there.data["metadata"]:
             break
         await asyncio.sleep(1)
+    else:
+        raise AssertionError(f"it does not go: {there.data}")
     reply = await server.post(path, body)
     assert reply.status in (201, 409), reply.data
 

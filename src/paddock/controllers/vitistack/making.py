@@ -1,6 +1,6 @@
 """Bringing about what a machine should have: the definitions of its networks, its claims, its Secret, its VirtualMachine."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import orjson
 
@@ -22,6 +22,7 @@ from paddock.runtime.reference import Reference
 from paddock.translate.vitistack.devices import iso_name
 from paddock.translate.vitistack.errors import Unmet
 
+_Step = Callable[[Look, Wanted], Awaitable[None]]
 _VM_DATA: Target[Data] = plain("kubevirt.io", "v1", kinds.VMS.plural, kinds.VMS.kind)
 
 
@@ -42,15 +43,10 @@ class Making:
         except Unmet as error:
             look.problem = problems.of_unmet(error)
             return
-        for aspect, work in (
-            ("network", self._networks(look, wanted)),
-            ("storage", self._disks(look, wanted)),
-            ("machine", self._machine(look, wanted)),
-        ):
+        steps: tuple[tuple[Aspect, _Step], ...] = (("network", self._networks), ("storage", self._disks), ("machine", self._machine))
+        for aspect, step in steps:
             if look.problem is None:
-                await self._try(look, aspect, work)  # type: ignore[arg-type]  # the three are aspects
-            else:
-                work.close()
+                await self._try(look, aspect, step(look, wanted))
 
     @staticmethod
     async def _try(look: Look, aspect: Aspect, work: Awaitable[None]) -> None:
