@@ -1,12 +1,16 @@
 """What the edge hands to the road and takes from it. Plain values; the sockets are in `server` and `connection`."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from paddock.apiserver.edge.incoming import Incoming
+
+# A longer query is taken apart each time.
+_LONGEST_KEPT = 512
 
 
 class Peer(msgspec.Struct, frozen=True):
@@ -49,9 +53,9 @@ class Request:
         """The parameters, each with all its values, in order."""
         if self._query is None:
             self._query = {}
-            if self.query_text:
-                for name, value in parse_qsl(self.query_text, keep_blank_values=True, max_num_fields=200):
-                    self._query.setdefault(name, []).append(value)
+            text = self.query_text
+            for name, value in (_usual_pairs if len(text) <= _LONGEST_KEPT else _pairs)(text) if text else ():
+                self._query.setdefault(name, []).append(value)
         return self._query
 
     def parameter(self, name: str, default: str = "") -> str:
@@ -63,6 +67,14 @@ class Request:
         """A boolean parameter: false only when it is absent, `0` or `false`."""
         values = self.query.get(name)
         return values is not None and values[0] not in ("0", "false")
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    return parse_qsl(query, keep_blank_values=True, max_num_fields=200)
+
+
+# A client says the same with every write.
+_usual_pairs = lru_cache(maxsize=256)(_pairs)
 
 
 class Response:

@@ -142,7 +142,7 @@ class Writer:
             old = self._former(resource, before.revision, value)
             # Who changes an object may change what it is given, and hands on what it leaves alone; a status write leaves all but that.
             leaves = options.subresource in resource.strategy.states()
-            given = {**old, "metadata": copied(old["metadata"])} if leaves else self._former(resource, before.revision, value)
+            given = {**old, "metadata": dict(old["metadata"])} if leaves else self._former(resource, before.revision, value)
             proposal = compute(given)
             draft = self._draft(resource, proposal.data, options, old, given)
             draft.owned = proposal.settled
