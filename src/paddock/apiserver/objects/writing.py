@@ -21,7 +21,7 @@ from paddock.base.jsondata import copied, identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
-from paddock.schema.finding import Finding, Severity
+from paddock.schema.finding import Finding, Path, Severity
 from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailable
 
 # How often a write is computed again because the object moved while admission waited.
@@ -34,7 +34,8 @@ _METADATA, _OBSERVED = frozenset(("metadata",)), frozenset(("metadata", "status"
 class _Draft:
     """A write that is being worked out.
 
-    `wrong` is what the schema refuses of the body, `sent` the body itself, `owned` whether its managedFields are settled.
+    `wrong` is what the schema refuses of the body and did not refuse before, `sent` the body itself, `owned` whether its managedFields
+    are settled.
     """
 
     __slots__ = ("context", "new", "old", "options", "owned", "resource", "sent", "warnings", "wrong")
@@ -259,7 +260,7 @@ class Writer:
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
         resource.strategy.complete(decoded.data)
         draft = _Draft(resource, decoded.data, old, options, self._context(options))
-        draft.wrong = decoded.wrong
+        draft.wrong = _newly(decoded.wrong, raw, old)
         draft.warnings = said if options.field_validation != "Ignore" else []
         return draft
 
@@ -311,7 +312,9 @@ class Writer:
             if "status" in new:
                 kept["status"] = new["status"]
             draft.new = resource.strategy.prepare_status(kept, new, old)
+            draft.wrong = tuple(each for each in draft.wrong if each.path[:1] == ("status",))
         elif resource.status:
+            draft.wrong = tuple(each for each in draft.wrong if each.path[:1] != ("status",))
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
@@ -332,7 +335,7 @@ class Writer:
         if decoded.broken:
             raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         resource.strategy.complete(decoded.data)
-        draft.new, draft.wrong = decoded.data, decoded.wrong
+        draft.new, draft.wrong = decoded.data, _newly(decoded.wrong, changed, draft.old)
         metadata.keep(draft.new, before)
         if draft.old is None:
             self._prepare_create(draft)
@@ -365,9 +368,7 @@ class Writer:
 
     def _validate(self, draft: _Draft) -> None:
         resource, new, old = draft.resource, draft.new, draft.old
-        found: list[Finding] = [
-            each for each in draft.wrong if old is None or fieldpath.value_at(old, each.path) != fieldpath.value_at(new, each.path)
-        ]
+        found = list(draft.wrong)
         found.extend(metadata.check(resource, new, old))
         judged = resource.pipeline.validate(new, old)
         found.extend(map(_of_status, judged) if draft.options.subresource == "status" else judged)
@@ -443,6 +444,18 @@ class Writer:
             raise failure.modified(draft.resource.about(key.name)) from None
         except Unavailable as error:
             raise failure.unavailable(str(error)) from error
+
+
+def _newly(found: tuple[Finding, ...], body: Data, old: Data | None) -> tuple[Finding, ...]:
+    """What is wrong with a body and was not wrong in the same way before, in the same place of what stood there."""
+    return found if old is None else tuple(each for each in found if not _stood(old, body, each.path))
+
+
+def _stood(old: Data, body: Data, path: Path) -> bool:
+    value = fieldpath.value_at(body, path)
+    if value != fieldpath.value_at(old, path):
+        return False
+    return value is not None or fieldpath.value_at(old, path[:-1]) is not None
 
 
 def _decoded(resource: Resource, raw: Data, given: Data) -> Decoded:
