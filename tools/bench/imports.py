@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools.bench.offline import BenchError, Figure, cpu_seconds
 
-RUNS = 3
+RUNS = 5
 TARGET = 1.1
 _MIB = 1 << 20
 _FORMATS = {

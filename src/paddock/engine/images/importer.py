@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from paddock.engine.images import headers
+from paddock.engine.images import headers, vmdkgrains
 from paddock.engine.images.convert import Limits, Tool
 from paddock.engine.images.download import BUFFER, Download, Rules, Validator
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
+from paddock.engine.images.facts import Facts
 from paddock.engine.images.formats import disk_of, stays
 from paddock.engine.images.http import Request, Response, Web, basic
 from paddock.engine.images.job import Job, Task, too_large
@@ -247,7 +248,7 @@ class Importer:
         kind = disk_of(inner)
         facts = headers.inspect(inner, kind)
         self._fits(facts.virtual_size, task)
-        if kind != "raw":
+        if kind != "raw" and not _is_ours(facts):
             facts = self._tool.check(inner, facts, Limits(), task.stop)
             self._fits(facts.virtual_size, task)
         disk = work / "disk.img"
@@ -257,7 +258,10 @@ class Importer:
                 os.truncate(disk, facts.virtual_size)
             task.meter.begin("storing", None)
             return self._store.add(work, digest, "qcow2" if kind == "qcow2" else "raw", facts.virtual_size)
-        self._tool.to_raw(inner, facts, disk, (task.meter, task.stop))
+        if _is_ours(facts):
+            vmdkgrains.unpack(inner, disk, self._settings.reserve_bytes, (task.meter, task.stop))
+        else:
+            self._tool.to_raw(inner, facts, disk, (task.meter, task.stop))
         if facts.virtual_size % 512:
             os.truncate(disk, -(-facts.virtual_size // 512) * 512)
         task.meter.begin("storing", None)
@@ -276,6 +280,11 @@ class Importer:
             raise ImageRefused("NotAnImage", "the image holds a disk of no size")
         if size > task.limit():
             raise too_large(size, task.limit())
+
+
+def _is_ours(facts: Facts) -> bool:
+    """Whether no other program is needed to read it."""
+    return facts.format == "vmdk" and facts.compressed
 
 
 def inner_size(path: Path) -> int:

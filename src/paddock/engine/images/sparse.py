@@ -91,6 +91,10 @@ class SparseWriter:
             raise disk_trouble(error) from error
         self.offset += len(view)
 
+    def skip(self, count: int) -> None:
+        """Append a hole."""
+        self.offset += count
+
     def _put(self, view: memoryview, offset: int) -> None:
         while view:
             count = os.pwrite(self._file, view, offset)

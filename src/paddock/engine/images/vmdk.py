@@ -8,6 +8,8 @@ import re
 import struct
 import sys
 from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.facts import Bytes, Facts, damaged, truncated, unsafe
@@ -17,35 +19,66 @@ _SECTOR = 512
 _DESCRIPTOR = 20 * _SECTOR
 _AT_END = 0xFFFFFFFFFFFFFFFF
 _HEADER = "<4sIIQQQQIQQQ"
+# Flags: every grain is packed; where the header says by which method.
+_PACKED, _METHOD, _DEFLATE = 1 << 16, 77, 1
+# Sectors of a grain that is taken into memory as a whole; exports have 128.
+_SMALL = 2048
 _SELF_CONTAINED = ("monolithicSparse", "streamOptimized")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a file has its grains."""
+
+    # in sectors: of the disk, and of a grain
+    capacity: int
+    grain: int
+    # the sector of the directory of tables, how many tables there are, and how many grains one has
+    directory: int
+    count: int
+    entries: int
+    # every grain is packed, behind its place on the disk and its length, and small
+    packed: bool
 
 
 def inspect(data: Bytes) -> Facts:
     """The header, the descriptor in it, and the footer that can stand in the header's place."""
-    capacity, directory, tables = _sparse_header(data, 0)
-    if directory == _AT_END:
-        if data.size < 3 * _SECTOR + struct.calcsize(_HEADER):
-            raise damaged("it has no footer")
-        if data.at(data.size - 1024, 4) == b"KDMV":
-            footer, directory, tables = _sparse_header(data, data.size - 1024)
-            capacity = max(capacity, footer)
-        else:
-            raise damaged("it has no footer")
-    _grains(data, directory, *tables)
-    return Facts("vmdk", capacity * _SECTOR)
+    header = header_of(data)
+    for _ in tables(data, header):
+        pass
+    return Facts("vmdk", header.capacity * _SECTOR, compressed=header.packed)
 
 
-def _grains(data: Bytes, directory: int, count: int, entries: int) -> None:
-    """Every grain begins inside the file: QEMU would read zeros for those that do not."""
-    if count > 1 << 24 or directory == _AT_END:
+def tables(data: Bytes, header: Layout) -> Iterator["array[int] | None"]:
+    """For each table the sectors of its grains; None for one that is not there. Every grain begins inside the file."""
+    if header.count > 1 << 24 or header.directory == _AT_END:
         raise ImageRefused("TooLarge", "the image claims a disk that its tables do not hold")
     seen = set()
-    for table in filter(None, _words(data.at(directory * _SECTOR, count * 4))):
+    for table in _words(data.at(header.directory * _SECTOR, header.count * 4)):
+        if not table:
+            yield None
+            continue
         if table in seen:
             raise damaged("a table is used twice")
         seen.add(table)
-        if max(_words(data.at(table * _SECTOR, entries * 4))) * _SECTOR >= data.size:
+        grains = _words(data.at(table * _SECTOR, header.entries * 4))
+        # QEMU would read zeros for those that do not.
+        if max(grains) * _SECTOR >= data.size:
             raise truncated()
+        yield grains
+
+
+def header_of(data: Bytes) -> Layout:
+    """The header that counts."""
+    header = _sparse_header(data, 0)
+    if header.directory != _AT_END:
+        return header
+    if data.size < 3 * _SECTOR + struct.calcsize(_HEADER):
+        raise damaged("it has no footer")
+    if data.at(data.size - 1024, 4) != b"KDMV":
+        raise damaged("it has no footer")
+    footer = _sparse_header(data, data.size - 1024)
+    return replace(footer, capacity=max(header.capacity, footer.capacity))
 
 
 def _words(raw: bytes) -> "array[int]":
@@ -55,9 +88,8 @@ def _words(raw: bytes) -> "array[int]":
     return words
 
 
-def _sparse_header(data: Bytes, offset: int) -> tuple[int, int, tuple[int, int]]:
-    """The capacity in sectors, where the directory of tables is, and how many tables of how many entries there are."""
-    _, version, _, capacity, grain, descriptor, length, entries, _, directory, _ = data.numbers(_HEADER, offset)
+def _sparse_header(data: Bytes, offset: int) -> Layout:
+    _, version, flags, capacity, grain, descriptor, length, entries, _, directory, _ = data.numbers(_HEADER, offset)
     if not 1 <= version <= 3:
         raise ImageRefused("Unsupported", f"the image is a VMDK of version {version}")
     # Without a capacity QEMU takes the file for a descriptor that names others.
@@ -70,7 +102,9 @@ def _sparse_header(data: Bytes, offset: int) -> tuple[int, int, tuple[int, int]]
             raise damaged("the descriptor is outside the file")
         start = descriptor * _SECTOR
         _judge(data.at(start, min(max(_DESCRIPTOR, length * _SECTOR), data.size - start, 1 << 20)))
-    return capacity, directory, (-(-capacity // (grain * entries)), entries)
+    method, *_ = data.numbers("<H", offset + _METHOD)
+    packed = bool(flags & _PACKED) and method == _DEFLATE and grain <= _SMALL
+    return Layout(capacity, grain, directory, -(-capacity // (grain * entries)), entries, packed)
 
 
 def _judge(raw: bytes) -> None:
