@@ -46,7 +46,7 @@ class DefinitionStrategy(CustomStrategy):
         if old["metadata"]["name"] in self._own:
             if new.get("spec") != old["spec"]:
                 context.said.append(self._own.ignored(new))
-            new["spec"], new["status"] = old["spec"], old["status"]
+            return {**new, "spec": old["spec"], "status": old["status"]}
         return new
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:

@@ -169,7 +169,10 @@ class Writer:
         metadata.prepare_update(draft.resource, draft.new, old, namespace, name)
         draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
         self._keep_other_half(draft)
-        draft.new = draft.resource.strategy.taken(draft.new, old, draft.context)
+        taken = draft.resource.strategy.taken(draft.new, old, draft.context)
+        # What is not taken may be as wrong as it likes.
+        draft.wrong = tuple(each for each in draft.wrong if _is_taken(draft.new, taken, each.path))
+        draft.new = taken
         self._own(draft)
         if draft.options.subresource in ("", "scale"):
             draft.new = draft.resource.strategy.prepare_update(draft.new, old, draft.context)
@@ -449,6 +452,10 @@ class Writer:
 def _newly(found: tuple[Finding, ...], body: Data, old: Data | None) -> tuple[Finding, ...]:
     """What is wrong with a body and was not wrong in the same way before, in the same place of what stood there."""
     return found if old is None else tuple(each for each in found if not _stood(old, body, each.path))
+
+
+def _is_taken(new: Data, taken: Data, path: Path) -> bool:
+    return bool(fieldpath.value_at(taken, path) == fieldpath.value_at(new, path))
 
 
 def _stood(old: Data, body: Data, path: Path) -> bool:

@@ -157,7 +157,7 @@ async def ask(life: Life, status: Data) -> None:
 @timeless
 async def test_a_volume_is_plugged_in_and_out() -> None:
     source = {"persistentVolumeClaim": {"claimName": "data"}}
-    options = {"name": "data", "disk": {"disk": {"bus": "scsi"}}, "volumeSource": source}
+    options = {"name": "data", "disk": {"name": "data", "disk": {"bus": "scsi"}}, "volumeSource": source}
     async with living(wire) as life:
         await started(life)
         await ask(life, {"volumeRequests": [{"addVolumeOptions": options}]})
