@@ -5,7 +5,7 @@ so it is said here, by kind and place. `[]` in a path are the entries of a list.
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from paddock.apiserver.resources.declared import DeclaredPipeline
@@ -89,26 +89,30 @@ _PRESENT: dict[tuple[str, str], tuple[str, ...]] = {
 _ZERO_IS_ABSENT: dict[tuple[str, str], tuple[str, ...]] = {("", "Service"): ("spec.ports[].targetPort",)}
 
 
+@cache
+def _schema_of(kind: Kind) -> Schema:
+    made = crd.schema(kind)
+    for path, said in _MERGING.get((kind.group, kind.kind), {}).items():
+        place = _find(made, path)
+        if place is not None:
+            place.update(said)
+    for path in ("spec", "status", *_PRESENT.get((kind.group, kind.kind), ())):
+        place = _find(made, path)
+        if place is not None:
+            place["x-paddock-present"] = True
+    _add_merge_keys(made)
+    # Says to a patch that the metadata is that of an object.
+    made["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": kind.storage_version, "kind": kind.kind}]
+    return Schema(made)
+
+
 class BuiltinPipeline(DeclaredPipeline):
     """The pipeline of a declared kind that a server has built in."""
 
     @cached_property
     def schema(self) -> Data:
         """The structural schema with everything that merging needs."""
-        kind = self._kind
-        made = crd.schema(kind)
-        for path, said in _MERGING.get((kind.group, kind.kind), {}).items():
-            place = _find(made, path)
-            if place is not None:
-                place.update(said)
-        for path in ("spec", "status", *_PRESENT.get((kind.group, kind.kind), ())):
-            place = _find(made, path)
-            if place is not None:
-                place["x-paddock-present"] = True
-        _add_merge_keys(made)
-        # Says to a patch that the metadata is that of an object.
-        made["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": kind.storage_version, "kind": kind.kind}]
-        return Schema(made)
+        return _schema_of(self._kind)
 
     def decode(self, raw: Data) -> Decoded:
         """Prune, default, and leave out lists and maps that are empty."""

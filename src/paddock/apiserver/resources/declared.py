@@ -5,7 +5,7 @@ same words. The structural schema that clients and apply see is generated from t
 """
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from typing import Any
 
@@ -28,6 +28,12 @@ _WRITTEN = ("labels", "annotations")
 _OBSERVED = frozenset(("metadata", "status"))
 
 
+@cache
+def _schema_of(kind: Kind) -> Schema:
+    """A declaration never changes; servers that are made one after the other, as in tests, share what it comes to."""
+    return Schema(crd.schema(kind))
+
+
 class DeclaredPipeline:
     """The pipeline of a declared kind."""
 
@@ -38,7 +44,7 @@ class DeclaredPipeline:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The structural schema, generated."""
-        return Schema(crd.schema(self._kind))
+        return _schema_of(self._kind)
 
     def decode(self, raw: dict[str, Any]) -> Decoded:
         """Prune, default and check against the schema."""
