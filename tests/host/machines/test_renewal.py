@@ -160,7 +160,12 @@ def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.Tin
         await until(machine, lambda one: one.observed.memory == 256 * MIB, "the guest took it", 120)
         await machine.set_link("extra", False)
         await _says(machine, f"{_COUNT} echo written | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo kept > /tmp/kept")
-        before, config, old = await _says(machine, _DEVICES), machine.config, machine.observed
+        # A busy guest takes its time to find what was plugged.
+        before, seen = await _says(machine, _DEVICES), ""
+        while before != seen:
+            await asyncio.sleep(5)
+            before, seen = await _says(machine, _DEVICES), before
+        config, old = machine.config, machine.observed
         uptime, count = float((await _says(machine, "cat /proc/uptime")).split()[0]), int(await _says(machine, "cat /tmp/count"))
         for _ in range(2):
             renewed = await machine.renew()
