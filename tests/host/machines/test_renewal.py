@@ -141,6 +141,15 @@ _COUNT = "(i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done) 
 _DEVICES = "ls /sys/bus/pci/devices; ls /sys/block; cat /sys/class/net/*/address; ls -d /sys/devices/system/cpu/cpu[0-9]*"
 
 
+async def _devices(machine: Machine) -> str:
+    """What the guest has; a busy one takes its time to find what was plugged."""
+    found, before = await _says(machine, _DEVICES), ""
+    while found != before:
+        await asyncio.sleep(5)
+        found, before = await _says(machine, _DEVICES), found
+    return found
+
+
 def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
     port = free_port()
 
@@ -160,19 +169,14 @@ def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.Tin
         await until(machine, lambda one: one.observed.memory == 256 * MIB, "the guest took it", 120)
         await machine.set_link("extra", False)
         await _says(machine, f"{_COUNT} echo written | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo kept > /tmp/kept")
-        # A busy guest takes its time to find what was plugged.
-        before, seen = await _says(machine, _DEVICES), ""
-        while before != seen:
-            await asyncio.sleep(5)
-            before, seen = await _says(machine, _DEVICES), before
-        config, old = machine.config, machine.observed
+        before, config, old = await _devices(machine), machine.config, machine.observed
         uptime, count = float((await _says(machine, "cat /proc/uptime")).split()[0]), int(await _says(machine, "cat /tmp/count"))
         for _ in range(2):
             renewed = await machine.renew()
             print(f"stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
             assert machine.observed.pid != old.pid and machine.config == config
         await until(machine, lambda one: one.observed.agent, "the agent is found")
-        assert await _says(machine, _DEVICES) == before
+        assert await _devices(machine) == before
         assert await _says(machine, "cat /tmp/kept; head -c 7 /dev/vda") == "kept\nwritten"
         assert float((await _says(machine, "cat /proc/uptime")).split()[0]) > uptime
         assert int(await _says(machine, "cat /tmp/count")) > count
