@@ -6,34 +6,31 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from paddock.engine.host.facts import Facts
 from paddock.engine.machine.argv.command import command
 from paddock.engine.machine.config import MachineConfig
+from tools.bench.offline import BenchError
 
 
-class Hand:
-    """A QEMU that a script started."""
+class Started:
+    """A QEMU in a folder of its own, by a command line; it waits to be told to go on."""
 
-    def __init__(self, folder: Path, config: MachineConfig, facts: Facts, *, state: Path | None = None) -> None:
-        folder.mkdir(parents=True)
-        line = command(config, facts.view(config), incoming=state is not None)
-        with (folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
-                line.arguments({}, {}), cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+    def __init__(self, argv: Sequence[str], folder: Path) -> None:
         self._folder = folder
-        self._state = state
-        self._qmp = self._connect("qmp.sock")
+        with (folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        try:
+            self._qmp = self._connect("qmp.sock")
+        except BenchError:
+            self.process.wait()
+            raise
         self._file = self._qmp.makefile("rb")
         self._file.readline()
-        self._say("qmp_capabilities")
-        if state is not None:
-            self._receive(state)
-        self._say("cont")
+        self.say("qmp_capabilities")
 
     def _connect(self, name: str) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
@@ -43,10 +40,11 @@ class Hand:
                 return connection
             except (FileNotFoundError, ConnectionRefusedError):
                 if self.process.poll() is not None:
-                    raise RuntimeError((self._folder / "log").read_text()) from None
-                time.sleep(0.002)
+                    raise BenchError(f"QEMU by hand: {(self._folder / 'log').read_text()}") from None
+                time.sleep(0.001)
 
-    def _say(self, name: str, arguments: Mapping[str, Any] | None = None, files: tuple[int, ...] = ()) -> Any:
+    def say(self, name: str, arguments: Mapping[str, Any] | None = None, files: tuple[int, ...] = ()) -> Any:
+        """What the monitor answers to a command."""
         message = json.dumps({"execute": name, "arguments": arguments or {}}).encode()
         socket.send_fds(self._qmp, [message], list(files))
         while True:
@@ -54,14 +52,9 @@ class Hand:
             if "event" not in answer:
                 return answer["return"]
 
-    def _receive(self, state: Path) -> None:
-        self._say("migrate-set-capabilities", {"capabilities": [{"capability": "x-ignore-shared", "state": True}]})
-        handle = os.open(state, os.O_RDONLY)
-        self._say("getfd", {"fdname": "state"}, (handle,))
-        os.close(handle)
-        self._say("migrate-incoming", {"uri": "fd:state"})
-        while self._say("query-status")["status"] == "inmigrate":
-            time.sleep(0.002)
+    def go_on(self) -> None:
+        """The guest begins."""
+        self.say("cont")
 
     def answer(self) -> None:
         """Returns when the agent answered."""
@@ -77,3 +70,23 @@ class Hand:
         self._qmp.close()
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+
+class Hand(Started):
+    """A QEMU whose command line is the engine's, as it was when its state was kept or from the beginning; it goes on at once."""
+
+    def __init__(self, folder: Path, config: MachineConfig, facts: Facts, *, state: Path | None = None) -> None:
+        folder.mkdir(parents=True)
+        super().__init__(command(config, facts.view(config), incoming=state is not None).arguments({}, {}), folder)
+        if state is not None:
+            self._receive(state)
+        self.go_on()
+
+    def _receive(self, state: Path) -> None:
+        self.say("migrate-set-capabilities", {"capabilities": [{"capability": "x-ignore-shared", "state": True}]})
+        handle = os.open(state, os.O_RDONLY)
+        self.say("getfd", {"fdname": "state"}, (handle,))
+        os.close(handle)
+        self.say("migrate-incoming", {"uri": "fd:state"})
+        while self.say("query-status")["status"] == "inmigrate":
+            time.sleep(0.002)

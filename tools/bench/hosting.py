@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from paddock.client.http.https import Https
 from paddock.client.options import EVERYTHING, Watching
 from paddock.client.target import plain
 from paddock.engine.machine.process import holders
+from tools.bench.byhand import Started
 from tools.bench.offline import Figure, environment
 
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
@@ -218,24 +218,10 @@ def _bare(argv: list[str], folder: Path) -> float:
     """Seconds from the start of the same QEMU by hand until its monitor has been told to go on, and it has said yes."""
     folder.mkdir()
     began = time.monotonic()
-    process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    connection = socket.socket(socket.AF_UNIX)
-    while True:
-        try:
-            connection.connect(str(folder / "qmp.sock"))
-            break
-        except (FileNotFoundError, ConnectionRefusedError):
-            time.sleep(0.001)
-    stream = connection.makefile("rwb")
-    stream.readline()
-    for command in (b'{"execute":"qmp_capabilities"}\n', b'{"execute":"cont"}\n'):
-        stream.write(command)
-        stream.flush()
-        while b"return" not in stream.readline():
-            continue
+    bare = Started(argv, folder)
+    bare.go_on()
     seconds = time.monotonic() - began
-    process.kill()
-    process.wait()
+    bare.end()
     return seconds
 
 

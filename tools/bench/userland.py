@@ -7,8 +7,6 @@ VirtualMachine until a watcher is told of `AgentConnected`.
 import asyncio
 import json
 import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import tempfile
@@ -20,9 +18,10 @@ from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import EVERYTHING, Watching
 from paddock.engine.images.build import places, tiny
+from tools.bench.byhand import Started
 from tools.bench.hosting import INSTANCES, VMIS, VMS, Host, machine
 from tools.bench.imports import server
-from tools.bench.offline import BenchError, Figure
+from tools.bench.offline import Figure
 
 _VOLUMES = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
 _SECONDS = 300
@@ -91,40 +90,13 @@ class Twin:
     def answer(self) -> float:
         """Seconds until the agent answers."""
         began = time.monotonic()
-        with (self._folder / "said").open("wb") as said:
-            process = subprocess.Popen(self._argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        twin = Started(self._argv, self._folder)
         try:
-            self._go_on(process)
-            with self._connect("agent.sock", process) as agent, agent.makefile("rb") as file:
-                agent.sendall(json.dumps({"execute": "guest-sync", "arguments": {"id": 7}}).encode() + b"\n")
-                while json.loads(file.readline().lstrip(b"\xff") or b"{}").get("return") != 7:
-                    pass
+            twin.go_on()
+            twin.answer()
             return time.monotonic() - began
-        except OSError as error:
-            raise BenchError(f"QEMU by hand: {error}: {(self._folder / 'said').read_text()}") from error
         finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-
-    def _go_on(self, process: "subprocess.Popen[bytes]") -> None:
-        with self._connect("qmp.sock", process) as monitor, monitor.makefile("rwb") as stream:
-            stream.readline()
-            for command in (b'{"execute":"qmp_capabilities"}\n', b'{"execute":"cont"}\n'):
-                stream.write(command)
-                stream.flush()
-                while b"return" not in stream.readline():
-                    continue
-
-    def _connect(self, name: str, process: "subprocess.Popen[bytes]") -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX)
-        while True:
-            try:
-                connection.connect(str(self._folder / name))
-                return connection
-            except (FileNotFoundError, ConnectionRefusedError):
-                if process.poll() is not None:
-                    raise BenchError((self._folder / "said").read_text()) from None
-                time.sleep(0.002)
+            twin.end()
 
 
 async def _round(client: Client, host: Host, url: str, name: str) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from paddock.base.errors import Terminal
@@ -43,6 +44,19 @@ def parser(command: str, text: str) -> Parser:
         epilog=_CODES,
         allow_abbrev=False,
     )
+
+
+def add_server(options: Parser, namespace: str) -> None:
+    """Which server is talked to, and in which of its namespaces: that of what `namespace` says."""
+    options.add_argument("-n", "--namespace", metavar="NS", default="", help=f"{namespace} namespace (default: the kubeconfig's)")
+    options.add_argument("--kubeconfig", metavar="K", type=Path, help="how to reach the server (default: $KUBECONFIG, ~/.kube/config)")
+    options.add_argument("--context", metavar="C", default="", help="a context of the kubeconfig (default: its current one)")
+
+
+def check_name(word: str) -> None:
+    """Raise when a word would lead elsewhere in a path."""
+    if not word or set(word) & set("/?#% "):
+        raise Terminal(f'"{word}" is no name')
 
 
 def add_files(options: Parser) -> None:

@@ -213,10 +213,13 @@ class Client:
 
     async def patch(self, target: Target[T], key: Key, patch: Patch, options: Write = PLAIN) -> T:
         """A change of an object, or of a part of it."""
+        return target.read(await self.patch_raw(target, key, patch, options))
+
+    async def patch_raw(self, target: Target[T], key: Key, patch: Patch, options: Write = PLAIN) -> bytes:
+        """A change of an object, or of a part of it; the object's JSON."""
         path = target.path(key.namespace, key.name, options.subresource)
         query = options.query(self._settings.manager)
-        reply = await self._send("PATCH", target.qualified, path, query, body=orjson.dumps(patch.document), media=patch.media)
-        return target.read(reply.body)
+        return (await self._send("PATCH", target.qualified, path, query, body=orjson.dumps(patch.document), media=patch.media)).body
 
     async def apply(self, target: Target[T], value: T, options: Write = PLAIN) -> T:
         """Server-side apply: the object has what is given here, and no longer what this manager gave before and does not now."""

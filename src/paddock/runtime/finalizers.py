@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import msgspec
-import orjson
-
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import merge_patch
@@ -38,5 +35,4 @@ async def take_off(client: Client, target: Target[Any], meta: Meta, finalizer: s
 async def _write(client: Client, target: Target[Any], meta: Meta, finalizers: tuple[str, ...]) -> Seen:
     # The list is replaced as a whole, so the revision has to be the one it was read at.
     metadata = {"finalizers": list(finalizers) or None, "resourceVersion": meta.resourceVersion, "uid": meta.uid}
-    plain = msgspec.structs.replace(target, cls=dict)
-    return Seen.of(orjson.dumps(await client.patch(plain, meta.key, merge_patch({"metadata": metadata}))))
+    return Seen.of(await client.patch_raw(target, meta.key, merge_patch({"metadata": metadata})))

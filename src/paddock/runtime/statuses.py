@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import orjson
 
 from paddock.client.client import Client
@@ -27,8 +26,6 @@ async def write_status(client: Client, target: Target[Any], seen: Seen, wanted: 
         return None
     metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
     try:
-        plain = msgspec.structs.replace(target, cls=dict)
-        written = await client.patch(plain, seen.key, merge_patch({"metadata": metadata, "status": change}), _STATUS)
+        return Seen.of(await client.patch_raw(target, seen.key, merge_patch({"metadata": metadata, "status": change}), _STATUS))
     except NotFound:
         return None
-    return Seen.of(orjson.dumps(written))

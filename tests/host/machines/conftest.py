@@ -118,3 +118,8 @@ async def until(machine: Machine, holds: Callable[[Machine], bool], what: str, s
 
 async def until_phase(machine: Machine, *phases: str) -> None:
     await until(machine, lambda one: one.observed.phase in phases, " or ".join(phases))
+
+
+async def until_guest_runs(machine: Machine) -> None:
+    """The small guest says so itself."""
+    await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs", 60)

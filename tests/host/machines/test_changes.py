@@ -12,7 +12,7 @@ from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memor
 from paddock.engine.machine.errors import Refused, Unanswered
 from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.machines import Machines
-from tests.host.machines.conftest import Place, bare, run, until, until_phase
+from tests.host.machines.conftest import Place, bare, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -171,7 +171,7 @@ def test_pictures_and_sessions(place: Place) -> None:
         await machines.adopt()
         machine = await _running(machines, "a", place.guest())
         assert (await machine.screenshot()).startswith(b"\x89PNG")
-        await until(machine, lambda one: b"R" in one.directory.serial_tail(100), "the guest runs")
+        await until_guest_runs(machine)
         console = machine.console()
         assert (await console.read()).endswith(b"R")
         await console.write(b"x")
@@ -209,7 +209,7 @@ def test_saved_it_goes_on_where_it_was(place: Place) -> None:
         machines = place.open()
         await machines.adopt()
         machine = await _running(machines, "a", place.guest())
-        await until(machine, lambda one: b"R" in one.directory.serial_tail(100), "the guest runs")
+        await until_guest_runs(machine)
         state = place.root / "state"
         await machine.save(state)
         await until_phase(machine, "ended")

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import start_ticks
-from tests.host.machines.conftest import Place, qemus, run, surroundings, until, until_phase
+from tests.host.machines.conftest import Place, qemus, run, surroundings, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -66,7 +66,7 @@ def test_a_stop_goes_on_after_a_restart(place: Place) -> None:
         await machines.adopt()
         machine = await machines.define("a", place.guest())
         await machine.start()
-        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        await until_guest_runs(machine)
         console = machine.console()
         await console.read()
         await console.write(b"d")

@@ -9,7 +9,7 @@ import pytest
 
 from paddock.engine.machine.host import Times
 from paddock.engine.machine.machine import Machine
-from tests.host.machines.conftest import TIMES, Place, bare, run, until, until_phase
+from tests.host.machines.conftest import TIMES, Place, bare, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -26,7 +26,7 @@ def test_it_starts_runs_and_is_stopped_by_its_button(place: Place) -> None:
         await machine.start()
         await until_phase(machine, "running", "ended")
         assert machine.observed.accelerator == "tcg" and machine.observed.disks["root"].size == 1 << 20
-        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        await until_guest_runs(machine)
         await machine.stop(30)
         await until_phase(machine, "ended")
         end = machine.observed.end
@@ -96,7 +96,7 @@ def test_a_soft_reboot_presses_the_button_and_goes_on_in_the_same_process(place:
         machine = await machines.define("a", place.guest())
         await machine.start()
         await until_phase(machine, "running", "ended")
-        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        await until_guest_runs(machine)
         pid = machine.observed.pid
         for count in (1, 2):
             await machine.soft_reboot()
@@ -118,7 +118,7 @@ def test_a_stop_overtakes_a_reboot(place: Place) -> None:
         machine = await machines.define("a", place.guest())
         await machine.start()
         await until_phase(machine, "running", "ended")
-        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        await until_guest_runs(machine)
         await machine.soft_reboot()
         await machine.stop(30)
         await until_phase(machine, "ended")
@@ -136,7 +136,7 @@ def test_the_button_is_pressed_at_once_and_again_until_the_time_is_over(place: P
         await machines.adopt()
         machine = await machines.define("a", place.guest())
         await machine.start()
-        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        await until_guest_runs(machine)
         console = machine.console()
         # It becomes deaf, and does not say so.
         await console.write(b"xd")

@@ -24,7 +24,7 @@ from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed
 from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.owner import Owner
-from tests.host.machines.conftest import Place, qemus, run, until, until_phase
+from tests.host.machines.conftest import Place, qemus, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -46,7 +46,7 @@ def test_a_guest_goes_on_in_a_new_process(place: Place) -> None:
         await machines.adopt()
         machine = await machines.define("a", place.guest())
         await machine.start()
-        await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+        await until_guest_runs(machine)
         old = machine.observed.pid
         renewed = await machine.renew()
         print(renewed)
@@ -78,7 +78,7 @@ def test_killed_at_every_step(place: Place) -> None:
         assert machine is not None
         if start:
             await machine.start()
-            await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs")
+            await until_guest_runs(machine)
         await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it runs")
         await until(machine, lambda one: one.directory.read_record().renewal is None, "all is done")  # type: ignore[union-attr]
         await _echoes(machine)
@@ -215,7 +215,7 @@ async def _small_one(place: Place, machines: Machines, **more: Any) -> Machine:
     await machines.adopt()
     machine = await machines.define("a", replace(place.guest(), **more))
     await machine.start()
-    await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs", 60)
+    await until_guest_runs(machine)
     return machine
 
 

@@ -15,7 +15,7 @@ from paddock.engine.machine import directory, limits
 from paddock.engine.machine.config import Disk, Layer, Tpm
 from paddock.engine.machine.machine import Machine
 from tests.host.machines import bootsector
-from tests.host.machines.conftest import Place, bare, run, until, until_phase
+from tests.host.machines.conftest import Place, bare, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 async def _guest_runs(machine: Machine) -> None:
     await machine.start()
-    await until(machine, lambda one: b"R" in one.directory.serial_tail(100), "the guest runs")
+    await until_guest_runs(machine)
 
 
 @pytest.fixture

@@ -7,10 +7,8 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
-from pathlib import Path
 
 from paddock.base.clock import SystemClock
-from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.client import kubeconfig
@@ -26,15 +24,12 @@ def run(given: list[str], console: Console) -> int:
     """Connect what is typed here with what the machine says, until one of them has enough."""
     options = arguments.parser("console", TEXT)
     options.add_argument("name", metavar="NAME", help="name of the machine")
-    options.add_argument("-n", "--namespace", metavar="NS", default="", help="its namespace (default: the kubeconfig's)")
-    options.add_argument("--kubeconfig", metavar="K", type=Path, help="how to reach the server (default: $KUBECONFIG, ~/.kube/config)")
-    options.add_argument("--context", metavar="C", default="", help="a context of the kubeconfig (default: its current one)")
+    arguments.add_server(options, "its")
     parsed = options.parse_args(given)
     access = kubeconfig.find(os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context)
     namespace = parsed.namespace or access.namespace
     for word in (parsed.name, namespace):
-        if not word or set(word) & set("/?#% "):
-            raise Terminal(f'"{word}" is no name')
+        arguments.check_name(word)
 
     async def talk() -> None:
         async with connected(access, _PATH.format(namespace, parsed.name)) as socket:

@@ -5,10 +5,9 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from paddock.base.clock import SystemClock
-from paddock.base.errors import PaddockError, Terminal
+from paddock.base.errors import PaddockError
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.client import kubeconfig
@@ -21,7 +20,6 @@ from paddock.dialects.kubevirt import instance
 TEXT = "move machines that run into the QEMU that the host has now"
 _INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 _PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{}/virtualmachineinstances/{}/renew"
-_OUTDATED = "kubevirt.io/outdatedLauncherImage"
 # The memory of a large machine takes a while.
 _SECONDS = 3600.0
 
@@ -31,16 +29,13 @@ def run(given: list[str], console: Console) -> int:
     options = arguments.parser("renew", TEXT)
     options.add_argument("names", metavar="NAME", nargs="*", help="names of machines")
     options.add_argument("--outdated", action="store_true", help="all machines whose QEMU was replaced since they were started")
-    options.add_argument("-n", "--namespace", metavar="NS", default="", help="their namespace (default: the kubeconfig's)")
+    arguments.add_server(options, "their")
     options.add_argument("-A", "--all-namespaces", action="store_true", help="with --outdated: of every namespace")
-    options.add_argument("--kubeconfig", metavar="K", type=Path, help="how to reach the server (default: $KUBECONFIG, ~/.kube/config)")
-    options.add_argument("--context", metavar="C", default="", help="a context of the kubeconfig (default: its current one)")
     parsed = options.parse_args(given)
     if bool(parsed.names) == parsed.outdated or (parsed.all_namespaces and not parsed.outdated):
         options.error("name machines, or ask for --outdated (with -A for every namespace)")
-    for word in (*parsed.names, parsed.namespace):
-        if set(word) & set("/?#% "):
-            raise Terminal(f'"{word}" is no name')
+    for word in (*parsed.names, *filter(None, [parsed.namespace])):
+        arguments.check_name(word)
     return asyncio.run(_renew(parsed, console))
 
 
@@ -70,5 +65,5 @@ async def renew(client: Client, keys: Sequence[Key], console: Console) -> int:
 
 
 async def _outdated(client: Client, namespace: str) -> list[Key]:
-    listed = await client.list(_INSTANCES, Selection(namespace=namespace, labels=_OUTDATED))
+    listed = await client.list(_INSTANCES, Selection(namespace=namespace, labels=instance.OUTDATED))
     return [Key(each["metadata"]["namespace"], each["metadata"]["name"]) for each in listed.items]

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from paddock.base.errors import Terminal
 from paddock.cli import arguments, explained, report
@@ -22,9 +21,7 @@ def run(given: Sequence[str], console: Console) -> int:
     """The command."""
     options = arguments.parser("why", _TEXT)
     options.add_argument("what", metavar="[KIND/]NAME")
-    options.add_argument("-n", "--namespace", metavar="NS", default="", help="the object's namespace (default: the kubeconfig's)")
-    options.add_argument("--kubeconfig", metavar="K", type=Path, help="how to reach the server (default: $KUBECONFIG, ~/.kube/config)")
-    options.add_argument("--context", metavar="C", default="", help="a context of the kubeconfig (default: its current one)")
+    arguments.add_server(options, "the object's")
     arguments.add_format(options)
     parsed = options.parse_args(given)
     # Everything that talks to servers is heavy, and no other command here does.

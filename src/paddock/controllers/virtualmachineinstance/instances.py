@@ -26,7 +26,7 @@ from paddock.controllers.virtualmachineinstance.preparing import Preparer
 from paddock.controllers.virtualmachineinstance.seeing import Seeing
 from paddock.controllers.virtualmachineinstance.telling import Telling
 from paddock.controllers.virtualmachineinstance.waiting import NotYet
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.instance import OUTDATED, VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.engine.engine import Engine
 from paddock.engine.machine.machine import Machine
@@ -41,8 +41,6 @@ from paddock.runtime.informer import Informer
 HOLDS_INSTANCE = "kubevirt.io/foregroundDeleteVirtualMachine"
 HOLDS_FOR_MACHINE = "kubevirt.io/virtualMachineControllerFinalize"
 _NODE_LABEL = "kubevirt.io/nodeName"
-# The emulator is not the host's any more.
-_OUTDATED_LABEL = "kubevirt.io/outdatedLauncherImage"
 _GRACE_SECONDS = 30
 # A cache that has not heard of our own last write yet is looked at again this much later, should the event not come sooner.
 _STALE_SECONDS = 1.0
@@ -208,8 +206,8 @@ def _labels(there: Mapping[str, str], status: VirtualMachineInstanceStatus) -> d
     if status.nodeName and _NODE_LABEL not in there:
         changes[_NODE_LABEL] = status.nodeName
     outdated = status.phase == RUNNING and holds(status.conditions, "Outdated")
-    if outdated != (_OUTDATED_LABEL in there):
-        changes[_OUTDATED_LABEL] = "" if outdated else None
+    if outdated != (OUTDATED in there):
+        changes[OUTDATED] = "" if outdated else None
     return changes
 
 

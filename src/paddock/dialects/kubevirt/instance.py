@@ -17,6 +17,8 @@ EVICTION_STRATEGIES = ("None", "LiveMigrate", "LiveMigrateIfPossible", "External
 DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 ARCHITECTURES = ("amd64", "arm64", "s390x")
 GROUP = "kubevirt.io"
+# The label of a machine whose emulator is not the host's any more.
+OUTDATED = "kubevirt.io/outdatedLauncherImage"
 VERSIONS = (Version("v1"), Version("v1alpha3", storage=False, deprecated="kubevirt.io/v1alpha3 is deprecated; use kubevirt.io/v1"))
 
 

@@ -24,7 +24,7 @@ from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.facts import Facts
 from paddock.engine.images.formats import Disk
 from paddock.engine.images.progress import Meter
-from paddock.engine.images.sparse import Flusher, disk_trouble, free_bytes
+from paddock.engine.images.sparse import Flusher, check_room, disk_trouble
 from paddock.engine.images.stop import Stop
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/nix/store", "/dev/urandom", "/dev/null")
@@ -237,9 +237,9 @@ class _Watch:
         if time.monotonic() > self._until and not self.late:
             self.late = True
             self._process.kill()
-        if self._target is not None and free_bytes(self._target.parent) < self._reserve // 2:
-            self._process.kill()
-            raise ImageUnavailable("NoSpace", "the image does not fit on the host's disk", fix="make room in the image directory")
+        if self._target is not None:
+            # Whoever waits for the process ends it when this raises.
+            check_room(self._target.parent, self._reserve)
 
     def _progress(self, output: bytearray) -> None:
         if self._tell is None:

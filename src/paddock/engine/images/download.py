@@ -21,7 +21,7 @@ from paddock.engine.images.formats import HEAD_BYTES, head_of, stays
 from paddock.engine.images.http import Response, bad_status, retry_after
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import safe_url
-from paddock.engine.images.sparse import SparseWriter, free_bytes
+from paddock.engine.images.sparse import SparseWriter, check_room, free_bytes
 from paddock.engine.images.stop import Stop
 
 # Small enough to stay in a processor's cache between the socket, the hash and the file: larger ones take twice the time in the kernel.
@@ -240,8 +240,7 @@ class Download:
             self._look(bytes(part[:HEAD_BYTES]), self._length)
             if stays(bytes(part[:HEAD_BYTES])):
                 file.flush_along()
-        if free_bytes(self._body.parent) < self._rules.reserve_bytes // 2:
-            raise ImageUnavailable("NoSpace", "the image does not fit on the host's disk", fix="make room in the image directory")
+        check_room(self._body.parent, self._rules.reserve_bytes)
         file.write(part)
         self._sha256.update(part)
         if self._other is not None:

@@ -20,10 +20,20 @@ def free_bytes(directory: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
+def check_room(directory: Path, reserve: int) -> None:
+    """Raise when less than half of the reserve is left."""
+    if free_bytes(directory) < reserve // 2:
+        raise _no_space()
+
+
+def _no_space() -> ImageError:
+    return ImageUnavailable("NoSpace", "the image does not fit on the host's disk", fix="make room in the image directory")
+
+
 def disk_trouble(error: OSError) -> ImageError:
     """What a failure of our own disk means."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return ImageUnavailable("NoSpace", "the image does not fit on the host's disk", fix="make room in the image directory")
+        return _no_space()
     if error.errno == errno.EROFS:
         return ImageUnavailable("Storage", "the image directory is read-only", fix="look at the host's disk")
     return ImageUnavailable("Storage", "the image cannot be written", why=error.strerror or str(error))

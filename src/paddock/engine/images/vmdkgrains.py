@@ -10,10 +10,9 @@ import zlib
 from pathlib import Path
 
 from paddock.engine.images import vmdk
-from paddock.engine.images.errors import ImageUnavailable
 from paddock.engine.images.facts import Bytes, damaged, truncated
 from paddock.engine.images.progress import Meter
-from paddock.engine.images.sparse import SparseWriter, free_bytes
+from paddock.engine.images.sparse import SparseWriter, check_room
 from paddock.engine.images.stop import Stop
 
 _SECTOR = 512
@@ -37,8 +36,7 @@ def unpack(path: Path, target: Path, reserve_bytes: int, watched: tuple[Meter, S
                 stop.check()
                 if grains is None:
                     continue
-                if free_bytes(target.parent) < reserve_bytes // 2:
-                    raise ImageUnavailable("NoSpace", "the image does not fit on the host's disk", fix="make room in the image directory")
+                check_room(target.parent, reserve_bytes)
                 for place, sector in enumerate(grains, number * header.entries):
                     start = place * header.grain * _SECTOR
                     if sector not in _NOTHING and start < size:

@@ -180,7 +180,6 @@ class Renewals:
         # First, so that nothing is ever beside that is not looked for.
         owner.save(renewal=Renewal())
         make_files_beside(owner.directory, command, user)
-        wanted = [(one.nic, one.device, one.queues, one.vhost) for one in command.openings]
         log = beside.directory.open_log(owner.record.run)
         try:
             for helper in command.helpers:
@@ -189,8 +188,7 @@ class Renewals:
                 owner.save(renewal=Renewal(helpers=beside.helpers))
                 await listens(beside.directory, helper, pid, user, times.helper)
             with taps.headers_kept(old, [one.device for one in command.openings]):
-                rights = (user, users)
-                beside.pid = start_qemu(beside.directory, owner.started, command, log, rights, lambda _: taps.open_beside(old, wanted))
+                beside.pid = start_qemu(beside.directory, owner.started, command, log, (user, users), beside=old)
                 beside.ticks = start_ticks(beside.pid)
                 owner.save(renewal=Renewal(beside.pid, beside.ticks, beside.helpers))
                 await self._answers(beside, times.start)

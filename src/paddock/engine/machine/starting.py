@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from paddock.engine.machine import taps
@@ -134,19 +134,11 @@ def make_files_beside(directory: Directory, command: Command, user: int) -> None
     hand_over(other.run, user, mode=0o700)
 
 
-def open_taps(command: Command) -> taps.OpenFiles:
-    """The tap devices of the cards. Raises `StartFailed`."""
-    return taps.open_all((opening.nic, opening.device, opening.queues, opening.vhost) for opening in command.openings)
+def start_qemu(directory: Directory, config: MachineConfig, command: Command, log: int, rights: tuple[int, Users], beside: int = 0) -> int:
+    """Returns its pid. The lock is taken here and inherited by QEMU alone. Raises `StartFailed`.
 
-
-Rights = tuple[int, Users]
-OpenTaps = Callable[[Command], taps.OpenFiles]
-
-
-def start_qemu(
-    directory: Directory, config: MachineConfig, command: Command, log: int, rights: Rights, opened: OpenTaps = open_taps
-) -> int:
-    """Returns its pid. The lock is taken here and inherited by QEMU alone. Raises `StartFailed`."""
+    `beside` is the process whose guest it takes over.
+    """
     user, users = rights
     lock = directory.take_lock()
     if lock is None:
@@ -154,7 +146,8 @@ def start_qemu(
             f"cannot start machine {directory.id}", why="a QEMU of it still runs", fix="it is found again when Paddock is started anew"
         )
     try:
-        files = opened(command)
+        wanted = ((opening.nic, opening.device, opening.queues, opening.vhost) for opening in command.openings)
+        files = taps.open_all(wanted, beside)
         try:
             argv = command.arguments(files.taps, files.vhosts)
             inherited: Sequence[int] = [lock, *files.all()]

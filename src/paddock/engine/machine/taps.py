@@ -77,24 +77,6 @@ def open_vhosts(queues: int) -> list[int]:
     return opened
 
 
-def open_beside(pid: int, wanted: Iterable[tuple[str, str, int, bool]]) -> OpenFiles:
-    """Taps that another process uses, for one that will use them after it: (card, device, queues, vhost) each. Raises `StartFailed`.
-
-    A tap of one queue can be opened once, so both have the same open file: the second reads nothing as long as its guest stands still.
-    One of several queues can be opened again; and it must be, since switching a queue off would switch it off for both.
-    """
-    files = OpenFiles()
-    try:
-        for nic, device, queues, vhost in wanted:
-            files.taps[nic] = open_tap(device, queues) if queues > 1 else [_duplicate(pid, device)]
-            if vhost:
-                files.vhosts[nic] = open_vhosts(queues)
-    except BaseException:
-        files.close()
-        raise
-    return files
-
-
 @contextlib.contextmanager
 def headers_kept(pid: int, devices: Iterable[str]) -> Iterator[None]:
     """A QEMU that begins with a tap sets the length of its packets' headers anew; the process that uses it meanwhile needs the old one."""
@@ -140,12 +122,17 @@ def _is_tap(pid: int, number: int, device: str) -> bool:
     return False
 
 
-def open_all(wanted: Iterable[tuple[str, str, int, bool]]) -> OpenFiles:
-    """(card, device, queues, vhost) each; all or nothing."""
+def open_all(wanted: Iterable[tuple[str, str, int, bool]], beside: int = 0) -> OpenFiles:
+    """(card, device, queues, vhost) each; all or nothing. Raises `StartFailed`.
+
+    `beside` is a process that uses the taps, and after which another will. A tap of one queue can be opened once, so both have the same
+    open file: the second reads nothing as long as its guest stands still. One of several queues can be opened again; and it must be, since
+    switching a queue off would switch it off for both.
+    """
     files = OpenFiles()
     try:
         for nic, device, queues, vhost in wanted:
-            files.taps[nic] = open_tap(device, queues)
+            files.taps[nic] = [_duplicate(beside, device)] if beside and queues == 1 else open_tap(device, queues)
             if vhost:
                 files.vhosts[nic] = open_vhosts(queues)
     except BaseException:

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from paddock.base import quantity
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.instance import OUTDATED, VirtualMachineInstance
 from paddock.dialects.kubevirt.status import GuestOSInfo, VirtualMachineInstanceStatus
 from paddock.plan.metrics.facts import NONE, cards, nature
 from paddock.plan.metrics.page import Sample, labels, prefixed, sample
 
-OUTDATED = "kubevirt.io/outdatedLauncherImage"
 _SIZES = {"instance_type": "instancetype-name", "preference": "preference-name"}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images import download
+from paddock.engine.images import download, sparse
 from paddock.engine.images.library import Image, ImageError, Images, Progress, Settings
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, Registry, Upload, header_line
@@ -260,7 +260,8 @@ def test_a_disk_that_fills_up_on_the_way_is_given_back(fetch: Fetch, server: Ser
     source = Http(server.put("/a", body, chunked=True))
     asked = iter([1 << 40, 1 << 40])
     with monkeypatch.context() as patch:
-        patch.setattr(download, "free_bytes", lambda _: next(asked, -1))
+        for each in (download, sparse):
+            patch.setattr(each, "free_bytes", lambda _: next(asked, -1))
         with pytest.raises(ImageError) as caught:
             fetch(source)
     assert (caught.value.code, caught.value.fatal) == ("NoSpace", False)
