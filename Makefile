@@ -11,6 +11,8 @@ UV ?= uv
 PART ?=
 LIMIT ?=
 SEEDS ?= 3400
+# Elsewhere a test that takes twenty minutes hangs.
+UNHURRIED := -o faulthandler_timeout=0
 
 export PYTHON
 
@@ -64,9 +66,9 @@ bench: setup ## print the measured figures beside their targets (BENCH=--quick: 
 	$(PY) -m tools.bench $(BENCH)
 
 soak: setup ## property tests with many more examples, and the long tests; PART=tests/... runs a part
-	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak $(PART)
-	@if [ -z "$(PART)" ]; then CHAOS=200 $(PYTEST) tests/host/chaos; fi
-	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak --conformance-results=tests/reference/results.json; fi
+	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak $(UNHURRIED) $(PART)
+	@if [ -z "$(PART)" ]; then CHAOS=200 $(PYTEST) $(UNHURRIED) tests/host/chaos; fi
+	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak $(UNHURRIED) --conformance-results=tests/reference/results.json; fi
 
 weather: setup ## the front doors in 10,000 storms: 3,400 seeds of each dialect; SEEDS=n
 	WEATHER=0:$(SEEDS) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(if $(LIMIT),--limit=$(LIMIT))
@@ -79,7 +81,7 @@ test-reference: setup ## ask real programs for their verdict (needs Go; says so 
 	fi
 
 test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; LIMIT=seconds
-	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(if $(LIMIT),--limit=$(LIMIT)) $(if $(SLOW),--slow $(if $(PART),,--conformance-results=tests/host/results.json))
+	$(PYTEST) $(or $(PART),tests/host) --durations=10 $(if $(LIMIT),--limit=$(LIMIT)) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
 
 lock: ## write the lock files anew from pyproject.toml (needs uv)
 	$(UV) pip compile -q --generate-hashes --universal --python-version 3.11 --no-header pyproject.toml --group build -o requirements.lock

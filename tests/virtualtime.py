@@ -6,7 +6,7 @@ def test_patience():
     assert virtualtime.run(script()) == 3600
 
 Time moves only when nothing else is left to do. What waits for a thread or another process must not run here: to this loop
-that is waiting for nothing.
+that is waiting for nothing. What goes on and on without a pause, so that time never moves, is an error.
 """
 
 import asyncio
@@ -15,15 +15,27 @@ from collections.abc import Coroutine
 from typing import Any
 
 
+# A hundred times what the busiest moment of any test takes.
+_LONGEST_MOMENT = 100_000
+
+
 class _Selector(selectors.SelectSelector):
     """Never waits: where the loop would, its time moves on."""
 
     def __init__(self) -> None:
         super().__init__()
         self.time = 0.0
+        self._still = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
+        if timeout:
+            self._still = 0
+        elif (turns := self._still) < _LONGEST_MOMENT:
+            self._still = turns + 1
+        else:
+            self._still = 0
+            raise RuntimeError(f"time stands still: something goes on without a pause, {turns} times so far")
         if found:
             return found
         if timeout is None:

@@ -3,8 +3,12 @@
 One field manager writes. Before anything is sent, the object in the cache is looked at: when an apply would change nothing, nothing is
 sent. Values that the server writes in its own way (a quantity, a default inside a list) cannot be compared from outside; for these the
 answer to the last apply is kept, and nothing is sent as long as the object is still what that answer said.
+
+What somebody takes away at once is not made at once again, or both would go on for ever: a garbage collector does that as long as the
+cache has not heard that the owner is gone.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -23,6 +27,10 @@ from paddock.runtime.comparing import is_applied, same_where_said
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import Reference, controlled_by_another, is_owned, owned
+
+
+# What was made and is gone is made again this much later.
+_APART_SECONDS = 1.0
 
 
 class NotOurs(Terminal):
@@ -82,6 +90,8 @@ class DesiredSet:
         self._informers = {_place(informer.target): informer for informer in (*informers, *keeps)}
         self._pruned = {_place(informer.target): informer for informer in informers}
         self._last: dict[tuple[str, Key], _Last] = {}
+        # what was made a moment ago, and when, the oldest first
+        self._made: dict[tuple[str, Key, bytes], float] = {}
 
     async def reach(self, owner: Reference, wanted: Sequence[Wanted]) -> Reached:
         """Apply in the order given, then delete what the owner has and should not. Raises `NotOurs` and the client's errors."""
@@ -101,8 +111,7 @@ class DesiredSet:
         """What was there when the set was decided on may have gone since. Whether it is made again is another decision."""
         seen = self._informers[_place(wanted.target)].cache.get(wanted.key)
         if before is not None and (seen is None or seen.meta.uid != before.meta.uid):
-            message = f"{_name(wanted.target, wanted.key)} went while it was about to be applied"
-            raise Conflict(HTTPStatus.CONFLICT, Said(message=message, reason="Conflict", code=HTTPStatus.CONFLICT))
+            raise _moved(wanted, "went while it was about to be applied")
 
     def check(self, owner: Reference, wanted: Sequence[Wanted]) -> None:
         """Raise `NotOurs` for the first that belongs to somebody else; nothing is written."""
@@ -126,6 +135,8 @@ class DesiredSet:
         digest = hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).digest()
         if self._is_so(wanted, data, digest, seen):
             return False
+        if seen is None:
+            self._check_pace(wanted, digest)
         plain, sent = msgspec.structs.replace(wanted.target, cls=dict), _only_that(seen, wanted.at, data)
         write = Write(manager=self._manager, force=True)
         try:
@@ -137,7 +148,16 @@ class DesiredSet:
             await self._client.patch(plain, wanted.key, merge_patch({"metadata": {"uid": seen.meta.uid}, **lists}))
             answer = await self._client.apply(plain, sent, write)
         self._last[_place(wanted.target), wanted.key] = _Last(digest, answer)
+        if seen is None:
+            self._made[_place(wanted.target), wanted.key, digest] = asyncio.get_running_loop().time()
         return True
+
+    def _check_pace(self, wanted: Wanted, digest: bytes) -> None:
+        before = asyncio.get_running_loop().time() - _APART_SECONDS
+        while self._made and self._made[oldest := next(iter(self._made))] <= before:
+            del self._made[oldest]
+        if (_place(wanted.target), wanted.key, digest) in self._made:
+            raise _moved(wanted, "went as soon as it was made")
 
     def _is_so(self, wanted: Wanted, data: Data, digest: bytes, seen: Seen | None) -> bool:
         last = self._last.get((_place(wanted.target), wanted.key))
@@ -197,6 +217,11 @@ def _only_that(seen: Seen | None, revision: str, data: Data) -> Data:
     known = {"uid": seen.meta.uid if seen is not None else "", "resourceVersion": revision}
     said = {name: value for name, value in known.items() if value}
     return {**data, "metadata": {**data["metadata"], **said}} if said else data
+
+
+def _moved(wanted: Wanted, how: str) -> Conflict:
+    said = Said(message=f"{_name(wanted.target, wanted.key)} {how}", reason="Conflict", code=HTTPStatus.CONFLICT)
+    return Conflict(HTTPStatus.CONFLICT, said)
 
 
 def _lists(data: Data) -> Data:

@@ -302,6 +302,28 @@ def test_what_is_deleted_by_others_comes_back(play: Play) -> None:
     play(script)
 
 
+def test_what_goes_as_soon_as_it_is_made_is_made_again_after_a_pause(play: Play) -> None:
+    async def script(world: World) -> None:
+        async with site(world) as here:
+            await here.set.reach(here.owner, [config("a"), config("b")])
+            # seen as it should be, before it goes
+            await asyncio.sleep(0.1)
+            assert (await here.set.reach(here.owner, [config("a"), config("b")])).unchanged == 2
+            await world.api.delete(f"{BASE}/configmaps/a")
+            await asyncio.sleep(0.1)
+            here.written()
+            with pytest.raises(Conflict, match="configmaps default/a went as soon as it was made"):
+                await here.set.reach(here.owner, [config("a"), config("b")])
+            assert here.written() == []
+            # What is to be something else now is another matter.
+            assert (await here.set.reach(here.owner, [config("a", more="c"), config("b")])).applied == ("configmaps default/a",)
+            await world.api.delete(f"{BASE}/configmaps/a")
+            await asyncio.sleep(1)
+            assert (await here.reach(config("a"), config("b"))).applied == ("configmaps default/a",)
+
+    play(script)
+
+
 @pytest.mark.parametrize("adopt", [False, True])
 def test_objects_of_others_are_not_taken(play: Play, adopt: bool) -> None:
     async def script(world: World) -> None:
