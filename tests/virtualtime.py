@@ -14,7 +14,6 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any
 
-
 # A hundred times what the busiest moment of any test takes.
 _LONGEST_MOMENT = 100_000
 

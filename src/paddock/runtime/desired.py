@@ -28,7 +28,6 @@ from paddock.runtime.deleting import delete_seen
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import Reference, controlled_by_another, is_owned, owned
 
-
 # What was made and is gone is made again this much later.
 _APART_SECONDS = 1.0
 
