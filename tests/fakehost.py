@@ -19,6 +19,9 @@ from paddock.apiserver.housekeeping.house import House
 from paddock.app.controllers.control import Control
 from paddock.app.controllers.surroundings import Surroundings
 from paddock.app.settings import Machines
+from paddock.app.subresources.group import GROUP as VERBS
+from paddock.app.subresources.parts import Flow, World
+from paddock.app.subresources.subresources import Subresources
 from paddock.engine.engine import Engine
 from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import Facts
@@ -26,13 +29,15 @@ from paddock.engine.host.kvm import Kvm
 from paddock.engine.host.qemu import Qemu
 from paddock.engine.machine.config import Layer
 from paddock.engine.machine.machines import Machines as EngineMachines
+from paddock.engine.networks.errors import Unreachable
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
 from paddock.engine.storage.volume import Volume, busy
 from paddock.engine.storage.volumes import Volumes as EngineVolumes
 from paddock.runtime.machinery import Machinery
+from paddock.schema.kind import Settings
 from tests import virtualtime
-from tests.apiharness import Harness
+from tests.apiharness import Harness, Reply
 from tests.enginefakes import FakeMachine, FakeMachines
 from tests.enginefakes_networks import FakeNetworks
 from tests.enginefakes_storage import FakeImages, FakeVolumes
@@ -43,6 +48,10 @@ PLURALS = {
     "VirtualMachine": "virtualmachines",
     "VirtualMachineInstance": "virtualmachineinstances",
     "VirtualMachinePool": "virtualmachinepools",
+    "VirtualMachineInstanceReplicaSet": "virtualmachineinstancereplicasets",
+    "VirtualMachineInstancetype": "virtualmachineinstancetypes",
+    "VirtualMachinePreference": "virtualmachinepreferences",
+    "ControllerRevision": "controllerrevisions",
     "VirtualMachineSnapshot": "virtualmachinesnapshots",
     "VirtualMachineRestore": "virtualmachinerestores",
     "VirtualMachineClone": "virtualmachineclones",
@@ -139,6 +148,9 @@ class Networks(FakeNetworks):
     def owners(self) -> set[str]:
         return {key[0] for key in self.book.entries}
 
+    async def datagrams(self, owner: str, name: str, port: int) -> Flow:
+        raise Unreachable(f"cannot reach port {port} of {name}", why="guests in memory take no datagrams")
+
 
 class FakeEngine:
     """An engine in memory, on a host with so much memory."""
@@ -173,8 +185,8 @@ class FakeEngine:
 class FakeHost:
     """One host."""
 
-    def __init__(self, root: Path) -> None:
-        self.api = Harness()
+    def __init__(self, root: Path, settings: Settings | None = None) -> None:
+        self.api = Harness(settings=settings)
         self.engine = FakeEngine(root)
         self._root = root
 
@@ -185,11 +197,14 @@ class FakeHost:
         self.house = House(self.api.parts, "authority")
         self.house.collector.start()
         self.house.claims.start()
+        self.subresources = Subresources(World(self.api.parts, self.engine.machines, self.engine.networks))
+        self.subresources.serve(self.api.api)
         await self.begin()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.end()
+        await self.subresources.close()
         await self.house.stop()
         await self.api.__aexit__(*_)
 
@@ -259,6 +274,10 @@ class FakeHost:
         """Delete an object."""
         reply = await self.api.delete(self.place(kind, api_version, name=name) + options)
         assert reply.status in (200, 202), reply.data
+
+    async def verb(self, name: str, verb: str, body: Data | None = None, kind: str = "VirtualMachine") -> Reply:
+        """Ask something of a machine."""
+        return await self.api.put(f"/apis/{VERBS}/v1/namespaces/default/{PLURALS[kind]}/{name}/{verb}", body)
 
     async def events(self, name: str = "web", kind: str = "") -> list[str]:
         """Reasons of the events about it, in order."""

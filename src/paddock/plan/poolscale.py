@@ -131,9 +131,10 @@ def chosen(
 
 
 def _is_meant(meant: Selectors, member: Member) -> bool:
-    """Whether both selectors match: the machine's labels, and those of the node that it runs on."""
-    labels = meant.labelSelector
-    if labels is not None and not selectors.matches(labels, member.machine.metadata.labels or {}):
+    """Whether both selectors match: the labels of the machine and of what it runs, and those of the node that it runs on."""
+    labels, template = meant.labelSelector, member.machine.spec.template.metadata
+    has = {**(member.machine.metadata.labels or {}), **((template.labels if template is not None else None) or {})}
+    if labels is not None and not selectors.matches(labels, has):
         return False
     return all(placement.holds(each, member.node_labels) for each in meant.nodeSelectorRequirementMatcher or ())
 
@@ -157,14 +158,17 @@ def _update(pool: VirtualMachinePool, alive: Sequence[Member], around: Circumsta
     strategy = pool.spec.updateStrategy
     if strategy is not None and strategy.unmanaged is not None:
         return Plan(wait=wait)
-    old = [each for each in alive if each.revision != around.revision]
     proactive = strategy is None or strategy.opportunistic is None
+    policy = strategy.proactive.selectionPolicy if strategy is not None and strategy.proactive is not None else None
+    meant = policy.selectors if policy is not None else None
+    # Those that are not meant stay as they are.
+    subject = [each for each in alive if meant is None or _is_meant(meant, each)]
+    old = [each for each in subject if each.revision != around.revision]
     anew = [each for each in old if each.revision not in around.same_disks] if proactive else []
     rewrite = tuple(each.name for each in old if each not in anew)
     if not proactive:
         return Plan(rewrite=rewrite, wait=wait)
-    policy = strategy.proactive.selectionPolicy if strategy is not None and strategy.proactive is not None else None
-    outdated = [each for each in alive if each not in anew and _waits_for_restart(each, around.revision)]
+    outdated = [each for each in subject if each not in anew and _waits_for_restart(each, around.revision)]
     room = machines.most_unavailable(pool) - sum(_is_unavailable(each) for each in alive)
     order = chosen(pool, [*anew, *outdated], policy, around.chance)
     # What does not run costs nobody anything.

@@ -13,7 +13,6 @@ from paddock.engine.machine.errors import Refused
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 
-VERBS = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines"
 TEMPLATE = {"metadata": {"name": "disk"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
 DISK = [{"name": "root", "dataVolume": {"name": "disk"}}]
 
@@ -205,7 +204,7 @@ def test_after_a_reboot_of_the_host_machines_run_as_their_strategy_says(play: Pl
         for strategy in strategies:
             await host.make(machine(strategy.lower(), strategy))
         await asyncio.sleep(5)
-        assert (await host.api.put(f"{VERBS}/manual/start", None)).status in (202, 404)
+        assert (await host.verb("manual", "start")).status == 202
         await asyncio.sleep(5)
         runs = {name: await uid(host, name) for name in ("always", "rerunonfailure")}
         await host.end()

@@ -7,7 +7,7 @@ import msgspec
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import Deletion, Patch, Write, json_patch
+from paddock.client.options import Deletion, Patch, Write, json_patch, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
 from paddock.controllers.virtualmachine.sight import Sight
@@ -169,7 +169,12 @@ class Acts:
             return found
         revision = instancetype.revision_of(found, sight.data, instances.owner_of(sight.data))
         await self._keep(revision)
-        return msgspec.structs.replace(found, revision=revision["metadata"]["name"])
+        name = revision["metadata"]["name"]
+        kept = await self._client.get(kinds.REVISIONS, Key(sight.key.namespace, name))
+        if (kept.get("data") or {}).get("spec") != revision["data"]["spec"]:
+            error = Terminal(f"found existing ControllerRevision with unexpected data: {name}", fix="delete it, and it is made anew")
+            raise self._refused(sight, "FailedCreate", str(error), error)
+        return msgspec.structs.replace(found, revision=name)
 
     async def started_from(self, sight: Sight, revision: str) -> Data | None:
         """The spec that the instance was started from."""
@@ -197,7 +202,7 @@ class Acts:
         try:
             await self._client.create(kinds.REVISIONS, revision)
         except AlreadyExists:
-            # What is kept does not change, so it is the same.
+            # What is kept of a start does not change, so it is the same.
             return
 
     async def _forget_start(self, sight: Sight) -> None:
@@ -228,6 +233,17 @@ class Acts:
             text = PaddockError(f"Error encountered while creating DataVolumes: {error}")
             raise Refused("FailedCreate", error if isinstance(error, Terminal) else text) from error
         self.tell(sight, NORMAL, "SuccessfulDataVolumeCreate", f"Created DataVolume {name}")
+
+    async def adopt_disk(self, sight: Sight, orphan: Key, revision: str) -> None:
+        """The DataVolume of a template that nobody owns goes with the machine from now on.
+
+        The machine is looked at anew: one that is deleted may just have let go of it, to leave it behind.
+        """
+        machine = await self._client.get(kinds.MACHINE_DATA, sight.key)
+        if machine["metadata"]["uid"] != sight.meta.uid or machine["metadata"].get("deletionTimestamp"):
+            return
+        owned = {"ownerReferences": [instances.owner_of(machine)], "resourceVersion": revision}
+        await self._client.patch(kinds.DISK_DATA, orphan, merge_patch({"metadata": owned}))
 
     def _refused(self, sight: Sight, reason: str, note: str, error: PaddockError) -> Refused:
         self.tell(sight, WARNING, reason, note)

@@ -102,7 +102,9 @@ class ScaleInStrategy(Object):
 class ProactiveUpdate(Object):
     """Machines are changed and restarted."""
 
-    selectionPolicy: Annotated[SelectionPolicy | None, Field("Which machines are restarted first.")] = None
+    selectionPolicy: Annotated[
+        SelectionPolicy | None, Field("Which machines are restarted first; where it has selectors, they alone are changed.")
+    ] = None
 
 
 class UpdateStrategy(Object):

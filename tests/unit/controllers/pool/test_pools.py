@@ -260,7 +260,9 @@ async def test_disks_are_kept_where_the_pool_says_so() -> None:
         assert kept["uid"] == before["uid"] and "ownerReferences" not in kept
         await scale(life, 2)
         await life.rest(10)
-        assert (await life.api.get(path)).data["metadata"]["uid"] == before["uid"]
+        again = (await life.api.get(path)).data["metadata"]
+        assert again["uid"] == before["uid"]
+        assert [each["uid"] for each in again["ownerReferences"]] == [(await life.vm("web-1"))["metadata"]["uid"]]
 
 
 @pytest.mark.spec("kubevirt", 101)

@@ -311,6 +311,12 @@ def test_vcpus_are_limited() -> None:
     assert errors(admitted(many, max_vcpus=511)) == [
         ("spec.template.spec.domain.cpu", "Invalid value: 512: 512 vCPUs exceed the limit of 511")
     ]
+    for kind in ("requests", "limits"):
+        asked = {"P.domain.resources": {kind: {"cpu": "511500m"}}}
+        assert admitted(asked).accepted
+        assert errors(admitted(asked, max_vcpus=511)) == [
+            (f"spec.template.spec.domain.resources.{kind}.cpu", 'Invalid value: "511500m": 512 vCPUs exceed the limit of 511')
+        ]
 
 
 def test_two_networks_are_two() -> None:

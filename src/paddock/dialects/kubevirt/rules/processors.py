@@ -39,11 +39,23 @@ def sockets_fit_their_maximum(place: Place) -> Iterator[Finding]:
 
 @check("kubevirt/vcpus")
 def vcpus_are_limited(place: Place) -> Iterator[Finding]:
-    """The product of sockets, cores and threads stays within the limit of the installation."""
+    """The vCPUs stay within the limit of the installation: the product of sockets, cores and threads, or what is asked for."""
     cpu, most = _cpu(place), place.settings.max_vcpus
     count = _topology(cpu)
+    if not count:
+        yield from _asked_vcpus_are_limited(place, most)
+        return
     if count > most and min(cpu.sockets or 1, cpu.cores or 1, cpu.threads or 1) > 0:
         yield finding.invalid(place.at("domain", "cpu"), count, f"{count} vCPUs exceed the limit of {most}", "kubevirt/vcpus")
+
+
+def _asked_vcpus_are_limited(place: Place, most: int) -> Iterator[Finding]:
+    """A machine without a topology gets as many as it is limited to or asks for."""
+    path = _LIMIT if place.limit("cpu") is not None else _REQUEST
+    written = place.written(path)
+    count = quantity.whole(written) if written is not None else 0
+    if count > most:
+        yield finding.invalid(place.at(*path), written, f"{count} vCPUs exceed the limit of {most}", "kubevirt/vcpus")
 
 
 @check("kubevirt/V27")

@@ -1,0 +1,300 @@
+"""Instancetypes and preferences, as `tests/instancetype` of KubeVirt wants them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.fakehost import Data, FakeHost, machine
+from tests.scenario.hosts.conftest import Play
+from tests.scenario.upstream.asking import DV, MACHINES, REVISIONS, asked, names, operation, patched
+
+GROUP = "instancetype.kubevirt.io/v1beta1"
+TYPES = f"/apis/{GROUP}/namespaces/default/virtualmachineinstancetypes"
+TINY: Data = {"cpu": {"guest": 2}, "memory": {"guest": "64Mi"}}
+BOTH: dict[str, Any] = {
+    "instancetype": {"kind": "VirtualMachineInstancetype", "name": "tiny"},
+    "preference": {"kind": "VirtualMachinePreference", "name": "tiny"},
+}
+
+
+def of(kind: str, name: str, spec: Data) -> Data:
+    return {"apiVersion": GROUP, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def made(host: FakeHost, kind: str, spec: Data, name: str = "tiny") -> None:
+    """An instancetype or a preference, of the namespace or of the cluster."""
+    scope = "" if "Cluster" in kind else "namespaces/default/"
+    reply = await host.api.post(f"/apis/{GROUP}/{scope}{kind.lower()}s", of(kind, name, spec))
+    assert reply.status == 201, reply.data
+
+
+def sized(strategy: str = "Always", *, name: str = "web", instancetype: Data | None = None, preference: Data | None = None) -> Data:
+    """A machine that says nothing of its size, unless nobody else does."""
+    body = machine(name, strategy)
+    if instancetype is not None:
+        body["spec"] |= {"instancetype": instancetype}
+        body["spec"]["template"]["spec"]["domain"] = {"devices": {}}
+    if preference is not None:
+        body["spec"] |= {"preference": preference}
+    return body
+
+
+@pytest.mark.parametrize(
+    ("member", "scope"), [("instancetype", "Cluster"), ("instancetype", ""), ("preference", "Cluster"), ("preference", "")]
+)
+def test_a_machine_may_be_made_when_what_it_is_made_of_is_there(play: Play, member: str, scope: str) -> None:
+    async def script(host: FakeHost) -> None:
+        kind = f"VirtualMachine{scope}{member.capitalize()}"
+        named: dict[str, Any] = {member: {"kind": kind, "name": "tiny"}}
+        body = sized(**named)
+        reply = await host.api.post(MACHINES, body)
+        assert reply.status == 422 and f'{kind.lower()}s.instancetype.kubevirt.io "tiny" not found' in reply.data["message"]
+        await made(host, kind, TINY if member == "instancetype" else {"cpu": {"preferredCPUTopology": "cores"}})
+        await host.make(body)
+        await host.running()
+
+    play(script)
+
+
+def test_those_of_the_cluster_are_meant_when_no_kind_is_given(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, "VirtualMachineClusterInstancetype", TINY)
+        await made(host, "VirtualMachineClusterPreference", {"cpu": {"preferredCPUTopology": "sockets"}})
+        await host.make(sized(instancetype={"name": "tiny"}, preference={"name": "tiny"}))
+        await host.running()
+        assert (await host.vmi())["spec"]["domain"]["cpu"]["sockets"] == 2
+
+    play(script)
+
+
+def test_everything_that_is_preferred_is_in_the_instance(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        annotations = {"required-1": "1", "required-2": "2"}
+        await made(host, "VirtualMachineInstancetype", {**TINY, "annotations": annotations})
+        preferred = {
+            "cpu": {"preferredCPUTopology": "sockets"},
+            "devices": {"preferredDiskBus": "sata"},
+            "features": {"preferredHyperv": {"vapic": {"enabled": True}, "relaxed": {"enabled": True}}},
+            "firmware": {"preferredUseBios": True},
+            "preferredTerminationGracePeriodSeconds": 15,
+            "preferredSubdomain": "nowhere",
+            "annotations": {"preferred-1": "1", "preferred-2": "use-the-machine's", "required-1": "use-the-instancetype's"},
+        }
+        await made(host, "VirtualMachinePreference", preferred)
+        body = sized(**BOTH)
+        body["spec"]["template"]["metadata"] = {"annotations": {"preferred-2": "2"}}
+        spec = body["spec"]["template"]["spec"]
+        spec |= {"volumes": [{"name": "root", "emptyDisk": {"capacity": "1Gi"}}]}
+        spec["domain"]["devices"]["disks"] = [{"name": "root", "disk": {}}]
+        await host.make(body)
+        await host.running()
+        found = await host.vmi()
+        domain = found["spec"]["domain"]
+        assert (domain["cpu"]["sockets"], domain["memory"]["guest"]) == (2, "64Mi")
+        assert [each["disk"]["bus"] for each in domain["devices"]["disks"]] == ["sata"]
+        assert {name: each["enabled"] for name, each in domain["features"]["hyperv"].items()} == {"vapic": True, "relaxed": True}
+        assert "bios" in domain["firmware"]["bootloader"]
+        assert (found["spec"]["terminationGracePeriodSeconds"], found["spec"]["subdomain"]) == (15, "nowhere")
+        said = found["metadata"]["annotations"]
+        assert said["kubevirt.io/instancetype-name"] == said["kubevirt.io/preference-name"] == "tiny"
+        assert not any(each.startswith("kubevirt.io/cluster-") for each in said)
+        expected = {"required-1": "1", "required-2": "2", "preferred-1": "1", "preferred-2": "2"}
+        assert {name: said[name] for name in expected} == expected
+
+    play(script)
+
+
+def test_cards_and_disks_that_nobody_described_are_as_preferred(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, "VirtualMachineClusterPreference", {"devices": {"preferredInterfaceModel": "e1000", "preferredDiskBus": "scsi"}})
+        body = sized(preference={"name": "tiny"})
+        body["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "emptyDisk": {"capacity": "1Gi"}}]
+        await host.make(body)
+        await host.running()
+        devices = (await host.vmi())["spec"]["domain"]["devices"]
+        assert [each["model"] for each in devices["interfaces"]] == ["e1000"]
+        assert [each["disk"]["bus"] for each in devices["disks"]] == ["scsi"]
+
+    play(script)
+
+
+def test_processors_of_ones_own_come_from_the_instancetype(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(
+            host, "VirtualMachineClusterInstancetype", {"cpu": {"guest": 1, "dedicatedCPUPlacement": True}, "memory": {"guest": "64Mi"}}
+        )
+        await host.make(sized("Halted", instancetype={"name": "tiny"}))
+        await asked(host, "web", "start")
+        assert (await host.vmi())["spec"]["domain"]["cpu"]["dedicatedCpuPlacement"] is True
+        assert "dedicatedCpuPlacement" not in (await host.vm())["spec"]["template"]["spec"]["domain"].get("cpu", {})
+
+    play(script)
+
+
+def test_more_memory_may_be_promised_than_there_is(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, "VirtualMachineClusterInstancetype", {"cpu": {"guest": 1}, "memory": {"guest": "128Mi", "overcommitPercent": 15}})
+        await host.make(sized(instancetype={"name": "tiny"}))
+        await host.running()
+        domain = (await host.vmi())["spec"]["domain"]
+        assert domain["memory"]["guest"] == "128Mi"
+        assert domain["resources"]["requests"]["memory"] == "114085068"
+
+    play(script)
+
+
+@pytest.mark.parametrize("source", ["claim", "datavolume", "template-claim", "template-source", "template-source-labels"])
+def test_a_disk_says_what_it_wants(play: Play, source: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, "VirtualMachineInstancetype", TINY)
+        await made(host, "VirtualMachinePreference", {"cpu": {"preferredCPUTopology": "cores"}})
+        prefix = "instancetype.kubevirt.io/default-"
+        labels = {f"{prefix}instancetype": "tiny", f"{prefix}instancetype-kind": "VirtualMachineInstancetype"}
+        labels |= {f"{prefix}preference": "tiny", f"{prefix}preference-kind": "VirtualMachinePreference"}
+        blank = {"source": {"blank": {}}, "storage": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+        disk: Data = {"apiVersion": DV, "kind": "DataVolume", "metadata": {"name": "source"}, "spec": blank}
+        if source != "template-source-labels":
+            disk["metadata"]["labels"] = labels
+        await host.make(disk)
+        await asyncio.sleep(20)
+        if source.startswith("template-source"):
+            body: Data = {"apiVersion": DV, "kind": "DataSource", "metadata": {"name": "golden"}}
+            body["spec"] = {"source": {"pvc": {"name": "source", "namespace": "default"}}}
+            body["metadata"]["labels"] = labels if source.endswith("labels") else {}
+            await host.make(body)
+            await asyncio.sleep(5)
+        volume: Data = {"dataVolume": {"name": "copy"}} if source.startswith("template") else {"dataVolume": {"name": "source"}}
+        if source == "claim":
+            volume = {"persistentVolumeClaim": {"claimName": "source"}}
+        infer = {"inferFromVolume": "root", "inferFromVolumeFailurePolicy": "Reject"}
+        asks = sized(instancetype=dict(infer), preference=dict(infer))
+        asks["spec"]["template"]["spec"]["volumes"] = [{"name": "root", **volume}]
+        if source.startswith("template"):
+            copy: dict[str, Any] = {"storage": blank["storage"]}
+            copy |= {"source": {"pvc": {"name": "source", "namespace": "default"}}} if source == "template-claim" else {}
+            copy |= {"sourceRef": {"kind": "DataSource", "name": "golden", "namespace": "default"}} if "source" in source[9:] else {}
+            asks["spec"]["dataVolumeTemplates"] = [{"metadata": {"name": "copy"}, "spec": copy}]
+        await host.make(asks)
+        spec = (await host.vm())["spec"]
+        for member, kind in (("instancetype", "VirtualMachineInstancetype"), ("preference", "VirtualMachinePreference")):
+            assert spec[member]["name"] == "tiny" and spec[member]["kind"] == kind and "inferFromVolume" not in spec[member]
+        await host.running(seconds=60)
+        assert (await host.vmi())["spec"]["domain"]["cpu"]["cores"] == 2
+
+    play(script)
+
+
+@pytest.mark.parametrize("said", ["in-words", "by-default"])
+def test_a_size_beside_the_inferred_one_is_refused(play: Play, said: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, "VirtualMachineClusterInstancetype", TINY)
+        labels = {"instancetype.kubevirt.io/default-instancetype": "tiny"}
+        blank = {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}
+        await host.make({"apiVersion": DV, "kind": "DataVolume", "metadata": {"name": "source", "labels": labels}, "spec": blank})
+        await asyncio.sleep(20)
+        body = machine(volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": "source"}}])
+        policy = {"inferFromVolumeFailurePolicy": "Reject"} if said == "in-words" else {}
+        body["spec"]["instancetype"] = {"inferFromVolume": "root", **policy}
+        reply = await host.api.post(MACHINES, body)
+        assert (
+            reply.status == 422 and "spec.template.spec.domain.memory.guest conflicts with selected instance type" in reply.data["message"]
+        )
+
+    play(script)
+
+
+def test_what_was_found_is_kept_for_the_machine_that_found_it(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        async def revision(name: str, member: str) -> tuple[str, Data]:
+            kept = (await host.vm(name))["status"][f"{member}Ref"]["controllerRevisionRef"]["name"]
+            return kept, (await host.get("ControllerRevision", "apps/v1", kept))["data"]["spec"]
+
+        async def sockets(name: str) -> int:
+            return int((await host.vmi(name))["spec"]["domain"]["cpu"]["sockets"])
+
+        await made(host, "VirtualMachineInstancetype", TINY)
+        await made(host, "VirtualMachinePreference", {"cpu": {"preferredCPUTopology": "sockets"}})
+        await host.make(sized("Halted", **BOTH))
+        await asyncio.sleep(10)
+        first, spec = await revision("web", "instancetype")
+        assert spec == TINY and (await revision("web", "preference"))[1] == {"cpu": {"preferredCPUTopology": "sockets"}}
+        await asked(host, "web", "start")
+        assert await sockets("web") == 2
+        await patched(host, f"{TYPES}/tiny", operation("replace", "/spec/cpu/guest", 3))
+        await asked(host, "web", "stop")
+        await asked(host, "web", "start")
+        assert await sockets("web") == 2
+        await host.make(sized(name="second", **BOTH))
+        await host.running("second")
+        second, spec = await revision("second", "instancetype")
+        assert second != first and spec["cpu"]["guest"] == 3 and await sockets("second") == 3
+
+    play(script)
+
+
+def test_what_was_kept_and_is_something_else_is_not_used(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, "VirtualMachineInstancetype", TINY)
+        matcher = {"kind": "VirtualMachineInstancetype", "name": "tiny"}
+        await host.make(sized(instancetype=matcher))
+        await host.running()
+        kept = (await host.vm())["status"]["instancetypeRef"]["controllerRevisionRef"]["name"]
+        revision = await host.get("ControllerRevision", "apps/v1", kept)
+        await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+        await asyncio.sleep(60)
+        assert kept not in await names(host, REVISIONS)
+        other = {**revision, "metadata": {"name": kept}}
+        other["data"]["spec"]["memory"]["guest"] = "74Mi"
+        assert (await host.api.post(REVISIONS, other)).status == 201
+        await host.make(sized(instancetype=matcher))
+        await asyncio.sleep(30)
+        failures = [each for each in (await host.vm())["status"]["conditions"] if each["type"] == "Failure"]
+        assert [each["status"] for each in failures] == ["True"]
+        assert "found existing ControllerRevision with unexpected data" in failures[0]["message"]
+
+    play(script)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"memory": {"guest": "128M"}}, {"cpu": {}, "memory": {"guest": "128M"}}, {"cpu": {"guest": 1}}, {"cpu": {"guest": 1}, "memory": {}}],
+    ids=["cpu", "cpu-guest", "memory", "memory-guest"],
+)
+def test_an_instancetype_without_a_size_is_refused(play: Play, spec: Data) -> None:
+    async def script(host: FakeHost) -> None:
+        reply = await host.api.post(TYPES, of("VirtualMachineInstancetype", "tiny", spec))
+        assert reply.status == 422
+        assert reply.data["details"]["causes"][0]["reason"] == "FieldValueRequired"
+
+    play(script)
+
+
+@pytest.mark.parametrize("policy", ["reference", "expand", "expandAll"])
+def test_sizes_stay_references(play: Play, policy: str) -> None:
+    async def script(host: FakeHost) -> None:
+        place = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
+        reply = await host.api.merge(place, {"spec": {"configuration": {"instancetype": {"referencePolicy": policy}}}})
+        assert reply.status == 200, reply.data
+        await made(host, "VirtualMachineInstancetype", TINY)
+        await made(host, "VirtualMachinePreference", {"cpu": {"preferredCPUTopology": "cores"}})
+        await host.make(sized(**BOTH))
+        await host.running(seconds=30)
+        found = await host.vm()
+        assert found["spec"]["instancetype"]["name"] == found["spec"]["preference"]["name"] == "tiny"
+        assert all(found["status"][f"{each}Ref"]["controllerRevisionRef"]["name"] for each in BOTH)
+
+    play(script)
+
+
+def test_a_machine_that_is_not_there_yet_can_be_expanded(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, "VirtualMachineClusterInstancetype", TINY)
+        place = "/apis/subresources.kubevirt.io/v1/namespaces/default/expand-vm-spec"
+        reply = await host.api.put(place, sized(instancetype={"name": "tiny"}))
+        assert reply.status == 200, reply.data
+        spec = reply.data["spec"]
+        assert "instancetype" not in spec and spec["template"]["spec"]["domain"]["cpu"]["sockets"] == 2
+        assert spec["template"]["spec"]["domain"]["memory"]["guest"] == "64Mi"
+
+    play(script)
