@@ -156,11 +156,19 @@ def _disks(work: _Work) -> None:
     names = {name for side in sides for name, volume in side.items() if _is_plugged(volume)}
     # One that was there before it said so is no volume that can be pulled out.
     names -= {name for side in sides for name, volume in side.items() if name in names and not _is_plugged(volume)}
+    # Nor is one that is put into a drive which is there already: its medium is changed by the next start.
+    names -= _drives(work)
     if not names:
         return
     _exchange(work, (), "volumes", names, sides[1])
     disks = _named(_part(work.now["spec"], "domain", "devices").get("disks"))
     _exchange(work, ("domain", "devices"), "disks", names, disks)
+
+
+def _drives(work: _Work) -> set[str]:
+    """The drives for media that are there before and after the change."""
+    old, new = (_named(_part(each, "domain", "devices").get("disks")) for each in work.hardware())
+    return {name for name, each in new.items() if "cdrom" in each and name in old}
 
 
 def _cards(work: _Work) -> None:

@@ -108,3 +108,14 @@ def test_the_label_of_a_pool_tells_what_the_instance_is(waits: bool, moved: str)
     has["metadata"]["labels"][label] = "pool-1"
     made, restart = changed(before, now, has)
     assert bool(restart) == waits and made["metadata"]["labels"] == {"own": "x", label: moved}
+
+
+def test_a_medium_for_a_drive_that_is_there_waits() -> None:
+    drive = {"disks": [{"name": "cd", "cdrom": {"bus": "sata"}}]}
+    before, now = spec(devices=drive), spec(devices=drive, volumes=[plugged("cd")])
+    for old, new in ((before, now), (now, before)):
+        made, restart = changed(old, new)
+        assert restart == liveupdate.OTHER and made["spec"] == old["template"]["spec"]
+    # The drive itself may come and go with it.
+    made, restart = changed(spec(), now)
+    assert not restart and made["spec"]["volumes"] == [plugged("cd")]
