@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView
 from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory
+from paddock.engine.machine.errors import Unanswered
 from paddock.engine.machine.host import Surroundings, Times
 from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.machines import Machines
@@ -118,6 +120,11 @@ async def until(machine: Machine, holds: Callable[[Machine], bool], what: str, s
 
 async def until_phase(machine: Machine, *phases: str) -> None:
     await until(machine, lambda one: one.observed.phase in phases, " or ".join(phases))
+
+
+async def closed(*_: object) -> socket.socket:
+    """The monitor of a QEMU that is ending."""
+    raise Unanswered("cannot talk to QEMU", why="Connection reset by peer")
 
 
 async def until_guest_runs(machine: Machine) -> None:

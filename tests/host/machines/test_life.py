@@ -4,12 +4,15 @@ import asyncio
 import itertools
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
+from paddock.engine.machine import starting
+from paddock.engine.machine.config import Cpu
 from paddock.engine.machine.host import Times
 from paddock.engine.machine.machine import Machine
-from tests.host.machines.conftest import TIMES, Place, bare, run, until, until_guest_runs, until_phase
+from tests.host.machines.conftest import TIMES, Place, bare, closed, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -60,6 +63,23 @@ def test_adopted_it_goes_on(place: Place) -> None:
         await until_phase(again, "ended")
         end = again.observed.end
         assert end is not None and end.reason == "crashed"
+
+    run(script)
+
+
+@pytest.mark.parametrize("closes_first", [False, True])
+def test_what_qemu_says_when_it_ends_at_once_is_told(place: Place, monkeypatch: pytest.MonkeyPatch, closes_first: bool) -> None:
+    if closes_first:
+        monkeypatch.setattr(starting, "reach", closed)
+
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", replace(place.guest(), cpu=Cpu(model="nonsense")))
+        await machine.start()
+        await until_phase(machine, "ended")
+        end = machine.observed.end
+        assert end is not None and end.reason == "never-started" and "'nonsense'" in end.text, end
 
     run(script)
 

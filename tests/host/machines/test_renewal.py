@@ -24,7 +24,7 @@ from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed
 from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.owner import Owner
-from tests.host.machines.conftest import Place, qemus, run, until, until_guest_runs, until_phase
+from tests.host.machines.conftest import Place, closed, qemus, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -281,10 +281,13 @@ def test_a_new_qemu_that_does_not_run_the_guest_is_left_again(place: Place, monk
     run(script)
 
 
-def test_a_new_qemu_that_does_not_start_says_why(place: Place) -> None:
+@pytest.mark.parametrize("closes_first", [False, True])
+def test_a_new_qemu_that_does_not_start_says_why(place: Place, monkeypatch: pytest.MonkeyPatch, closes_first: bool) -> None:
     async def script() -> None:
         machine = await _small_one(place, place.open())
         pid, config = machine.observed.pid, machine.config
+        if closes_first:
+            monkeypatch.setattr(renewal, "reach", closed)
         machine._owner.config = replace(config, disks=(replace(config.disks[0], layer=Layer(place.root / "gone.img", "raw")),))
         with pytest.raises(Refused, match=r"gone\.img") as caught:
             await machine.renew()

@@ -178,8 +178,8 @@ class Owner:
         program = identify(command.argv[0])
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)
         self.observe(pid=pid, accelerator=command.accelerator)
-        await self.connect()
-        await self.complete(command)
+        await starting.unless_it_ends(self.connect())
+        await starting.unless_it_ends(self.complete(command))
 
     def watch(self, pid: int) -> None:
         """This process is the machine's."""

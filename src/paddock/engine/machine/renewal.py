@@ -33,7 +33,7 @@ from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.process import Process, holders, start_ticks
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.starting import end_helpers, listens, make_files_beside, reach, start_helper, start_qemu
+from paddock.engine.machine.starting import end_helpers, listens, make_files_beside, reach, start_helper, start_qemu, unless_it_ends
 
 # A guest that writes faster than its memory is sent stands still after so long, and then it comes to an end.
 FORCE_SECONDS = 30.0
@@ -202,7 +202,7 @@ class Renewals:
             process = Process(beside.pid, lambda status: ended.set())
         except ProcessLookupError as error:
             raise self._refused("NewFailed", beside.directory.log_tail(), _STAYS) from error
-        works = [asyncio.ensure_future(beside.connect(patience)), asyncio.ensure_future(ended.wait())]
+        works = [asyncio.ensure_future(unless_it_ends(beside.connect(patience))), asyncio.ensure_future(ended.wait())]
         try:
             await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
             if ended.is_set():

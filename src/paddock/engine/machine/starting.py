@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
 
 from paddock.engine.machine import taps
@@ -14,12 +14,14 @@ from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Copy, Helper
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory, Renewal
-from paddock.engine.machine.errors import StartFailed
+from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.process import Launch, end_process, spawn, start_ticks
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.users import Users, groups, hand_over, hand_over_disk, hand_over_memory
 
 _LOOK_SECONDS = 0.01
+# A QEMU that ends closes its monitor this much before it is gone.
+_ENDING_SECONDS = 1.0
 
 
 def make_files(directory: Directory, config: MachineConfig, command: Command, user: int, users: Users) -> None:
@@ -182,6 +184,15 @@ async def reach(directory: Directory, name: str, patience: float) -> socket.sock
         raise StartFailed(f"cannot talk to the QEMU of machine {directory.id}", why=f"its monitor is silent for {patience:g} s") from None
     except OSError as error:
         raise StartFailed(f"cannot talk to the QEMU of machine {directory.id}", why=error.strerror or str(error)) from error
+
+
+async def unless_it_ends(talk: Awaitable[None]) -> None:
+    """Talk to QEMU. Where that fails because it is ending, its end comes first, ends this too, and tells more."""
+    try:
+        await talk
+    except Unanswered:
+        await asyncio.sleep(_ENDING_SECONDS)
+        raise
 
 
 async def no_restore(path: Path) -> None:
