@@ -60,6 +60,8 @@ class Recipe:
     variables: tuple[str, ...] = VERSION_VARIABLES
     modfile: str = "go.mod"
     command: tuple[str, ...] = BUILD
+    # modules of ours beside this one that stand in for what the proxy lacks
+    stand_ins: Path | None = None
 
     @property
     def version(self) -> str:
@@ -72,7 +74,8 @@ class Recipe:
         """A name for everything that decides what a build produces."""
         digest = hashlib.sha256()
         versions = self.module / self.modfile
-        for path in (versions, versions.with_suffix(".sum"), *sorted(self.module.rglob("*.go"))):
+        folders = [self.module, *([self.stand_ins] if self.stand_ins else ())]
+        for path in (versions, versions.with_suffix(".sum"), *(file for each in folders for file in sorted(each.rglob("*.go")))):
             digest.update(path.read_bytes())
         facts = (self.command, self.programs, self.variables, sorted(ENVIRONMENT.items()), platform.system(), platform.machine())
         digest.update(repr(facts).encode())

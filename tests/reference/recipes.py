@@ -44,6 +44,20 @@ VIRTCTLS = {
     for release, folder, modfile in (("1.0", "virtctl", "1.0.mod"), ("1.9", "virtctl-1.9", "go.mod"))
 }
 
+# KubeVirt as it works in a cluster, and a program of our own that prints what it needs there. The stand-ins are those of virtctl.
+KUBEVIRT = Recipe(
+    name="kubevirt-cluster",
+    module=HERE / "kubevirt-cluster",
+    programs=(
+        Program("installation", "."),
+        Program("virt-api", "kubevirt.io/kubevirt/cmd/virt-api"),
+        Program("virt-controller", "kubevirt.io/kubevirt/cmd/virt-controller"),
+    ),
+    release="kubevirt.io/kubevirt",
+    variables=("kubevirt.io/client-go/version.gitVersion",),
+    stand_ins=HERE / "virtctl-1.9" / "templates",
+)
+
 # A program of our own that uses machines through KubeVirt's client-go and through Kubernetes'.
 MACHINES = Recipe(
     name="kubevirt-client",

@@ -68,6 +68,8 @@ class Rules:
     # lines of the token file, beside the administrator's
     users: tuple[str, ...] = ()
     admission: tuple[str, ...] = ()
+    # more flags of kube-apiserver
+    flags: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -90,7 +92,7 @@ def _attempt(start: Callable[[], Started]) -> Started:
 
 
 def _start_etcd(binaries: Binaries, directory: Path, programs: ExitStack) -> str:
-    client, peer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
+    client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
     command = [
         str(binaries.etcd),
         f"--data-dir={directory / 'etcd'}",
@@ -111,7 +113,7 @@ def _start_etcd(binaries: Binaries, directory: Path, programs: ExitStack) -> str
 
 def _start_apiserver(binaries: Binaries, directory: Path, store: str, programs: ExitStack, rules: Rules) -> Access:
     certificates = directory / "certificates"
-    (port,) = _free_ports(1)
+    (port,) = free_ports(1)
     url = f"https://127.0.0.1:{port}"
     token = secrets.token_hex(16)
     tokens = directory / "tokens.csv"
@@ -136,6 +138,7 @@ def _start_apiserver(binaries: Binaries, directory: Path, store: str, programs: 
         f"--enable-admission-plugins={','.join(rules.admission)}",
         "--enable-priority-and-fairness=false",
         "--profiling=false",
+        *rules.flags,
     ]
     log = directory / "kube-apiserver.log"
     process = programs.enter_context(launched(command, log))
@@ -194,7 +197,7 @@ def probe(url: str, access: Access | None = None) -> bytes:
         return body
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,15 @@ def test_what_was_built_is_found_without_go(tmp_path: Path, module: Path, calls:
     first = build.ensure(quiet, cache=tmp_path, module=module)
     monkeypatch.setenv("PATH", "/nowhere")
     assert build.ensure(quiet, cache=tmp_path, module=module) == first
+
+
+def test_what_stands_in_for_a_module_is_a_part_of_the_recipe(tmp_path: Path, module: Path) -> None:
+    (tmp_path / "types.go").write_text("package types\n")
+    recipe = replace(build.ORACLE, module=module, stand_ins=tmp_path)
+    before = recipe.key
+    assert before != replace(recipe, stand_ins=None).key
+    (tmp_path / "types.go").write_text("package other\n")
+    assert recipe.key != before
 
 
 def test_without_go_the_error_says_what_to_install(tmp_path: Path, module: Path, monkeypatch: pytest.MonkeyPatch) -> None:

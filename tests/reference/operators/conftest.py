@@ -31,6 +31,7 @@ _KUBEVIRT = (
     "virtualmachinepools.pool.kubevirt.io",
     "kubevirts.kubevirt.io",
 )
+_RULES = Rules()
 
 
 @dataclass(frozen=True)
@@ -59,22 +60,27 @@ def cluster(binaries: Binaries, helms: list[Helm], tmp_path_factory: pytest.Temp
 
 
 def definitions() -> Sequence[Crd]:
-    """KubeVirt's own; CDI's as they are declared here, since they cannot be fetched; and those of the front doors."""
-    own = crds.load()
+    """KubeVirt's own, and those of others."""
     theirs = [Crd(origin, document) for origin, document in projects.kubevirt() if document["metadata"]["name"] in _KUBEVIRT]
+    return [*theirs, *beside_kubevirt()]
+
+
+def beside_kubevirt() -> Sequence[Crd]:
+    """CDI's as they are declared here, since they cannot be fetched; and those of the front doors."""
     wanted = ("cdi.kubevirt.io", "k8s.cni.cncf.io", "vitistack.io", "infrastructure.stakater.com")
-    return [*theirs, *(each for each in own if each.spec["group"] in wanted)]
+    return [each for each in crds.load() if each.spec["group"] in wanted]
 
 
 @contextmanager
-def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd], *values: str) -> Iterator[Cluster]:
+def made(binaries: Binaries, helm: Helm, directory: Path, wanted: Sequence[Crd], *values: str, more: Rules = _RULES) -> Iterator[Cluster]:
     """A cluster with the rights that the chart gives with these values, ready; gone when the block ends."""
     values = values or ("dialects={vitistack,stakater}",)
     token = secrets.token_hex(16)
     rules = Rules(
         authorization="RBAC",
-        users=(f'{token},{ACCOUNT},operator,"system:serviceaccounts"',),
+        users=(f'{token},{ACCOUNT},operator,"system:serviceaccounts"', *more.users),
         admission=("OwnerReferencesPermissionEnforcement",),
+        flags=more.flags,
     )
     with running(binaries, directory, rules) as access, ExitStack() as ends:
         api = Api(access)

@@ -30,22 +30,17 @@ _SINCE = "2027-01-15T08:00:00Z"
 _ADDRESS = "10.0.2.2"
 
 
-class Player:
-    """The other side of the front doors."""
+class Surroundings:
+    """The part of CDI, and of whoever gives addresses."""
 
     def __init__(self, client: Client) -> None:
-        machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
+        self.machinery = machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
         self._client = client
         self.program = Program(client, component="player", instance="player", machinery=machinery)
         informers = self.program.informers
-        self._machines, self._instances = informers.of(MACHINES), informers.of(INSTANCES)
         self._volumes, self._claims, self._services = informers.of(VOLUMES), informers.of(CLAIMS), informers.of(SERVICES)
-        of_machines = Controller("machines", self._machines, self._machine, machinery=machinery)
-        of_machines.watch(self._instances, owners("kubevirt.io", "VirtualMachine"))
-        of_machines.watch(self._volumes, owners("kubevirt.io", "VirtualMachine"))
         of_volumes = Controller("volumes", self._volumes, self._volume, machinery=machinery)
         of_volumes.watch(self._claims, owners("cdi.kubevirt.io", "DataVolume"))
-        self.program.add(of_machines)
         self.program.add(of_volumes)
         self.program.add(Controller("claims", self._claims, self._claim, machinery=machinery))
         self.program.add(Controller("services", self._services, self._service, machinery=machinery))
@@ -60,35 +55,6 @@ class Player:
         assert self._task is not None
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-
-    # --- KubeVirt ---------------------------------------------------------------------------------------------------------
-
-    async def _machine(self, key: Key) -> Outcome:
-        seen = self._machines.cache.get(key)
-        if seen is None:
-            return DONE
-        machine, instance = orjson.loads(seen.raw), self._instances.cache.get(key)
-        if seen.meta.going:
-            if instance is None:
-                await self._client.patch(MACHINES, key, merge_patch({"metadata": {"finalizers": None}}))
-            else:
-                await self._remove(INSTANCES, instance)
-            return DONE
-        for template in machine["spec"].get("dataVolumeTemplates") or ():
-            await self._make(VOLUMES, seen, template["metadata"], {"spec": template["spec"]})
-        runs = machine["spec"].get("running") or machine["spec"].get("runStrategy") in ("Always", "RerunOnFailure")
-        if runs and instance is None:
-            template = machine["spec"]["template"]
-            await self._make(INSTANCES, seen, {**template.get("metadata", {}), "name": key.name}, {"spec": template["spec"]})
-        elif not runs and instance is not None:
-            await self._remove(INSTANCES, instance)
-        if instance is not None:
-            await self._say(INSTANCES, instance, _instance_status(orjson.loads(instance.raw)))
-        is_up = bool(runs and instance is not None and not instance.meta.going)
-        ready = {"type": "Ready", "status": "True" if is_up else "False", "lastTransitionTime": _SINCE}
-        status = {"printableStatus": "Running" if is_up else "Stopped", "conditions": [ready]}
-        await self._say(MACHINES, seen, {**status, "ready": is_up, "created": instance is not None})
-        return DONE
 
     # --- CDI --------------------------------------------------------------------------------------------------------------
 
@@ -138,13 +104,6 @@ class Player:
             except AlreadyExists:
                 return
 
-    async def _remove(self, target: Target[Any], seen: Seen) -> None:
-        try:
-            await self._client.delete(target, seen.key, Deletion(uid=seen.meta.uid))
-            await self._client.patch(target, seen.key, merge_patch({"metadata": {"finalizers": None}}))
-        except (NotFound, Conflict):
-            return
-
     async def _say(self, target: Target[Any], seen: Seen, status: Data) -> None:
         before = orjson.loads(seen.raw).get("status") or {}
         change = merge_patch_between({name: before.get(name) for name in status}, status)
@@ -157,6 +116,53 @@ class Player:
             return
         except ApiError as error:
             raise AssertionError(f"{target.qualified}: {error}") from error
+
+
+class Player(Surroundings):
+    """KubeVirt's part as well."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        informers = self.program.informers
+        self._machines, self._instances = informers.of(MACHINES), informers.of(INSTANCES)
+        of_machines = Controller("machines", self._machines, self._machine, machinery=self.machinery)
+        of_machines.watch(self._instances, owners("kubevirt.io", "VirtualMachine"))
+        of_machines.watch(self._volumes, owners("kubevirt.io", "VirtualMachine"))
+        self.program.add(of_machines)
+
+    async def _machine(self, key: Key) -> Outcome:
+        seen = self._machines.cache.get(key)
+        if seen is None:
+            return DONE
+        machine, instance = orjson.loads(seen.raw), self._instances.cache.get(key)
+        if seen.meta.going:
+            if instance is None:
+                await self._client.patch(MACHINES, key, merge_patch({"metadata": {"finalizers": None}}))
+            else:
+                await self._remove(INSTANCES, instance)
+            return DONE
+        for template in machine["spec"].get("dataVolumeTemplates") or ():
+            await self._make(VOLUMES, seen, template["metadata"], {"spec": template["spec"]})
+        runs = machine["spec"].get("running") or machine["spec"].get("runStrategy") in ("Always", "RerunOnFailure")
+        if runs and instance is None:
+            template = machine["spec"]["template"]
+            await self._make(INSTANCES, seen, {**template.get("metadata", {}), "name": key.name}, {"spec": template["spec"]})
+        elif not runs and instance is not None:
+            await self._remove(INSTANCES, instance)
+        if instance is not None:
+            await self._say(INSTANCES, instance, _instance_status(orjson.loads(instance.raw)))
+        is_up = bool(runs and instance is not None and not instance.meta.going)
+        ready = {"type": "Ready", "status": "True" if is_up else "False", "lastTransitionTime": _SINCE}
+        status = {"printableStatus": "Running" if is_up else "Stopped", "conditions": [ready]}
+        await self._say(MACHINES, seen, {**status, "ready": is_up, "created": instance is not None})
+        return DONE
+
+    async def _remove(self, target: Target[Any], seen: Seen) -> None:
+        try:
+            await self._client.delete(target, seen.key, Deletion(uid=seen.meta.uid))
+            await self._client.patch(target, seen.key, merge_patch({"metadata": {"finalizers": None}}))
+        except (NotFound, Conflict):
+            return
 
 
 def _instance_status(instance: Data) -> Data:

@@ -1,5 +1,5 @@
-// Package core stands in for kubevirt.io/virt-template-api/core, which the Go module proxy does not have. It has what virtctl names of
-// it, so that virtctl can be built: everything but `virtctl template` is virtctl's own.
+// Package core stands in for kubevirt.io/virt-template-api/core, which the Go module proxy does not have. It has what virtctl and
+// virt-controller name of it, so that they can be built: everything but `virtctl template` and exports of templates is their own.
 package core
 
 const (

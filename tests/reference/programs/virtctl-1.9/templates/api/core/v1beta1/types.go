@@ -1,4 +1,4 @@
-// Package v1beta1 stands in for the types of VirtualMachineTemplates, as far as virtctl names them.
+// Package v1beta1 stands in for the types of VirtualMachineTemplates, as far as virtctl and virt-controller name them.
 package v1beta1
 
 import (
@@ -30,17 +30,31 @@ type VirtualMachineTemplateSpec struct {
 	Message        string                `json:"message,omitempty"`
 }
 
+// ConditionReady is the condition that says whether a template can be used.
+const ConditionReady = "Ready"
+
+// VirtualMachineTemplateStatus is what is known of a template.
+type VirtualMachineTemplateStatus struct {
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
 // VirtualMachineTemplate is a template.
 type VirtualMachineTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              VirtualMachineTemplateSpec `json:"spec"`
+	Spec              VirtualMachineTemplateSpec   `json:"spec"`
+	Status            VirtualMachineTemplateStatus `json:"status,omitempty"`
 }
 
-// DeepCopyObject copies the outermost level: nobody changes more of it here.
-func (t *VirtualMachineTemplate) DeepCopyObject() runtime.Object {
+// DeepCopy copies the outermost level: nobody changes more of it here.
+func (t *VirtualMachineTemplate) DeepCopy() *VirtualMachineTemplate {
 	copied := *t
 	return &copied
+}
+
+// DeepCopyObject is the same for whoever does not know what it is.
+func (t *VirtualMachineTemplate) DeepCopyObject() runtime.Object {
+	return t.DeepCopy()
 }
 
 // VirtualMachineReference names a machine.
