@@ -75,3 +75,21 @@ def test_nothing_is_different_afterwards(play: Play, plural: str, verb: str) -> 
         assert await settled(host, f"{path}/web") == before
 
     play(script)
+
+
+@pytest.mark.parametrize("verb", ["delete", "update", "patch"])
+def test_the_installation_is_what_it_was(play: Play, verb: str) -> None:
+    async def script(host: FakeHost) -> None:
+        path = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
+        before = await settled(host, path)
+        changed = {"metadata": {"labels": {"key": "42"}}}
+        if verb == "delete":
+            reply = await host.api.delete(f"{path}?{DRY}")
+        elif verb == "update":
+            reply = await host.api.put(f"{path}?{DRY}", {**before, "metadata": {**before["metadata"], **changed["metadata"]}})
+        else:
+            reply = await host.api.merge(f"{path}?{DRY}", changed)
+        assert reply.status == 200, reply.data
+        assert await settled(host, path) == before
+
+    play(script)

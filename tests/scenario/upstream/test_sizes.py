@@ -298,3 +298,48 @@ def test_a_machine_that_is_not_there_yet_can_be_expanded(play: Play) -> None:
         assert spec["template"]["spec"]["domain"]["memory"]["guest"] == "64Mi"
 
     play(script)
+
+
+def needs(topology: str = "", cpu: int = 0, memory: str = "") -> Data:
+    """A preference that asks for something."""
+    asks = {**({"cpu": {"guest": cpu}} if cpu else {}), **({"memory": {"guest": memory}} if memory else {})}
+    return {**({"cpu": {"preferredCPUTopology": topology}} if topology else {}), "requirements": asks}
+
+
+# What is preferred, what the instancetype or the machine has, and whether that is enough.
+NEEDS: list[Any] = [
+    pytest.param(needs(cpu=2), TINY, {}, True, id="instancetype-cpu"),
+    pytest.param(needs(memory="64Mi"), TINY, {}, True, id="instancetype-memory"),
+    pytest.param(needs("", 2), None, {"cpu": {"sockets": 2}}, True, id="sockets"),
+    pytest.param(needs("cores", 2), None, {"cpu": {"cores": 2}}, True, id="cores"),
+    pytest.param(needs("sockets", 1), None, {}, True, id="one-by-default"),
+    pytest.param(needs("threads", 2), None, {"cpu": {"threads": 2}}, True, id="threads"),
+    pytest.param(needs("any", 4), None, {"cpu": {"cores": 2, "sockets": 2}}, True, id="any"),
+    pytest.param(needs(memory="128Mi"), None, {}, True, id="memory"),
+    pytest.param(needs(cpu=3), TINY, {}, False, id="less-instancetype-cpu"),
+    pytest.param(needs(memory="65Mi"), TINY, {}, False, id="less-instancetype-memory"),
+    pytest.param(needs("", 2), None, {"cpu": {"sockets": 1}}, False, id="less-sockets"),
+    pytest.param(needs("cores", 2), None, {"cpu": {"cores": 1}}, False, id="less-cores"),
+    pytest.param(needs("threads", 2), None, {"cpu": {"threads": 1}}, False, id="less-threads"),
+    pytest.param(needs("any", 4), None, {"cpu": {"cores": 2, "sockets": 1}}, False, id="less-any"),
+    pytest.param(needs(memory="129Mi"), None, {}, False, id="less-memory"),
+    pytest.param(needs(memory="129Mi"), None, {"memory": None, "resources": {"requests": {"memory": "64Mi"}}}, False, id="no-memory"),
+]
+
+
+@pytest.mark.parametrize(("preferred", "instancetype", "domain", "enough"), NEEDS)
+def test_needs_are_met_or_the_machine_is_refused(
+    play: Play, preferred: Data, instancetype: Data | None, domain: Data, enough: bool
+) -> None:
+    async def script(host: FakeHost) -> None:
+        await made(host, "VirtualMachineClusterPreference", preferred)
+        matcher = None if instancetype is None else {"name": "tiny"}
+        if instancetype is not None:
+            await made(host, "VirtualMachineClusterInstancetype", instancetype)
+        body = sized("Halted", instancetype=matcher, preference={"name": "tiny"})
+        body["spec"]["template"]["spec"]["domain"] |= domain
+        reply = await host.api.post(MACHINES, body)
+        assert (reply.status == 201) is enough, reply.data
+        assert enough or "failure checking preference requirements" in reply.data["message"]
+
+    play(script)

@@ -121,12 +121,12 @@ def _few_processors(
 
 
 def _processors(hardware: Place, preference: "PreferenceSpec") -> tuple[int, Path]:
-    """The vCPUs of a machine as the preference counts them, and where it would have to say more."""
+    """The vCPUs of a machine as the preference counts them (one that says nothing has one), and where it would have to say more."""
     cpu, path, count = hardware.spec.domain.cpu, hardware.at("domain", "cpu"), 1
     members = _counted(preference)
     for member in members:
         count *= getattr(cpu, member, None) or 1
-    return (count if cpu is not None else 0), (*path, members[0]) if cpu is not None else path
+    return count, (*path, members[0]) if cpu is not None else path
 
 
 def _counted(preference: "PreferenceSpec") -> tuple[str, ...]:
