@@ -48,10 +48,10 @@ format: setup ## format the code and mend what can be mended
 	$(PY) -m ruff format src tests tools
 
 gen: setup ## write what is generated from the declarations
-	$(PY) tools/gen.py
+	$(PY) -m tools.gen
 
 gen-check: setup ## fail when a generated file is missing, stale or surplus
-	$(PY) tools/gen.py --check
+	$(PY) -m tools.gen --check
 
 golden: setup ## rewrite the golden files; read the difference before you commit it
 	$(PYTEST) -n auto --golden-update

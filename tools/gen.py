@@ -16,6 +16,7 @@ from paddock.dialects import catalog
 from paddock.plan.why import page as why
 from paddock.schema.generate import files, reference
 from paddock.translate.machine.support import table
+from tools import upstream
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,7 +51,8 @@ def reference_pages() -> Mapping[str, str]:
     dialects = dict.fromkeys(kind.dialect for kind in kinds)
     texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in dialects}
     pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
-    return {**pages, "kubevirt-fields.md": table.page(reference.HEADER), "why.md": why.page(reference.HEADER)}
+    tests = upstream.page(upstream.read(ROOT / "tests" / "upstream"))
+    return {**pages, "kubevirt-fields.md": table.page(reference.HEADER), "why.md": why.page(reference.HEADER), "upstream-tests.md": tests}
 
 
 def chart_definitions() -> Mapping[str, str]:
@@ -91,7 +93,7 @@ def settle(difference: Difference) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="tools/gen.py", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.gen", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not as generated")
     options = parser.parse_args(arguments)
     found = list(differences(ROOT, TARGETS))

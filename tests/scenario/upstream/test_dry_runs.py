@@ -9,6 +9,8 @@ from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import PLACE, VM
 from tests.scenario.upstream.test_sets import replicas
 
+pytestmark = pytest.mark.spec("kubevirt", 110)
+
 SNAPSHOTS = "snapshot.kubevirt.io/v1beta1"
 SOURCE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "other"}
 DRY = "dryRun=All"

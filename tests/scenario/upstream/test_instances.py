@@ -9,6 +9,8 @@ from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import INSTANCES, PLACE, VM, condition
 
+pytestmark = pytest.mark.spec("kubevirt", 110)
+
 PRESETS = f"{PLACE}/virtualmachineinstancepresets"
 SELECTED = {"matchLabels": {"flavor": "many"}}
 MANY = {"cpu": {"cores": 4}}

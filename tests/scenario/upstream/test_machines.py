@@ -23,6 +23,8 @@ from tests.scenario.upstream.asking import (
     phase,
 )
 
+pytestmark = pytest.mark.spec("kubevirt", 110)
+
 BLANK: Data = {"metadata": {"name": "disk"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
 GENERATION = "kubevirt.io/vm-generation"
 

@@ -10,6 +10,8 @@ from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import DV, MACHINES, asked, condition, operation, patched
 
+pytestmark = pytest.mark.spec("kubevirt", 110)
+
 BLANK = {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}
 KINDS = ["VirtualMachine", "VirtualMachineInstance"]
 

@@ -9,6 +9,8 @@ from tests.fakehost import Data, FakeHost
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import CLAIMS, INSTANCES, MACHINES, condition, listed, names, operation, patched
 
+pytestmark = pytest.mark.spec("kubevirt", 110)
+
 GROUP = "pool.kubevirt.io/v1beta1"
 POOLS = f"/apis/{GROUP}/namespaces/default/virtualmachinepools"
 TEMPLATE = {"metadata": {"name": "disk"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}

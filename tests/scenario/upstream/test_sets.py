@@ -9,6 +9,8 @@ from tests.fakehost import Data, FakeHost
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import INSTANCES, PLACE, VM, condition, listed, names, operation, patched
 
+pytestmark = pytest.mark.spec("kubevirt", 110)
+
 KIND = "VirtualMachineInstanceReplicaSet"
 SETS = f"{PLACE}/virtualmachineinstancereplicasets"
 LABELS = {"select": "set"}

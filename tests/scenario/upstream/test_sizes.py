@@ -9,6 +9,8 @@ from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import DV, MACHINES, REVISIONS, asked, names, operation, patched
 
+pytestmark = pytest.mark.spec("kubevirt", 110)
+
 GROUP = "instancetype.kubevirt.io/v1beta1"
 TYPES = f"/apis/{GROUP}/namespaces/default/virtualmachineinstancetypes"
 TINY: Data = {"cpu": {"guest": 2}, "memory": {"guest": "64Mi"}}

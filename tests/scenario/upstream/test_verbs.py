@@ -10,6 +10,8 @@ from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import INSTANCES, PLACE, asked, condition, instance_uid, names, phase
 from tests.scenario.upstream.conftest import Gated
 
+pytestmark = pytest.mark.spec("kubevirt", 110)
+
 STRATEGIES = ["Always", "RerunOnFailure", "Manual"]
 
 

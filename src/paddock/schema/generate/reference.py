@@ -239,7 +239,8 @@ def contents(dialects: Mapping[str, str], kinds: Sequence[Kind]) -> str:
     )
     others = (
         "- [Manifests in an editor](../guide/editors.md): the same facts while you type\n"
-        "- [Conformance](conformance.md): each item of the specifications, and the test that proves it"
+        "- [Conformance](conformance.md): each item of the specifications, and the test that proves it\n"
+        "- [KubeVirt's own tests](upstream-tests.md): what stands for them here, what differs, and what is skipped"
     )
     text = "Every kind with its fields, its rules and its columns, by dialect."
     return "\n\n".join(["# Reference", HEADER, text, _table(("Dialect", "What it is", "Kinds"), lines), others]) + "\n"
