@@ -59,9 +59,14 @@ def _claim_name(restore: VirtualMachineRestore, backup: VolumeBackup) -> str:
     return f"restore-{restore.metadata.uid}-{backup.volumeName}"
 
 
-def check(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent) -> None:
-    """Refuse what would take another machine's disks away."""
+def check(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, there: Mapping[str, str] | None = None) -> None:
+    """Refuse what would take another machine's disks or place away; `there` are the annotations of a target that exists."""
     source = _at(content.spec.source.virtualMachine or {}, "metadata").get("name", "")
+    if there is not None and restore.spec.target.name != source and there.get(LAST_RESTORE) != restore.metadata.uid:
+        why = f"the snapshot is of {source}, and there is a machine {restore.spec.target.name} already"
+        raise RestoreRefused(
+            "the restore cannot make the target", why=why, fix="choose another name for the target, or delete that machine"
+        )
     if restore.spec.volumeRestorePolicy == "InPlace" and restore.spec.target.name != source:
         why = f"the volumes are those of {source}, and the target is {restore.spec.target.name}"
         raise RestoreRefused("the restore cannot be in place", why=why, fix="use another volumeRestorePolicy")

@@ -37,6 +37,8 @@ def start(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, p
     life, strategy = life_of(instance), strategy_of(machine.spec)
     if life is Life.LIVE:
         raise _conflict(machine, "VM is already running")
+    if machine.status is not None and machine.status.restoreInProgress:
+        raise _conflict(machine, f"VM cannot be started until restore {machine.status.restoreInProgress} completes")
     data = PAUSED if paused else None
     if strategy is Strategy.HALTED:
         return Change(status=_requests(machine, (_start(data),))) if paused else _run(machine, Strategy.ALWAYS)

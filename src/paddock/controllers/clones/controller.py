@@ -1,6 +1,8 @@
 """The controller of clones.
 
 source -> snapshot (or the one that was named) -> restore to the target -> both are cleared away
+
+A clone that has succeeded goes with its target.
 """
 
 import msgspec
@@ -52,6 +54,8 @@ class Clones:
         clone = seen.read(CLONES)
         if clone.status is not None and clone.status.phase in plan.FINAL:
             await self._clear(clone)
+            if clone.status.phase == plan.SUCCEEDED and await self._is_gone(Key(key.namespace, plan.target_name(clone))):
+                await self._delete(CLONES.path(key.namespace, key.name))
             return DONE
         phase, why = await self._forward(clone)
         status = plan.status(clone, phase, ages.timestamp(self._clock.seconds()), why)
@@ -109,6 +113,16 @@ class Clones:
         if own and self.snapshots.cache.get(Key(namespace, plan.snapshot_name(clone))) is not None:
             await self._delete(SNAPSHOTS.path(namespace, plan.snapshot_name(clone)))
 
+    async def _is_gone(self, key: Key) -> bool:
+        """Whether there is no such machine; one that was made a moment ago may not be in the cache."""
+        if self.machines.cache.get(key) is not None:
+            return False
+        try:
+            await self._client.get(MACHINES, key)
+        except NotFound:
+            return True
+        return False
+
     async def _delete(self, path: str) -> None:
         try:
             await self._client.request("DELETE", path, body=msgspec.json.encode(DELETE.body()))
@@ -120,6 +134,8 @@ class Clones:
             self._teller.tell(reference(CLONES, seen.meta), "Normal", "CloneSucceeded", "The machine has been cloned")
         elif phase == plan.FAILED:
             self._teller.tell(reference(CLONES, seen.meta), "Warning", "CloneFailed", why)
+        elif why:
+            self._teller.tell(reference(CLONES, seen.meta), "Normal", "SourceDoesNotExist", why)
 
 
 def wire(program: Program) -> None:

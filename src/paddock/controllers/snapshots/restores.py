@@ -89,11 +89,11 @@ class Restores:
         if content is None:
             return f"waiting for snapshot {restore.spec.virtualMachineSnapshotName} to be ready"
         found = plan.volumes(restore, content)
-        # What cannot be done is refused before anything is touched.
-        plan.check(restore, content)
-        plan.machine(restore, content, found, fresh=True)
         target = Key(seen.key.namespace, restore.spec.target.name)
         machine = self._caches.machines.cache.get(target)
+        # What cannot be done is refused before anything is touched.
+        plan.check(restore, content, (machine.read(MACHINES).metadata.annotations or {}) if machine is not None else None)
+        plan.machine(restore, content, found, fresh=True)
         if machine is not None and (waits := await self._settle(restore, target, machine)):
             return waits
         backups = {each.volumeName: each for each in content.spec.volumeBackups or ()}
