@@ -16,12 +16,16 @@ from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import Program
 from tests.reference import crds, projects, recipes
 from tests.reference.build import Binaries, built
-from tests.reference.client import Api, Kubectl
+from tests.reference.client import Api, Json, Kubectl
 from tests.reference.crds import Crd
 from tests.reference.embedded import serving
+from tests.reference.operators import upstream
 from tests.reference.operators.helm import ACCOUNT, CHART, NAMESPACE, Helm
+from tests.reference.operators.node import run_handler, run_node
 from tests.reference.operators.others import collect_garbage, play_kubevirt
 from tests.reference.operators.running import beside
+from tests.reference.operators.upstream import Upstream
+from tests.reference.recipes import KUBEVIRT
 from tests.reference.server import Access, Rules, running, write_kubeconfig
 
 # What an operator of the two dialects needs of KubeVirt and CDI, and what it can use.
@@ -32,6 +36,8 @@ _KUBEVIRT = (
     "kubevirts.kubevirt.io",
 )
 _RULES = Rules()
+_CONFIGURATION: Json = {"configuration": {"network": {"binding": {"l2bridge": {"domainAttachmentType": "managedTap"}}}}}
+LAUNCHERS = "/api/v1/namespaces/{}/pods"
 
 
 @dataclass(frozen=True)
@@ -119,3 +125,52 @@ def embedded_fronts(binaries: Binaries, directory: Path, interval: float) -> Ite
         ends.enter_context(beside(server.kubeconfig, play_kubevirt))
         ends.enter_context(beside(server.kubeconfig, front_doors))
         yield api, Kubectl(binaries.kubectl, server.access, directory / "home")
+
+
+def found(api: Api, path: str) -> Json:
+    """An object or a list; empty when it is not there."""
+    answer = api.request("GET", path)
+    return answer.body if answer.ok else {}
+
+
+@dataclass(frozen=True)
+class Real:
+    """A cluster with KubeVirt."""
+
+    upstream: Upstream
+    cluster: Cluster
+
+    def get(self, path: str) -> Json:
+        """An object; empty when it is not there."""
+        return found(self.cluster.api, path)
+
+    def items(self, path: str) -> Sequence[Json]:
+        """A list."""
+        found: list[Json] = self.get(path)["items"]
+        return found
+
+    def launched(self, namespace: str) -> set[str]:
+        """The machines of which virt-controller has made a pod, and that run in it."""
+        pods = self.items(LAUNCHERS.format(namespace))
+        running = {each["metadata"]["annotations"]["kubevirt.io/domain"] for each in pods if each["status"].get("phase") == "Running"}
+        instances = self.items(f"/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachineinstances")
+        return running & {each["metadata"]["name"] for each in instances if each["status"].get("phase") == "Running"}
+
+
+@pytest.fixture(scope="package")
+def real(pytestconfig: pytest.Config, binaries: Binaries, helms: list[Helm], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+    """For all files that ask it."""
+    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    programs = built(KUBEVIRT, say=terminal.write_line if terminal else print)
+    directory = tmp_path_factory.mktemp("upstream")
+    (directory / "cluster").mkdir()
+    theirs = upstream.prepared(programs, KUBEVIRT.version, directory / "kubevirt")
+    wanted = [*theirs.definitions, *beside_kubevirt()]
+    values = ("dialects={kubermatic,stakater,vitistack}", "front.secretName=front")
+    with ExitStack() as ends:
+        cluster = ends.enter_context(made(binaries, helms[0], directory / "cluster", wanted, *values, more=theirs.rules))
+        ends.enter_context(upstream.kubevirt(theirs, cluster.api, _CONFIGURATION))
+        ends.enter_context(beside(upstream.way_in(theirs, cluster.api, "virt-handler"), run_handler))
+        for each in (run_node, collect_garbage):
+            ends.enter_context(beside(cluster.access.kubeconfig, each))
+        yield Real(theirs, cluster)

@@ -1,7 +1,7 @@
 """The operator in a cluster where KubeVirt's own virt-api and virt-controller work: they take what it writes, and make machines of it."""
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,77 +9,24 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.reference.build import Binaries, built
+from tests.reference.build import Binaries
 from tests.reference.client import Api, Json, Kubectl
 from tests.reference.embedded import serving
 from tests.reference.operators import upstream
-from tests.reference.operators.conftest import Cluster, beside_kubevirt, made
-from tests.reference.operators.helm import NAMESPACE, Helm
-from tests.reference.operators.node import run_handler, run_node
-from tests.reference.operators.others import collect_garbage
-from tests.reference.operators.running import Operator, beside, operating
+from tests.reference.operators.conftest import LAUNCHERS, Real, found
+from tests.reference.operators.helm import NAMESPACE
+from tests.reference.operators.running import Operator, operating
 from tests.reference.operators.scenario import EXAMPLES, INTERVAL, Script
 from tests.reference.operators.test_backends import play
 from tests.reference.operators.test_two_apis import MACHINE, POOL, SOURCE, URL, example
-from tests.reference.operators.upstream import Upstream
-from tests.reference.recipes import KUBEVIRT
 
 pytestmark = pytest.mark.reference
-CONFIGURATION: Json = {"configuration": {"network": {"binding": {"l2bridge": {"domainAttachmentType": "managedTap"}}}}}
 SETTINGS = ("--namespace", NAMESPACE, "--reconcile-interval", INTERVAL)
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 VOLUMES = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
-LAUNCHERS = "/api/v1/namespaces/{}/pods"
 NUMBERED = tuple(f"my-vm-http-pool-{number}" for number in range(3))
 ONE = "my-vm-with-http-data-volume"
 DEVIATIONS = Path(__file__).with_name("deviations.yaml")
-
-
-@dataclass(frozen=True)
-class Real:
-    """A cluster with KubeVirt."""
-
-    upstream: Upstream
-    cluster: Cluster
-
-    def get(self, path: str) -> Json:
-        """An object; empty when it is not there."""
-        return _get(self.cluster.api, path)
-
-    def items(self, path: str) -> Sequence[Json]:
-        """A list."""
-        found: list[Json] = self.get(path)["items"]
-        return found
-
-    def launched(self, namespace: str) -> set[str]:
-        """The machines of which virt-controller has made a pod, and that run in it."""
-        pods = self.items(LAUNCHERS.format(namespace))
-        running = {each["metadata"]["annotations"]["kubevirt.io/domain"] for each in pods if each["status"].get("phase") == "Running"}
-        instances = self.items(f"/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachineinstances")
-        return running & {each["metadata"]["name"] for each in instances if each["status"].get("phase") == "Running"}
-
-
-def _get(api: Api, path: str) -> Json:
-    answer = api.request("GET", path)
-    return answer.body if answer.ok else {}
-
-
-@pytest.fixture(scope="module")
-def real(pytestconfig: pytest.Config, binaries: Binaries, helms: list[Helm], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
-    terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
-    programs = built(KUBEVIRT, say=terminal.write_line if terminal else print)
-    directory = tmp_path_factory.mktemp("upstream")
-    (directory / "cluster").mkdir()
-    theirs = upstream.prepared(programs, KUBEVIRT.version, directory / "kubevirt")
-    wanted = [*theirs.definitions, *beside_kubevirt()]
-    values = ("dialects={kubermatic,stakater,vitistack}", "front.secretName=front")
-    with ExitStack() as ends:
-        cluster = ends.enter_context(made(binaries, helms[0], directory / "cluster", wanted, *values, more=theirs.rules))
-        ends.enter_context(upstream.kubevirt(theirs, cluster.api, CONFIGURATION))
-        ends.enter_context(beside(upstream.way_in(theirs, cluster.api, "virt-handler"), run_handler))
-        for each in (run_node, collect_garbage):
-            ends.enter_context(beside(cluster.access.kubeconfig, each))
-        yield Real(theirs, cluster)
 
 
 @dataclass(frozen=True)
@@ -93,8 +40,8 @@ class Front:
 
     def status(self, path: str) -> Json:
         """What is said to them."""
-        found: Json = _get(self.api, path).get("status", {})
-        return found
+        status: Json = found(self.api, path).get("status", {})
+        return status
 
     def condition(self, path: str, kind: str) -> Json:
         """A condition; empty when it is not there."""
@@ -108,12 +55,12 @@ class Front:
 
     def revisions(self) -> dict[str, str]:
         """The revision of all machines, pools and disks on both sides."""
-        found = {}
+        seen = {}
         for side, api in (("front", self.api), ("cluster", self.real.cluster.api)):
             for path in (MACHINES, POOL.rpartition("/")[0], VOLUMES):
-                for each in _get(api, path)["items"]:
-                    found[f"{side} {path}/{each['metadata']['name']}"] = each["metadata"]["resourceVersion"]
-        return found
+                for each in found(api, path)["items"]:
+                    seen[f"{side} {path}/{each['metadata']['name']}"] = each["metadata"]["resourceVersion"]
+        return seen
 
     def wait_sweeps(self) -> None:
         """Wait until everything was looked at again, more than once."""
@@ -187,11 +134,16 @@ def test_deviations(front: Front) -> None:
     authority = front.real.upstream.authority.certificate
     front.kubectl.ok("apply", "-f", "-", stdin=DEVIATIONS.read_text().replace("AUTHORITY", base64.b64encode(authority).decode()))
     front.wait_running("trusting", "odd")
+    front.operator.wait(lambda: bool(front.condition(f"{MACHINES}/summing", "Failure")))
     disk = front.real.get(f"{VOLUMES}/trusting-disk")
     assert disk["spec"]["source"]["http"] == {"url": "https://images.example.com/a.qcow2", "certConfigMap": "trusted-ca"}
     bundle = front.real.get("/api/v1/namespaces/default/configmaps/trusted-ca")["data"]["ca.pem"]
     assert bundle.strip() == authority.decode().strip()
     assert upstream.unknown_to_cdi(front.real.upstream, [disk]) == [""]
+
+    # A disk whose content nobody would check is not made.
+    told = front.condition(f"{MACHINES}/summing", "Failure")
+    assert told["reason"] == "FailedApply" and "source.http.checksum: field not declared in schema" in told["message"]
 
     resolved = front.condition(f"{MACHINES}/guarding", "DataSourceResolved")
     assert (resolved["status"], resolved["reason"]) == ("False", "ClientCertificateUnsupported")

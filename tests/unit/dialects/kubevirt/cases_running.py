@@ -22,6 +22,13 @@ def _gated(label: str, gate: str, bad: Mapping[str, Any], field: str, words: str
     return Case(81, label, bad, field, words, bad, good_settings={"gates": frozenset({gate})})
 
 
+def _gated_there(label: str, gate: str, bad: Mapping[str, Any], field: str) -> Case:
+    """By KubeVirt alone."""
+    there = {"target": "cluster"}
+    words = f"{gate} feature gate is not enabled"
+    return Case(81, label, bad, field, words, bad, settings=there, good_settings={**there, "gates": frozenset({gate})})
+
+
 def _input(**members: str) -> dict[str, Any]:
     return {f"{_DEVICES}.inputs": [{"name": "tablet", "type": "tablet", **members}]}
 
@@ -178,7 +185,13 @@ CASES = (
         "must be diag288",
         {f"{_DEVICES}.watchdog": {"name": "w", "diag288": {}}, "P.architecture": "s390x"},
     ),
-    _gated("reboot", "RebootPolicy", {"P.domain.rebootPolicy": "Terminate"}, "P.domain.rebootPolicy"),
+    _gated_there(
+        "port ranges",
+        "PortRangesSpec",
+        {f"{_DEVICES}.interfaces[0].portRanges": [{"protocol": "TCP", "start": 80, "end": 90}]},
+        f"{_DEVICES}.interfaces[0].name",
+    ),
+    _gated_there("trusted domains", "WorkloadEncryptionTDX", {"P.domain.launchSecurity": {"tdx": {}}}, "P.domain.launchSecurity"),
     _gated("vsock", "VSOCK", {f"{_DEVICES}.autoattachVSOCK": True}, f"{_DEVICES}.autoattachVSOCK"),
     _gated("host devices", "HostDevices", {f"{_DEVICES}.hostDevices": [{"name": "d", "deviceName": "x/y"}]}, f"{_DEVICES}.hostDevices"),
     _gated("metrics port", "DownwardMetrics", {f"{_DEVICES}.downwardMetrics": {}}, f"{_DEVICES}.downwardMetrics"),
@@ -267,6 +280,15 @@ CASES = (
         "searchDomains",
         "DNS-1123 subdomain",
         {"P.dnsConfig": {"searches": ["svc.cluster.local."]}},
+    ),
+    Case(
+        82,
+        "search with a dot at its end",
+        {"P.dnsConfig": {"searches": ["svc.cluster.local."]}},
+        "searchDomains",
+        "DNS-1123 subdomain",
+        {"P.dnsConfig": {"searches": ["svc.cluster.local"]}},
+        settings={"target": "cluster"},
     ),
     Case(
         82,

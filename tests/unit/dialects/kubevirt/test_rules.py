@@ -179,6 +179,14 @@ def test_an_instancetype_that_may_not_be_found_conflicts_with_nothing() -> None:
     assert errors(admitted(infer)) == []
 
 
+def test_gates_that_kubevirt_has_open_are_open() -> None:
+    claimed = {"P.domain.devices.gpus": [{"name": "g", "claimName": "c", "requestName": "r"}]}
+    assert errors(admitted({"P.domain.rebootPolicy": "Terminate"})) == []
+    assert errors(admitted({**claimed, "P.domain.rebootPolicy": "Terminate"}, target="cluster")) == []
+    # No host has claims, whatever a cluster has.
+    assert [rule for rule in (each.rule for each in admitted(claimed).findings) if rule == "kubevirt/V81"]
+
+
 @pytest.mark.spec("kubevirt", 61)
 def test_every_rule_has_its_pair() -> None:
     """The whole table at once: each number has a refused object with its field path, and an accepted counterpart."""

@@ -21,6 +21,9 @@ RESERVED_LABELS = (
 )
 _SIDECARS = "hooks.kubevirt.io/hookSidecars"
 _IGNITION = "kubevirt.io/ignitiondata"
+# Gates that are on where nobody turns them off, since they are beta in KubeVirt 1.9. The engine has no devices by claims.
+_ON = frozenset({"RebootPolicy"})
+_ON_CLUSTERS = _ON | {"GPUsWithDRA", "HostDevicesWithDRA"}
 _VIDEO = {"amd64": ("vga", "cirrus", "virtio", "ramfb", "bochs"), "arm64": ("virtio",), "s390x": ("virtio",)}
 _WATCHDOG = {"amd64": "i6300esb", "s390x": "diag288"}
 _HANDLERS = ("exec", "guestAgentPing", "httpGet", "tcpSocket")
@@ -129,8 +132,10 @@ def watchdog_fits(place: Place) -> Iterator[Finding]:
 @check("kubevirt/V81")
 def gates_are_open(place: Place) -> Iterator[Finding]:
     """What a feature gate guards needs the gate."""
-    for gate, path in _guarded(place):
-        if gate not in place.settings.gates:
+    cluster = place.settings.target == "cluster"
+    on = place.settings.gates | (_ON_CLUSTERS if cluster else _ON)
+    for gate, path in (*_guarded(place), *(_guarded_there(place) if cluster else ())):
+        if gate not in on:
             what = "sidecar" if gate == "Sidecar" else gate
             message = f"Invalid value: {what} feature gate is not enabled"
             field = (*place.metadata, "annotations") if path[-1] in (_SIDECARS, _IGNITION) else path
@@ -159,6 +164,16 @@ def _guarded(place: Place) -> Iterator[tuple[str, Path]]:
     yield from _claimed(place)
 
 
+def _guarded_there(place: Place) -> Iterator[tuple[str, Path]]:
+    """What the engine takes and KubeVirt has behind a gate."""
+    for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
+        if interface.portRanges:
+            yield "PortRangesSpec", place.at("domain", "devices", "interfaces", index, "name")
+    security = place.spec.domain.launchSecurity
+    if security is not None and security.tdx is not None:
+        yield "WorkloadEncryptionTDX", place.at("domain", "launchSecurity")
+
+
 def _claimed(place: Place) -> Iterator[tuple[str, Path]]:
     """Devices by resource claims."""
     devices = place.spec.domain.devices
@@ -181,10 +196,11 @@ def dns_makes_sense(place: Place) -> Iterator[Finding]:
         found = finding.required(("nameservers",), "kubevirt/V82", "give at least one when dnsPolicy is None")
         yield standing(found, place.at("dnsConfig"))
     if config is not None:
-        yield from _dns_config(config, place.at("dnsConfig"))
+        yield from _dns_config(config, place.at("dnsConfig"), exact=place.settings.target == "cluster")
 
 
-def _dns_config(config: DNSConfig, at: Path) -> Iterator[Finding]:
+def _dns_config(config: DNSConfig, at: Path, *, exact: bool) -> Iterator[Finding]:
+    """`exact`: pods may have a search that ends with a dot, and KubeVirt takes none."""
     servers, searches = config.nameservers or [], config.searches or []
     if len(servers) > 3:
         yield standing(finding.too_many(("nameservers",), len(servers), 3, "kubevirt/V82"), (*at, "nameservers"))
@@ -197,7 +213,7 @@ def _dns_config(config: DNSConfig, at: Path) -> Iterator[Finding]:
     if len(" ".join(searches)) > 256:
         yield standing(finding.too_long(("searchDomains",), 256, "kubevirt/V82"), (*at, "searches"))
     for index, search in enumerate(searches):
-        if not names.is_subdomain(search.removesuffix(".")):
+        if not names.is_subdomain(search if exact else search.removesuffix(".")):
             found = finding.invalid(("searchDomains",), search, "must be a DNS-1123 subdomain", "kubevirt/V82")
             yield standing(found, (*at, "searches", index))
     for index, option in enumerate(config.options or ()):
