@@ -79,8 +79,8 @@ def dumped(hardware: Data, request: Data, instance: Data | None, now: str) -> Ou
         if not any(each.get("name") == claim for each in made.get("volumes") or ()):
             volume = {"name": claim, "memoryDump": {"claimName": claim, "hotpluggable": True}}
             made["volumes"] = [*(made.get("volumes") or ()), volume]
-        phase = IN_PROGRESS if _has(instance, claim) else ASSOCIATING
-        return Outcome(made, {**request, "phase": phase})
+        # Noted before the instance gets the volume: the dump may be over before anybody looks again, and is no former one then.
+        return Outcome(made, {**request, "phase": IN_PROGRESS})
     if phase != IN_PROGRESS:
         return Outcome(made, request)
     return Outcome(made, {**request, **_result(instance, claim, now)})

@@ -1,4 +1,4 @@
-"""What is made of a guest's agent, as `tests/compute/guest_agent.go` of KubeVirt wants it."""
+"""What agents and the memory of guests say, as `tests/compute/guest_agent.go` and `tests/storage/memorydump.go` of KubeVirt want it."""
 
 import asyncio
 
@@ -7,7 +7,8 @@ import pytest
 from paddock.engine.machine import guest
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
-from tests.scenario.upstream.asking import condition, phase
+from tests.scenario.upstream.asking import asked, condition, phase
+from tests.scenario.upstream.test_plugging import disk
 
 pytestmark = pytest.mark.spec("kubevirt", 110)
 
@@ -47,5 +48,50 @@ def test_an_agent_that_goes_is_not_told_of_any_more(play: Play) -> None:
             (ran.agent.connect if there else ran.agent.disconnect)()
             await asyncio.sleep(30)
             assert condition(await host.vmi(), "AgentConnected") in (("True",) if there else ("", "False"))
+
+    play(script)
+
+
+async def dumped(host: FakeHost, claim: str) -> None:
+    await asked(host, "web", "memorydump", {"claimName": claim}, seconds=30)
+    request = (await host.vm())["status"]["memoryDumpRequest"]
+    assert (request["claimName"], request["phase"]) == (claim, "Completed"), request
+
+
+async def forgotten(host: FakeHost) -> None:
+    await asked(host, "web", "removememorydump", seconds=30)
+    assert "memoryDumpRequest" not in (await host.vm())["status"]
+    assert not (await host.vm())["spec"]["template"]["spec"].get("volumes")
+
+
+def test_memory_is_dumped_again_and_to_another_claim(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(machine())
+        await host.running()
+        for claim in ("one", "two"):
+            await disk(host, claim, "claim")
+            await dumped(host, claim)
+            first = (await host.vm())["status"]["memoryDumpRequest"]["endTimestamp"]
+            await dumped(host, claim)
+            assert (await host.vm())["status"]["memoryDumpRequest"]["endTimestamp"] > first
+            await forgotten(host)
+
+    play(script)
+
+
+@pytest.mark.parametrize("then", ["remove", "start"])
+def test_a_dump_outlives_the_run_it_is_of(play: Play, then: str) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(machine())
+        await host.running()
+        await disk(host, "one", "claim")
+        await dumped(host, "one")
+        await asked(host, "web", "stop", seconds=20)
+        assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "Completed"
+        if then == "start":
+            await asked(host, "web", "start", seconds=20)
+            await host.running()
+            assert (await host.vm())["status"]["memoryDumpRequest"]["claimName"] == "one"
+        await forgotten(host)
 
     play(script)
