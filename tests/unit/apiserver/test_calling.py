@@ -96,6 +96,23 @@ def test_a_connection_is_used_again(tmp_path: Path) -> None:
     asyncio.run(script())
 
 
+def test_what_is_idle_is_hung_up_without_waiting_for_the_webhook(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with Webhook(tmp_path, lambda asked: {}) as hook:
+            caller = Caller()
+            address = address_of(hook.client_config, Objects())
+            await caller.post(address, b"{}", 5)
+            (connection,) = caller._idle[address]
+            socket = connection._writer.get_extra_info("socket")
+            assert socket.fileno() >= 0
+            await caller.close()
+            # sooner than the webhook can say anything
+            await asyncio.sleep(0)
+            assert socket.fileno() == -1
+
+    asyncio.run(script())
+
+
 def test_what_can_go_wrong(tmp_path: Path) -> None:
     async def script() -> None:
         caller = Caller()
