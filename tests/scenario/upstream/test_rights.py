@@ -13,10 +13,10 @@ ROOT = {"authorization": "Bearer root"}
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 NONE: set[str] = set()
 READ = {"get", "list", "watch"}
-ALL = READ | {"create", "update", "patch", "delete", "deletecollection"}
+EDIT = READ | {"create", "update", "patch", "delete"}
+ALL = EDIT | {"deletecollection"}
 ROLES = ("admin", "edit", "view", "instancetype.kubevirt.io:view", "kubevirt.io:migrate", "default")
-# Whoever may edit machines may also delete all of them at once and ask for migrations, which KubeVirt leaves to others.
-OF_NAMESPACES = (ALL, ALL, READ, NONE, NONE, NONE)
+OF_NAMESPACES = (ALL, EDIT, READ, NONE, NONE, NONE)
 OF_THE_CLUSTER = (NONE, NONE, NONE, READ, NONE, READ)
 # Group, resource, and what each of the roles may do with it.
 KINDS: list[tuple[str, str, tuple[set[str], ...]]] = [
@@ -25,7 +25,7 @@ KINDS: list[tuple[str, str, tuple[set[str], ...]]] = [
     ("pool.kubevirt.io", "virtualmachinepools", OF_NAMESPACES),
     ("kubevirt.io", "virtualmachineinstancepresets", OF_NAMESPACES),
     ("kubevirt.io", "virtualmachineinstancereplicasets", OF_NAMESPACES),
-    ("kubevirt.io", "virtualmachineinstancemigrations", (ALL, ALL, READ, NONE, ALL, NONE)),
+    ("kubevirt.io", "virtualmachineinstancemigrations", (READ, READ, READ, NONE, ALL, NONE)),
     ("snapshot.kubevirt.io", "virtualmachinesnapshots", OF_NAMESPACES),
     ("snapshot.kubevirt.io", "virtualmachinesnapshotcontents", OF_NAMESPACES),
     ("snapshot.kubevirt.io", "virtualmachinerestores", OF_NAMESPACES),

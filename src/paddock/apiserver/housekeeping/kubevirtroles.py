@@ -11,7 +11,9 @@ from paddock.apiserver.objects.encoding import Data
 _RBAC = "rbac.authorization.k8s.io"
 SUBRESOURCES = "subresources.kubevirt.io"
 _READ = ("get", "list", "watch")
-_WRITE = ("create", "delete", "deletecollection", "patch", "update")
+_WRITE = ("create", "delete", "patch", "update")
+# all of them at once
+_SWEEP = ("deletecollection",)
 _KINDS = {
     "kubevirt.io": ("virtualmachines", "virtualmachineinstances", "virtualmachineinstancepresets", "virtualmachineinstancereplicasets"),
     "snapshot.kubevirt.io": ("virtualmachinesnapshots", "virtualmachinesnapshotcontents", "virtualmachinerestores"),
@@ -56,16 +58,17 @@ _EDIT = [
     _rule(("update",), SUBRESOURCES, [*_below(_INSTANCES, _CONTROL), *_below(_MACHINES, _RUN)]),
     *_kinds(_WRITE),
 ]
+_ADMIN = [*_EDIT, *_kinds(_SWEEP)]
 # A renewal is what an upgrade of the host asks for: whoever may migrate machines may do it.
 _MIGRATE = [
     _rule(("update",), SUBRESOURCES, ("virtualmachines/migrate", "virtualmachineinstances/renew")),
-    _rule((*_READ, *_WRITE), "kubevirt.io", _MIGRATIONS),
+    _rule((*_READ, *_WRITE, *_SWEEP), "kubevirt.io", _MIGRATIONS),
 ]
 _DEFAULT = [_rule(("get", "list"), "kubevirt.io", ("kubevirts",)), _rule(("get", "list"), SUBRESOURCES, ("version", "guestfs", "healthz"))]
 
 # name -> its rules, and the role that it becomes a part of
 ROLES: dict[str, tuple[list[Data], str]] = {
-    "kubevirt.io:admin": (_EDIT, "admin"),
+    "kubevirt.io:admin": (_ADMIN, "admin"),
     "kubevirt.io:edit": (_EDIT, "edit"),
     "kubevirt.io:view": (_VIEW, "view"),
     "kubevirt.io:migrate": (_MIGRATE, ""),
