@@ -80,6 +80,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "ovmf": _ovmf,
     "swtpm": _programs("swtpm"),
     "passt": _programs("passt"),
+    "cc": _programs("cc"),
     "ssh": _programs("ssh", "ssh-keygen"),
     "xorriso": _programs("xorriso", "osirrox"),
     "mtools": _programs("mcopy", "mmd", "mkfs.vfat"),

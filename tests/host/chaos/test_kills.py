@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -50,11 +51,19 @@ class Host:
     network = "user"
     # further ones of `paddock up`
     options: tuple[str, ...] = ()
+    # variables of its environment beside ours
+    environment: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, root: Path, registry: str) -> None:
         self.root = root
         self._registry = registry
         self._process: subprocess.Popen[bytes] | None = None
+        self.kills = 0
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -62,7 +71,8 @@ class Host:
         command += ["--image-from=127.0.0.0/8", f"--insecure-registry={self._registry}", *self.options]
         (self.root / "server.json").unlink(missing_ok=True)
         with (self.root / "said").open("ab") as said:
-            self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+            environment = {**os.environ, **self.environment}
+            self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, env=environment)
         deadline = time.monotonic() + 60
         while not (self.root / "server.json").exists():
             assert self._process.poll() is None and time.monotonic() < deadline, (self.root / "said").read_text()[-2000:]
@@ -71,12 +81,13 @@ class Host:
     def kill(self) -> None:
         """The sudden end."""
         assert self._process is not None
+        self.kills += 1
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
     def end(self) -> None:
         """The end of the test: Paddock, then what it left running."""
-        if self._process is not None and self._process.poll() is None:
+        if self.is_up:
             self.kill()
         for pids in self.qemus().values():
             for pid in pids:
@@ -112,10 +123,12 @@ class Players:
         self._url = url
         self._image = image
         self._chance = chance
+        self.turns = 0
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
+            self.turns += 1
             lives = (self.make, self.make, self.start, self.stop, self.restart, self.delete)
             act = self._chance.choice((*lives, self.snapshot, self.forget, self.clone, self.discard))
             with contextlib.suppress(PaddockError, OSError):
@@ -241,7 +254,7 @@ async def _play(host: Host, chance: random.Random, url: str, image: str) -> None
             players = Players(client, url, image, chance)
             for name in NAMES:
                 await players.make(name)
-            await _wait(lambda: converged(host, client))
+            await wait(lambda: converged(host, client))
         for _ in range(KILLS):
             async with host.client() as client:
                 playing = [asyncio.create_task(Players(client, url, image, chance).run()) for _ in range(3)]
@@ -258,7 +271,7 @@ async def _play(host: Host, chance: random.Random, url: str, image: str) -> None
             host.start()
             assert all(len(pids) == 1 for pids in host.qemus().values())
         async with host.client() as client:
-            await _wait(lambda: converged(host, client))
+            await wait(lambda: converged(host, client))
             assert check_disks(host.root) == []
             # Else this test shows nothing.
             assert outlived >= KILLS // 4, outlived
@@ -266,12 +279,12 @@ async def _play(host: Host, chance: random.Random, url: str, image: str) -> None
                 for each in await items(client, path):
                     with contextlib.suppress(NotFound):
                         await client.request("DELETE", f"{path}/{each['metadata']['name']}")
-            await _wait(lambda: _empty(host, client))
+            await wait(lambda: nothing_left(host, client))
     finally:
         host.end()
 
 
-async def _empty(host: Host, client: Client) -> str:
+async def nothing_left(host: Host, client: Client) -> str:
     """What is left when everything was deleted."""
     if left := await items(client, VMS) + await items(client, VMIS):
         return f"objects {[each['metadata']['name'] for each in left]}"
@@ -283,7 +296,7 @@ async def _empty(host: Host, client: Client) -> str:
     return f"files {places}: {said}; of {[each['metadata']['name'] for path in _OF_DISKS for each in await items(client, path)]}"
 
 
-async def _wait(look: Callable[[], Any], seconds: float = 120.0) -> None:
+async def wait(look: Callable[[], Any], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while said := await look():
         assert time.monotonic() < deadline, said
