@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.conformance import checklist, page, reasons, results, verdict
+from tools.conformance import checklist, engine, page, reasons, results, verdict
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -18,12 +18,13 @@ def main(arguments: list[str] | None = None) -> int:
         checklists = checklist.read_checklists(options.specs)
         totals = {spec: len(items) for spec, items in checklists.items()}
         why = reasons.read_reasons(options.specs / "unmet.toml", totals)
+        guests = engine.read_items(options.specs / "engine.toml", totals)
     except (checklist.ChecklistError, reasons.ReasonsError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 1
     elsewhere = (path for path in (options.reference, options.host) if path.exists())
     tested = (*results.read(options.results), *(result for path in elsewhere for result in results.read(path)))
-    verdicts = verdict.decide(checklists, tested, why)
+    verdicts = verdict.decide(checklists, tested, why, guests)
     outdated = reasons.outdated(why, verdict.met(verdicts))
     for spec, key in outdated:
         print(f'conformance: all of {spec} "{key}" is met; take the line out of unmet.toml', file=sys.stderr)

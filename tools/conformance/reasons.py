@@ -51,7 +51,7 @@ def parse(tables: Mapping[str, Mapping[str, str]], totals: Mapping[str, int]) ->
         if spec not in totals:
             raise ReasonsError(f"there is no spec {spec!r}; the specs are {', '.join(totals)}")
         for key, reason in table.items():
-            for number in _numbers(spec, key):
+            for number in numbers(spec, key):
                 if not 1 <= number <= totals[spec]:
                     raise ReasonsError(f"{spec} has the items 1 to {totals[spec]}, not {number}")
                 if (spec, number) in reasons:
@@ -60,7 +60,8 @@ def parse(tables: Mapping[str, Mapping[str, str]], totals: Mapping[str, int]) ->
     return reasons
 
 
-def _numbers(spec: str, key: str) -> Iterator[int]:
+def numbers(spec: str, key: str) -> Iterator[int]:
+    """Yield the numbers of a key: an item, a range, or a list of both."""
     for part in key.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:

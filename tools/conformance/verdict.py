@@ -1,34 +1,57 @@
-"""Decides for each item whether it is met. Met means: marked tests exist, and every one of them ran and passed."""
+"""Decides for each item whether it is met. Met means: marked tests exist, and every one of them ran and passed.
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+An item that speaks of disks, memory, processors, networks or guests can be met by tests on a fake engine; the verdict says so.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from tools.conformance.checklist import Item
 from tools.conformance.reasons import Reason
 from tools.conformance.results import ItemId, TestResult
 
 NO_TEST = "no test yet"
+# Tests below these folders run real QEMU processes.
+REAL_ENGINE = ("tests/host/", "tests/reference/virtctl/")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``tests`` are the proving test functions when ``met``; else ``reason`` says why not."""
+    """``tests`` are the proving test functions when ``met``; else ``reason`` says why not.
+
+    ``needs_engine``: the item speaks of what only a real engine shows.
+    """
 
     item: Item
     met: bool
     tests: tuple[str, ...] = ()
     reason: str = ""
+    needs_engine: bool = False
+
+    @property
+    def on_engine(self) -> bool:
+        """Whether one of the proving tests runs on the real engine."""
+        return any(test.startswith(REAL_ENGINE) for test in self.tests)
 
 
 def decide(
-    checklists: Mapping[str, Sequence[Item]], results: Iterable[TestResult], reasons: Mapping[ItemId, Reason]
+    checklists: Mapping[str, Sequence[Item]],
+    results: Iterable[TestResult],
+    reasons: Mapping[ItemId, Reason],
+    engine: Set[ItemId] = frozenset(),
 ) -> dict[str, tuple[Verdict, ...]]:
     marked: dict[ItemId, list[TestResult]] = {}
     for result in results:
         for item_id in result.items:
             marked.setdefault(item_id, []).append(result)
     return {
-        spec: tuple(_verdict(item, marked.get((spec, item.number), ()), reasons.get((spec, item.number))) for item in items)
+        spec: tuple(
+            replace(
+                _verdict(item, marked.get((spec, item.number), ()), reasons.get((spec, item.number))),
+                needs_engine=(spec, item.number) in engine,
+            )
+            for item in items
+        )
         for spec, items in checklists.items()
     }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.conformance import page, reasons
+from tools.conformance import engine, page, reasons
 from tools.conformance.checklist import Item
 from tools.conformance.reasons import Reason
 from tools.conformance.results import Outcome, TestResult
@@ -45,14 +45,39 @@ def test_page() -> None:
     verdicts = decide(ITEMS, [result("t.py::test_a[1]", number=2), result("t.py::test_a[2]", number=2)], {})
     lines = page.render(verdicts).splitlines()
     assert lines[2:5] == [
-        "| spec | met | total |",
-        "| --- | ---: | ---: |",
-        "| stakater | 1 | 2 |",
+        "| spec | met | total | of guests, met | on the real engine |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| stakater | 1 | 2 | 0 | 0 |",
     ]
     assert lines[-2:] == [
         "| 1 | First. | not met: no test yet |",
         "| 2 | Second: a &lt;name> and `<code\\|x>`. | `t.py::test_a` |",
     ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "row", "cell"),
+    [
+        (["tests/unit/t.py::test_a"], "| stakater | 1 | 2 | 1 | 0 |", "shown on a fake engine: `tests/unit/t.py::test_a`"),
+        (["tests/host/t.py::test_a"], "| stakater | 1 | 2 | 1 | 1 |", "`tests/host/t.py::test_a`"),
+        (
+            ["tests/host/t.py::test_a", "tests/unit/t.py::test_b"],
+            "| stakater | 1 | 2 | 1 | 1 |",
+            "`tests/host/t.py::test_a`, `tests/unit/t.py::test_b`",
+        ),
+    ],
+)
+def test_the_page_tells_what_only_a_fake_engine_shows(nodes: list[str], row: str, cell: str) -> None:
+    guests = engine.parse({"stakater": "1"}, TOTALS)
+    lines = page.render(decide(ITEMS, [result(node) for node in nodes], {}, guests)).splitlines()
+    assert lines[4] == row
+    assert lines[-2] == f"| 1 | First. | {cell} |"
+
+
+@pytest.mark.parametrize("lists", [{"nobody": "1"}, {"stakater": "3"}, {"stakater": "one"}])
+def test_wrong_lists_of_items_are_refused(lists: dict[str, str]) -> None:
+    with pytest.raises(reasons.ReasonsError):
+        engine.parse(lists, TOTALS)
 
 
 def test_shortened_text_closes_its_code() -> None:
