@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.resources import names
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.resources.resource import Resource
 from paddock.meta import failure
@@ -24,6 +25,7 @@ class Discovery:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._edition = -1
+        self._owners: names.Owners = {}
         self._made: dict[tuple[str, ...], tuple[bytes, str]] = {}
 
     def answer(self, request: Request) -> Response | None:
@@ -43,6 +45,7 @@ class Discovery:
     def _reply(self, request: Request, place: tuple[str, ...], media: str) -> Response:
         if self._edition != self._registry.edition:
             self._made.clear()
+            self._owners = names.owners(self._registry)
             self._edition = self._registry.edition
         if place not in self._made:
             document = self._document(place)
@@ -83,7 +86,7 @@ class Discovery:
                     {
                         "version": served,
                         "freshness": "Current",
-                        "resources": [_described(each) for each in self._registry.of_version(name, served)],
+                        "resources": [_described(each) for each in self._resources(name, served)],
                     }
                     for served in groups.get(name, [])
                 ],
@@ -93,9 +96,13 @@ class Discovery:
         return {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}, "items": items}
 
     def _version(self, group: str, version: str) -> Data:
-        resources = [entry for each in self._registry.of_version(group, version) for entry in _listed(each)]
+        resources = [entry for each in self._resources(group, version) for entry in _listed(each)]
         group_version = f"{group}/{version}" if group else version
         return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}
+
+    def _resources(self, group: str, version: str) -> list[Resource]:
+        """The resources of a group version, under the names that are theirs alone."""
+        return [names.published(each, self._owners) for each in self._registry.of_version(group, version)]
 
 
 def _aggregated_version(accept: str) -> str:

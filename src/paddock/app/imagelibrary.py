@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from paddock.app.places import Places, default_root
+from paddock.app.places import Places
+from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli.arguments import Parser
 from paddock.engine.images.library import Image, Images, Record, Settings

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from paddock.app import kubeflags, machineoptions
-from paddock.app.places import default_root
 from paddock.app.settings import Accounts, Audit, Limits, Machines, Oidc, Settings, Tls, parse_listen
 from paddock.base import duration
+from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser

@@ -1,9 +1,10 @@
 """Where a server keeps its files (docs/dev/on-disk.md)."""
 
-import os
 from pathlib import Path
 
 import msgspec
+
+from paddock.base import directories
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -24,12 +25,12 @@ class Places(msgspec.Struct, frozen=True):
     @property
     def kubeconfig(self) -> Path:
         """The administrator's way in."""
-        return self.root / "kubeconfig"
+        return self.root / directories.KUBECONFIG
 
     @property
     def pid(self) -> Path:
         """Process id, start time and address of the running server."""
-        return self.root / "server.json"
+        return self.root / directories.SERVER
 
     @property
     def log(self) -> Path:
@@ -45,13 +46,3 @@ class Places(msgspec.Struct, frozen=True):
     def audit(self) -> Path:
         """The audit log."""
         return self.root / "audit.log"
-
-
-def default_root() -> Path:
-    """`/var/lib/paddock` for root, otherwise below the user's own state."""
-    given = os.environ.get("PADDOCK_DIR")
-    if given:
-        return Path(given)
-    if os.geteuid() == 0:
-        return Path("/var/lib/paddock")
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "paddock"

@@ -49,7 +49,12 @@ def parser(command: str, text: str) -> Parser:
 def add_server(options: Parser, namespace: str) -> None:
     """Which server is talked to, and in which of its namespaces: that of what `namespace` says."""
     options.add_argument("-n", "--namespace", metavar="NS", default="", help=f"{namespace} namespace (default: the kubeconfig's)")
-    options.add_argument("--kubeconfig", metavar="K", type=Path, help="how to reach the server (default: $KUBECONFIG, ~/.kube/config)")
+    options.add_argument(
+        "--kubeconfig",
+        metavar="K",
+        type=Path,
+        help="how to reach the server (default: $KUBECONFIG, the running server of the default directory, ~/.kube/config)",
+    )
     options.add_argument("--context", metavar="C", default="", help="a context of the kubeconfig (default: its current one)")
 
 

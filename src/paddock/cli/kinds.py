@@ -18,6 +18,8 @@ class Asked(msgspec.Struct, frozen=True):
 
     kind: Kind
     path: tuple[str, ...]
+    # kinds of other dialects that have the same name
+    others: tuple[Kind, ...] = ()
 
 
 def resolve(text: str, dialect: str | None) -> Asked:
@@ -29,7 +31,8 @@ def resolve(text: str, dialect: str | None) -> Asked:
         # kubevirt.io is the beginning of no other group, but a shorter group might be.
         kind = max(grouped, key=lambda each: len(each.group))
         return Asked(kind, _path(rest.removeprefix(kind.group)))
-    return Asked(_only(word, rest, found, dialect), _path(rest))
+    kind = _only(word, rest, found, dialect)
+    return Asked(kind, _path(rest), tuple(each for each in found if each is not kind))
 
 
 def _path(text: str) -> tuple[str, ...]:
@@ -53,6 +56,9 @@ def _only(word: str, rest: str, found: list[Kind], dialect: str | None) -> Kind:
         where = f" of {dialect}" if dialect else ""
         fix = f'did you mean "{meant}"?' if meant else f"known kinds: {', '.join(known)}"
         raise NotFound(f'no kind{where} is called "{word}"', fix=fix)
+    # kubectl, too, takes such a name for KubeVirt's kind.
+    if len(of_hub := [kind for kind in found if kind.dialect == "kubevirt"]) == 1:
+        return of_hub[0]
     if len(found) > 1:
         suffix = f".{rest}" if rest else ""
         choices = "".join(f"\n  {kind.plural}.{kind.group}{suffix}  ({kind.dialect}: {kind.text})" for kind in found)

@@ -143,9 +143,17 @@ def _parse(text: bytes, path: Path) -> _File:
         raise BadAccess(f"cannot read the kubeconfig {path}", why=str(error)) from error
 
 
-def find(environ: Mapping[str, str], clock: Clock, *, explicit: Path | None = None, context: str = "") -> Access:
-    """The access that is meant: a kubeconfig where there is one, else the Pod's own."""
+def find(
+    environ: Mapping[str, str], clock: Clock, *, explicit: Path | None = None, context: str = "", local: Iterable[Path] = ()
+) -> Access:
+    """Return the access that is meant: a kubeconfig where there is one, else the Pod's own.
+
+    `local` are the kubeconfigs of servers of this host. The first of them comes before `~/.kube/config`, and after everything that the
+    caller or the environment names.
+    """
     files = paths(environ, explicit)
+    if explicit is None and not context and not environ.get("KUBECONFIG"):
+        files = next(((path,) for path in local), files)
     if explicit is None and not context and not any(path.exists() for path in files) and incluster.is_inside(environ):
         return incluster.load(environ, clock)
     return access(read(files, required=explicit is not None), clock, context=context)

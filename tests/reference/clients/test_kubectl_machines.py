@@ -146,6 +146,25 @@ def test_machines_are_found_and_shown(place: Place) -> None:
         assert watch.stdout.readline().split()[0] == "second"
 
 
+@pytest.mark.spec("kubevirt", 1, 52)
+@pytest.mark.parametrize(
+    ("name", "resource"),
+    [
+        ("vm", "virtualmachines.kubevirt.io"),
+        ("vmsnapshot", "virtualmachinesnapshots.snapshot.kubevirt.io"),
+        ("vmclone", "virtualmachineclones.clone.kubevirt.io"),
+        ("virtualmachine.infra.virtrigaud.io", "virtualmachines.infra.virtrigaud.io"),
+        ("vmsnapshot.infra.virtrigaud.io", "vmsnapshots.infra.virtrigaud.io"),
+        ("vmclone.infra.virtrigaud.io", "vmclones.infra.virtrigaud.io"),
+    ],
+)
+def test_a_short_name_means_one_kind_without_a_warning(place: Place, name: str, resource: str) -> None:
+    ran = place.kubectl.run("get", name, "-n", place.namespace, "-v=6")
+    assert ran.code == 0 and "Warning" not in ran.errors
+    plural, _, group = resource.partition(".")
+    assert f"/apis/{group}/" in ran.errors and f"/namespaces/{place.namespace}/{plural}?" in ran.errors
+
+
 def cores(found: Json) -> int:
     return int(found["spec"]["template"]["spec"]["domain"]["cpu"]["cores"])
 

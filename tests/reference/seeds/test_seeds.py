@@ -108,7 +108,7 @@ def test_the_machine_of_the_schema(kubectl: Kubectl) -> None:
     assert (said.code, said.errors) == (0, "")
     until_running(kubectl, "fedora-vm")
     kubectl.ok("wait", "--for=condition=Ready", "--timeout=60s", "virtualmachines.kubevirt.io/fedora-vm")
-    header, row = kubectl.ok("get", "virtualmachines.kubevirt.io", "fedora-vm").strip().splitlines()
+    header, row = kubectl.ok("get", "vm", "fedora-vm").strip().splitlines()
     assert header.split() == ["NAME", "AGE", "STATUS", "READY"]
     assert (row.split()[0], row.split()[2:]) == ("fedora-vm", ["Running", "True"])
     (volume,) = found(kubectl, "datavolumes")

@@ -48,6 +48,39 @@ def test_aggregated_discovery(play: Play, root: str) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 52)
+@pytest.mark.parametrize("is_aggregated", [True, False])
+def test_a_short_name_of_two_dialects_means_kubevirts_kind(play: Play, is_aggregated: bool) -> None:
+    async def script(api: Harness) -> None:
+        listed = await _names(api, is_aggregated)
+        for name, owner in (
+            ("vm", "virtualmachines.kubevirt.io"),
+            ("vmclone", "virtualmachineclones.clone.kubevirt.io"),
+            ("vmsnapshot", "virtualmachinesnapshots.snapshot.kubevirt.io"),
+            ("vmset", "vmsets.infra.virtrigaud.io"),
+        ):
+            assert {resource for resource, names in listed.items() if name in names} == {owner}
+
+    play(script)
+
+
+async def _names(api: Harness, is_aggregated: bool) -> dict[str, set[str]]:
+    """Each resource, and the singular and short names that a client finds for it."""
+    found: dict[str, set[str]] = {}
+    if is_aggregated:
+        for group in (await api.get("/apis", accept=KUBECTL)).data["items"]:
+            for resource in (each for version in group["versions"] for each in version["resources"]):
+                names = {resource["singularResource"], *resource.get("shortNames", ())}
+                found.setdefault(f"{resource['resource']}.{group['metadata']['name']}", set()).update(names)
+        return found
+    for group in (await api.get("/apis")).data["groups"]:
+        for version in group["versions"]:
+            for resource in (await api.get(f"/apis/{version['groupVersion']}")).data["resources"]:
+                names = {resource["singularName"], *resource.get("shortNames", ())}
+                found.setdefault(f"{resource['name']}.{group['name']}", set()).update(names)
+    return found
+
+
 @pytest.mark.parametrize("spelling", ["spec.v2@v1.0", "spec.v2.v1.0"])
 def test_the_second_openapi_in_its_binary_form_is_empty_and_has_a_type_that_clients_can_read(play: Play, spelling: str) -> None:
     async def script(api: Harness) -> None:

@@ -99,7 +99,7 @@ def test_the_version() -> None:
         (["validate"], "paddock: name at least one input: -f FILE, -f DIRECTORY or -f -; `paddock validate --help` tells more"),
         (["render", "-f", "x", "-o", "xml"], 'paddock: argument -o/--output: "xml" is none of text, json, yaml; `paddock render --help`'),
         (["render", "--tarlget", "seed", "-f", "x"], "paddock: unrecognized arguments: --tarlget"),
-        (["diff", "-f", "a"], "paddock: -f stands twice: -f OLD -f NEW"),
+        (["diff", "-f", "a"], "paddock: name two inputs: paddock diff OLD NEW"),
         (["explain"], "paddock: the following arguments are required: KIND[.field.path]"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from paddock.base import directories
 from paddock.base.clock import SystemClock
 from paddock.client import incluster, kubeconfig
 from paddock.client.access import Access, ClientCertificate, Credential
@@ -196,6 +197,25 @@ def test_several_files_are_one(tmp_path: Path) -> None:
     assert kubeconfig.find(environ, CLOCK, context="x").namespace == "team"
     with pytest.raises(BadAccess, match="no context 'three'; choose one of two, x"):
         kubeconfig.find(environ, CLOCK, context="three")
+
+
+def test_a_server_of_this_host_comes_before_the_users_kubeconfig(tmp_path: Path) -> None:
+    home = tmp_path / "home" / ".kube"
+    home.mkdir(parents=True)
+    write(home, config({"token": "home"}))
+    environ = {"HOME": str(tmp_path / "home"), "PADDOCK_DIR": str(tmp_path)}
+    write(tmp_path, config({"token": "server"}), "kubeconfig")
+
+    def token(**more: str) -> str:
+        local = directories.running_kubeconfigs(environ | more)
+        return shown(kubeconfig.find(environ | more, CLOCK, local=local)).headers[0][1]
+
+    # Nothing runs there yet.
+    assert token() == "Bearer home"
+    (tmp_path / "server.json").touch()
+    assert token() == "Bearer server"
+    named = write(tmp_path, config({"token": "named"}), "named")
+    assert token(KUBECONFIG=str(named)) == "Bearer named"
 
 
 def test_where_one_looks(tmp_path: Path) -> None:

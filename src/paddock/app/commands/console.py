@@ -9,6 +9,7 @@ import tty
 from collections.abc import Iterator
 
 from paddock.base.clock import SystemClock
+from paddock.base.directories import running_kubeconfigs
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.client import kubeconfig
@@ -26,7 +27,9 @@ def run(given: list[str], console: Console) -> int:
     options.add_argument("name", metavar="NAME", help="name of the machine")
     arguments.add_server(options, "its")
     parsed = options.parse_args(given)
-    access = kubeconfig.find(os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context)
+    access = kubeconfig.find(
+        os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context, local=running_kubeconfigs(os.environ)
+    )
     namespace = parsed.namespace or access.namespace
     for word in (parsed.name, namespace):
         arguments.check_name(word)

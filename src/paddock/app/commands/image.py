@@ -21,6 +21,7 @@ def run(given: list[str], console: Console) -> int:
     """One of the commands."""
     if not given or given[0] in ("-h", "--help", "help"):
         raise Help(_usage())
+    given = ["ls", *given[1:]] if given[0] == "list" else given
     if given[0] not in COMMANDS:
         raise Terminal(f'unknown command "image {given[0]}"', fix=f"`paddock image` has {', '.join(COMMANDS)}")
     code: int = import_module(COMMANDS[given[0]][0]).run(given[1:], console)

@@ -1,7 +1,8 @@
 """`paddock image rm`: images leave this host, unless something uses them."""
 
 from paddock.app import imagelibrary
-from paddock.app.places import Places, default_root
+from paddock.app.places import Places
+from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console

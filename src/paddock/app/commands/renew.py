@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from paddock.base.clock import SystemClock
+from paddock.base.directories import running_kubeconfigs
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments
 from paddock.cli.console import Console
@@ -40,7 +41,9 @@ def run(given: list[str], console: Console) -> int:
 
 
 async def _renew(parsed: argparse.Namespace, console: Console) -> int:
-    access = kubeconfig.find(os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context)
+    access = kubeconfig.find(
+        os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context, local=running_kubeconfigs(os.environ)
+    )
     namespace = "" if parsed.all_namespaces else parsed.namespace or access.namespace
     async with Client(Https(access), Settings(seconds=_SECONDS)) as client:
         keys = await _outdated(client, namespace) if parsed.outdated else [Key(namespace, name) for name in parsed.names]

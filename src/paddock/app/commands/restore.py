@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 from paddock.app import running
-from paddock.app.places import Places, default_root
+from paddock.app.places import Places
+from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console

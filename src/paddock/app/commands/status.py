@@ -7,7 +7,8 @@ import urllib.request
 from pathlib import Path
 
 from paddock.app import running
-from paddock.app.places import Places, default_root
+from paddock.app.places import Places
+from paddock.base.directories import default_root
 from paddock.cli import arguments
 from paddock.cli.console import Console
 

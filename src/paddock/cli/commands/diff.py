@@ -1,5 +1,6 @@
 """`paddock diff`: where two sets of manifests differ in meaning."""
 
+import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,14 +21,16 @@ of different dialects as the KubeVirt objects they become. Exit code 1: there ar
 def run(given: Sequence[str], console: Console) -> int:
     """The command."""
     options = arguments.parser("diff", _TEXT)
-    text = "twice: the old and the new file, directory or -"
+    text = "the old and the new file, directory or -; the letter may be left out"
     options.add_argument("-f", "--filename", dest="files", metavar="F", action="append", default=[], help=text)
+    options.add_argument("more_files", metavar="F", nargs="*", help=argparse.SUPPRESS)
     arguments.add_format(options)
     parsed = options.parse_args(given)
-    if len(parsed.files) != 2:
-        options.error("-f stands twice: -f OLD -f NEW")
+    named = [*parsed.files, *parsed.more_files]
+    if len(named) != 2:
+        options.error("name two inputs: paddock diff OLD NEW")
     reader = Reader(console, Settings())
-    old, new = (gather(reader, [name], console) for name in parsed.files)
+    old, new = (gather(reader, [name], console) for name in named)
     if reader.unusable:
         return UNUSABLE
     if old.refused or new.refused:

@@ -29,6 +29,9 @@ def run(given: Sequence[str], console: Console) -> int:
     parsed = options.parse_args(given)
     asked = resolve(parsed.what, parsed.dialect)
     place, prop = descend(asked)
+    if asked.others:
+        names = ", ".join(f"{kind.plural}.{kind.group}" for kind in asked.others)
+        console.say(f"paddock: this is KubeVirt's {asked.kind.kind}; other kinds of that name: {names}")
     if parsed.output != "text":
         console.out(report.structured(_as_data(asked, place, prop, recursive=parsed.recursive), parsed.output))
         return GOOD

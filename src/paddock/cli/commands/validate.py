@@ -31,7 +31,9 @@ def run(given: Sequence[str], console: Console) -> int:
         inventory.add(subject)
     found = list(inventory.findings())
     tally.add(found)
-    _print(found, tally, parsed.output, console)
+    # After an input that cannot be read, "nothing found" would look like an all-clear.
+    if tally.objects or not reader.unusable:
+        _print(found, tally, parsed.output, console)
     if reader.unusable:
         return UNUSABLE
     return FINDINGS if tally[Severity.ERROR] or (parsed.strict and tally[Severity.WARNING]) else GOOD

@@ -39,6 +39,7 @@ async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer,
     import os  # noqa: PLC0415 - as above
 
     from paddock.base.clock import SystemClock  # noqa: PLC0415
+    from paddock.base.directories import running_kubeconfigs  # noqa: PLC0415
     from paddock.cli.asked import candidates  # noqa: PLC0415
     from paddock.cli.looking import Looking  # noqa: PLC0415
     from paddock.client import kubeconfig  # noqa: PLC0415
@@ -50,7 +51,9 @@ async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer,
 
     clock = SystemClock()
     try:
-        access = kubeconfig.find(os.environ, clock, explicit=parsed.kubeconfig, context=parsed.context)
+        access = kubeconfig.find(
+            os.environ, clock, explicit=parsed.kubeconfig, context=parsed.context, local=running_kubeconfigs(os.environ)
+        )
     except BadAccess as error:
         error.fix = error.fix or "name one with --kubeconfig; `paddock up` writes one into its directory"
         raise

@@ -57,7 +57,7 @@ def _decoded(text: str) -> list[str]:
 
 
 def _checked(line: str) -> str:
-    """The line, if its first word is a key type and the key's own type is the same."""
+    """Return the line, if its key is whole and of the type that stands in front of it."""
     words = line.split(None, 2)
     if len(words) < 2 or words[0] not in _TYPES:
         raise NotAPublicKey("not an OpenSSH public key, raw or base64")
@@ -68,4 +68,13 @@ def _checked(line: str) -> str:
     length = int.from_bytes(blob[:4], "big")
     if blob[4 : 4 + length].decode(errors="replace") != words[0]:
         raise NotAPublicKey("not an OpenSSH public key, raw or base64", why=f"the key is not of the type {words[0]}")
+    # Loading it takes longer than most commands that meet no key.
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+    from cryptography.hazmat.primitives.serialization import load_ssh_public_key  # noqa: PLC0415
+
+    try:
+        load_ssh_public_key(" ".join(words[:2]).encode())
+    except (ValueError, UnsupportedAlgorithm):
+        fix = "copy the whole line of the .pub file"
+        raise NotAPublicKey("not an OpenSSH public key, raw or base64", why="the key is cut off or damaged", fix=fix) from None
     return " ".join(words)

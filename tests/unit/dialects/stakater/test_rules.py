@@ -222,6 +222,18 @@ REFUSED = (
                 "the key is not of the type ssh-rsa",
             ),
             (
+                "key that ends after its type",
+                {"sshPublicKey": {"data": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5"}},
+                "sshPublicKey.data",
+                "the key is cut off or damaged; copy the whole line",
+            ),
+            (
+                "key that is cut in its middle",
+                {"sshPublicKey": {"data": " ".join((KEY.split()[0], KEY.split()[1][:40]))}},
+                "sshPublicKey.data",
+                "the key is cut off or damaged",
+            ),
+            (
                 "large annotations",
                 {"additionalAnnotations": {"a": "x" * (256 * 1024)}},
                 "additionalAnnotations",

@@ -1,0 +1,27 @@
+"""The directory of a server that names none, and the files in it by which other programs find a running server."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+KUBECONFIG, SERVER = "kubeconfig", "server.json"
+_OF_ROOT = Path("/var/lib/paddock")
+
+
+def default_root(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return `$PADDOCK_DIR`, `/var/lib/paddock` for root, otherwise a directory below the user's own state."""
+    if given := environ.get("PADDOCK_DIR"):
+        return Path(given)
+    return _OF_ROOT if os.geteuid() == 0 else _of_user(environ)
+
+
+def running_kubeconfigs(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the readable kubeconfigs of servers that run in default directories: root's first, then the user's."""
+    given = environ.get("PADDOCK_DIR")
+    for root in (Path(given),) if given else (_OF_ROOT, _of_user(environ)):
+        if (root / SERVER).exists() and os.access(root / KUBECONFIG, os.R_OK):
+            yield root / KUBECONFIG
+
+
+def _of_user(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "paddock"
