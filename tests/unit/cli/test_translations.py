@@ -1,11 +1,12 @@
 """Rendering and converting: what passes through, what is told, what stops."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from paddock.cli.exits import FINDINGS, GOOD
+from paddock.cli.exits import FINDINGS, GOOD, LOSSES
 from tests.unit.cli.commands import Answer, paddock
 
 STAKATER = """\
@@ -160,3 +161,87 @@ def test_translations_are_the_same_every_time(file: Path) -> None:
     file.write_text(f"{KUBEVIRT}---\n{STAKATER.replace('web', 'shop')}---\n{RIGAUD.replace('web', 'rig')}")
     for target in ("stakater", "vitistack", "virtrigaud", "kubermatic", "kubevirt"):
         assert len({paddock("convert", "-f", "f.yaml", "--to", target) for _ in range(3)}) == 1
+
+
+MACHINE = """\
+apiVersion: vitistack.io/v1alpha1
+kind: Machine
+metadata: {name: box, namespace: default}
+spec: {resources: {memory: {size: 5Gi}}, disks: [{name: root, size: 41Gi}, {name: data, size: 100Gi, storageClass: fast-ssd}]}
+"""
+BRIDGED = """\
+apiVersion: infra.virtrigaud.io/v1beta1
+kind: VMNetworkAttachment
+metadata: {name: lan}
+spec: {network: {libvirt: {bridge: {name: br7}}, type: bridged}}
+"""
+POOL = """\
+apiVersion: kubevirt.io/v1alpha1
+kind: VirtualMachinePool
+metadata: {name: many}
+spec:
+  selector: {matchLabels: {of: many}}
+  virtualMachineTemplate:
+    metadata: {labels: {of: many}}
+    spec:
+      runStrategy: Halted
+      domain: {memory: {guest: 1Gi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+      volumes: [{name: root, dataVolume: {name: disk}}]
+      dataVolumeTemplates:
+      - metadata: {name: disk}
+        spec:
+          sourceRef: {kind: DataSource, name: os, apiGroup: cdi.kubevirt.io}
+          pvc: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Gi}}}
+"""
+DATA_SOURCE = """\
+apiVersion: cdi.kubevirt.io/v1beta1
+kind: DataSource
+metadata: {name: os}
+spec: {source: {http: {url: "https://example.com/os.qcow2"}}}
+"""
+
+
+def converted(file: Path, text: str, target: str) -> list[dict[str, Any]]:
+    file.write_text(text)
+    return list(yaml.safe_load_all(paddock("convert", "-f", "f.yaml", "--to", target).out))
+
+
+def test_disks_beside_a_machine_become_stakaters_own(file: Path) -> None:
+    (machine,) = converted(file, MACHINE, "stakater")
+    parameters = machine["spec"]["parameters"]
+    assert parameters["storage"] == {"size": "41Gi"}
+    (disk,) = parameters["additionalDisks"]
+    assert (disk["name"], disk["size"], disk["storageClassName"]) == ("data", "100Gi", "fast-ssd")
+
+
+def test_a_claim_that_virtrigaud_boots_from_goes_along(file: Path) -> None:
+    made = converted(file, MACHINE, "virtrigaud")
+    (claim,) = (each for each in made if each["kind"] == "PersistentVolumeClaim")
+    machine = made[[each["kind"] for each in made].index("VirtualMachine")]
+    assert machine["spec"]["importedDisk"] == {"diskID": claim["metadata"]["name"]}
+    assert claim["spec"]["resources"] == {"requests": {"storage": "41Gi"}}
+    (disk,) = machine["spec"]["disks"]
+    assert (disk["sizeGiB"], disk["storageClass"]) == (100, "fast-ssd")
+
+
+def test_a_bridge_stays_the_same(file: Path) -> None:
+    (network, _) = converted(file, f"{RIGAUD}---\n{CLASS}---\n{IMAGE}---\n{BRIDGED}", "vitistack")
+    assert network["spec"] == {"bridge": "br7"}
+    text = f"{MACHINE.rstrip()}\n".replace("spec: {", "spec: {networks: [{name: eth0, networkName: lan}], ")
+    network_of_vitistack = (
+        "apiVersion: vitistack.io/v1alpha1\nkind: NetworkConfiguration\nmetadata: {name: lan, namespace: default}\nspec: {bridge: br7}\n"
+    )
+    made = converted(file, f"{network_of_vitistack}---\n{text}", "virtrigaud")
+    (attachment,) = (each for each in made if each["kind"] == "VMNetworkAttachment")
+    assert attachment["spec"]["network"]["libvirt"]["bridge"] == {"name": "br7"}
+
+
+def test_a_data_source_stays_with_the_pool_that_refers_to_it(file: Path) -> None:
+    assert [each["kind"] for each in converted(file, f"{POOL}---\n{DATA_SOURCE}", "kubermatic")] == ["VirtualMachinePool", "DataSource"]
+
+
+def test_a_data_source_of_a_pool_that_is_left_out_is_reported(file: Path) -> None:
+    file.write_text(f"{POOL}---\n{DATA_SOURCE}")
+    answer = paddock("convert", "-f", "f.yaml", "--to", "stakater", "--strict")
+    assert answer.code == LOSSES
+    assert "loss: VirtualMachinePool/many:" in answer.err and "loss: DataSource/os:" in answer.err

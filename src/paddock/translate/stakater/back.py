@@ -13,7 +13,7 @@ import yaml
 
 from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.core.service import Service as KubernetesService
-from paddock.dialects.kubevirt.datavolume import DataVolumeSource
+from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec
 from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.networks import Interface
 from paddock.dialects.kubevirt.networks import Network as KubevirtNetwork
@@ -27,8 +27,11 @@ from paddock.dialects.stakater.virtualmachine import Spec, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
+from paddock.meta.storage import StorageSpec
 from paddock.meta.translated import Ledger, Translated
+from paddock.meta.wire import to_data
 from paddock.meta.world import World, namespace_of
+from paddock.schema.field import Object
 from paddock.schema.finding import Path
 from paddock.translate.stakater import cloudinit, names
 from paddock.translate.stakater.forward import to_kubevirt
@@ -164,21 +167,23 @@ class _Reading:
         template = self._template_of(self.root)
         if template is None:
             place = [volume.name for volume in self.instance.volumes or ()].index(self.root.name)
-            return {"dataSource": self._other_root(self.root.name, ("spec", "template", "spec", "volumes", place))}
+            path: Path = ("spec", "template", "spec", "volumes", place)
+            return {"dataSource": self._other_root(self.root.name, path, self.volumes[self.root.name])}
         storage = fields.Storage(size=_size(template) or "30Gi", storageClassName=_claim(template).get("storageClassName"))
         reference = template.spec.sourceRef
         if reference is None:
             name = _template_name(template)
             place = list(self.templates).index(name)
-            return {"dataSource": self._other_root(name, ("spec", "dataVolumeTemplates", place, "spec", "source")), "storage": storage}
+            path = ("spec", "dataVolumeTemplates", place, "spec", "source")
+            return {"dataSource": self._other_root(name, path, template.spec.source), "storage": storage}
         source = fields.DataSource(name=reference.name, namespace=reference.namespace or self.namespace)
         return {"dataSource": source, "storage": storage}
 
-    def _other_root(self, name: str, path: Path) -> fields.DataSource:
+    def _other_root(self, name: str, path: Path, content: Object | None) -> fields.DataSource:
         """The root disk comes from elsewhere: only a DataSource that does not exist yet can stand for it."""
         self.ledger.lose(
             path,
-            name,
+            to_data(content) if content is not None else None,
             "Stakater's root disk is always a clone of a DataSource",
             f"make a DataSource {self.namespace}/{name} of the same content first",
         )
@@ -218,7 +223,7 @@ class _Reading:
             old = _template_name(template)
             new = self._told(("spec", "dataVolumeTemplates", index, "metadata", "name"), old, self.volume_names.get(old, old))
             meta = None if template.metadata is None else msgspec.structs.replace(template.metadata, name=new)
-            templates.append(msgspec.structs.replace(template, metadata=meta))
+            templates.append(msgspec.structs.replace(template, metadata=meta, spec=_as_storage(template.spec)))
         disks = [msgspec.structs.replace(disk, name=self._disk_name(disk.name)) for disk in self._disks()]
         devices = msgspec.structs.replace(self.instance.domain.devices, disks=disks or None)
         instance = msgspec.structs.replace(
@@ -342,6 +347,14 @@ class _Reading:
                 target = port.targetPort if isinstance(port.targetPort, int) else port.port
                 return fields.Service(enabled=True, port=port.port, targetPort=target)
         return fields.Service()
+
+
+def _as_storage(spec: DataVolumeSpec) -> DataVolumeSpec:
+    """Return what a claim asks for in the form that Stakater's machine gives it."""
+    if spec.pvc is None or spec.storage is not None:
+        return spec
+    claim = {name: getattr(spec.pvc, name) for name in StorageSpec.__struct_fields__}
+    return msgspec.structs.replace(spec, pvc=None, storage=StorageSpec(**claim))
 
 
 def _template_name(template: DataVolumeTemplate) -> str:

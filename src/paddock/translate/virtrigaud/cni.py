@@ -85,9 +85,19 @@ def read(text: str | None) -> Config | None:
     if not text:
         return None
     try:
-        return msgspec.json.decode(text, type=Config)
+        config: Config | None = msgspec.json.decode(text, type=Config)
     except msgspec.DecodeError:
-        return _read_single(text)
+        config = _read_single(text)
+    if config is None:
+        return None
+    return msgspec.structs.replace(config, plugins=[_without_empty_ipam(plugin) for plugin in config.plugins])
+
+
+def _without_empty_ipam(plugin: Bridge | Bandwidth) -> Bridge | Bandwidth:
+    """The plugin in our words: an empty `ipam` says what none says, that the network itself gives addresses."""
+    if isinstance(plugin, Bridge) and plugin.ipam == Ipam():
+        return msgspec.structs.replace(plugin, ipam=None)
+    return plugin
 
 
 def _read_single(text: str) -> Config | None:

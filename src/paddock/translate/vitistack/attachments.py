@@ -22,11 +22,12 @@ class Plugin(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_
     bridge: str
     vlan: int | None = None
     mtu: int | None = None
-    ipam: _Ipam
+    # Without it, addresses come from the network itself, too.
+    ipam: _Ipam = msgspec.field(default_factory=_Ipam)
 
 
 class Config(msgspec.Struct, forbid_unknown_fields=True):
-    """The CNI document of a definition that we made, and nothing else."""
+    """A CNI document that says what a NetworkConfiguration says, and nothing else."""
 
     cniVersion: str
     name: str
