@@ -147,11 +147,12 @@ def kubevirt(values: Values) -> list[Data]:
     ):
         name, claim = values.name("disk"), values.name("made")
         disks.append({"name": name, "disk": {"bus": "virtio"}})
-        storage = {"storage": {"resources": {"requests": {"storage": values.size()}}}} if kind in ("template", "volume") else {}
+        storage: Data = {"storage": {"resources": {"requests": {"storage": values.size()}}}} if kind in ("template", "volume") else {}
         if values.maybe() and storage:
             storage["storage"] |= {"storageClassName": values.name("class")}
-        content: Data = values.one_of({"blank": {}}, "url") if kind in ("template", "volume") else {}
-        content = {"http": {"url": values.url()}} if content == "url" else content
+        content: Data = {}
+        if storage:
+            content = {"http": {"url": values.url()}} if values.maybe() else {"blank": {}}
         if kind == "template":
             templates.append({"metadata": {"name": claim}, "spec": {"source": content, **storage}})
         if kind == "volume":
