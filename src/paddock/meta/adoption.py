@@ -52,9 +52,8 @@ def confirmed(metadata: Data) -> Data:
 
 def released(metadata: Data, uid: str) -> Data | None:
     """Return the change of an object's metadata by which the owner of this UID lets go of it; None when it is not its owner."""
-    owners = metadata.get("ownerReferences") or []
     rest = _without(metadata, uid)
-    if len(rest) == len(owners):
+    if len(rest) == len(metadata.get("ownerReferences") or ()):
         return None
     change = {**_precondition(metadata), "ownerReferences": rest or None}
     return {**change, "labels": {UNCONFIRMED: None}} if is_unconfirmed(metadata.get("labels"), uid) else change

@@ -35,9 +35,14 @@ def is_marked(annotations: Mapping[str, str] | None) -> bool:
     return STATE_PRESERVATION in (annotations or {})
 
 
+def may_own(machine: Data) -> bool:
+    """Return whether a machine may have further disks: not while it gives its own away."""
+    return not is_marked(machine["metadata"].get("annotations"))
+
+
 def may_adopt(machine: Data) -> bool:
-    """Return whether a machine may have a DataVolume that nobody owns: not while it gives its own away, or while they are restored."""
-    return not is_marked(machine["metadata"].get("annotations")) and not (machine.get("status") or {}).get("restoreInProgress")
+    """Return whether a machine may have the DataVolumes of its templates that nobody owns: not while a restore replaces them."""
+    return may_own(machine) and not (machine.get("status") or {}).get("restoreInProgress")
 
 
 def disk_names(machine: VirtualMachine) -> Iterator[str]:

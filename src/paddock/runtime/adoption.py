@@ -33,6 +33,8 @@ class Adopter(msgspec.Struct, frozen=True):
     may: Callable[[Data], bool] = _always
     # whether it manages what it adopts
     controller: bool = True
+    # whether it takes what has owners, as long as none of them manages it
+    shares: bool = False
 
     @property
     def reference(self) -> Data:
@@ -43,7 +45,7 @@ class Adopter(msgspec.Struct, frozen=True):
 
 async def adopt(client: Client, owner: Adopter, target: Target[Any], seen: Seen) -> None:
     """Give an object without an owner to this one, or settle an adoption that was begun. Raises `Conflict` when the object has moved."""
-    owners = [each.uid for each in seen.meta.ownerReferences or ()]
+    owners = [each.uid for each in seen.meta.ownerReferences or () if each.controller or each.uid == owner.uid or not owner.shares]
     due = adoption.step(owner.uid, owners, seen.meta.labels, deleting=seen.meta.going)
     if due is Step.NONE:
         return

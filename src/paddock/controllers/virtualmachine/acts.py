@@ -7,7 +7,7 @@ import msgspec
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import Deletion, Patch, Write, json_patch, merge_patch
+from paddock.client.options import Deletion, Patch, Write, json_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
 from paddock.controllers.virtualmachine.sight import Sight
