@@ -135,8 +135,7 @@ def test_a_pool_that_is_deleted_keeps_what_was_scaled_in(propagation: str) -> No
         disk = (await world.uids())["disk-1"]
 
         async def intrude() -> None:
-            marked = (await world.all(MACHINES)).get("web-1", {}).get("annotations", {})
-            intruded.append(bool(marked) or "web-1" not in await world.all(MACHINES))
+            intruded.append(not (await world.all(DATA_VOLUMES))["disk-1"].get("ownerReferences"))
             await world.delete(f"{POOLS}/web", propagation)
             await world._house.collector.chores.settled()
 
@@ -147,7 +146,7 @@ def test_a_pool_that_is_deleted_keeps_what_was_scaled_in(propagation: str) -> No
         if not intruded:
             return True
         await settled(world)
-        # From the moment at which the choice was noted the disk stays; before that the pool's end takes everything along.
+        # From the moment at which it is released the disk stays; before that the pool's end takes everything along.
         assert disk not in world.deleted or not intruded[0], f"it was deleted before request {request}"
         machines = await world.all(MACHINES)
         assert (machines == {}) == (propagation != "Orphan")
