@@ -2,12 +2,8 @@
 
 import asyncio
 
-from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.app.inside import door
-from paddock.client.client import Client
-from paddock.client.inside import Inside
 from tests.fakehost import FakeHost
-from tests.scenario.disks.world import DATA_VOLUMES, UNCONFIRMED, Interruption
+from tests.scenario.disks.world import DATA_VOLUMES, UNCONFIRMED
 from tests.scenario.hosts.conftest import Play
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -24,19 +20,12 @@ ORPHAN = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Orp
 MOST_REQUESTS = 40
 
 
-def interrupted(host: FakeHost) -> Interruption:
-    """What carries the requests of a host that begins after this."""
-    wire = Interruption(Inside(door(host.api.api, CONTROLLER, CONTROLLER_GROUPS)))
-    host.api.client = lambda user=CONTROLLER: Client(wire)  # type: ignore[method-assign]
-    return wire
-
-
 def test_a_data_volume_that_goes_while_it_adopts_leaves_the_claim(play: Play) -> None:
     over: list[int] = []
 
     async def script(host: FakeHost, request: int) -> None:
         await host.end()
-        wire = interrupted(host)
+        wire = host.interrupted()
         wire.about = ("/datavolumes/", "/persistentvolumeclaims/")
         await host.begin()
         await host.make(CLAIM)
@@ -71,7 +60,7 @@ def test_a_data_volume_that_goes_while_it_adopts_leaves_the_claim(play: Play) ->
 def test_a_volume_whose_policy_was_changed_just_before_its_claim_went_is_kept(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.end()
-        wire = interrupted(host)
+        wire = host.interrupted()
         wire.late = {"persistentvolumes": 5.0}
         await host.begin()
         await host.make(CLAIM)

@@ -32,6 +32,8 @@ async def settled(world: World) -> None:
 def test_late_news_loses_nothing(late: dict[str, float], strategy: str) -> None:
     async def script(world: World) -> None:
         world.wire.late = late
+        # Requests take their time, so that those of several controllers come between each other.
+        world.wire.reading, world.wire.writing = 0.05, 0.2
         await world.again()
         await world.make(3, strategy)
         await settled(world)

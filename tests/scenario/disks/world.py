@@ -7,13 +7,10 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.housekeeping.house import House
-from paddock.app.inside import door
 from paddock.client.client import Client
-from paddock.client.inside import Inside
 from paddock.client.target import Data
-from paddock.client.transport import Ask, Flow, Reply, Transport
+from paddock.client.transport import Transport
 from paddock.controllers.pool import controller as pools
 from paddock.controllers.virtualmachine import controller as virtualmachines
 from paddock.runtime.controller import Controller
@@ -22,6 +19,7 @@ from paddock.runtime.program import Program
 from paddock.store.contract import Change
 from tests import virtualtime
 from tests.apiharness import Harness
+from tests.interruption import Interruption
 from tests.scenario.fronts.player import INSTANCES, Surroundings
 from tests.scenario.fronts.storm import Storm
 from tests.unit.controllers import lifeharness
@@ -34,64 +32,6 @@ MARK = "paddock.dev/state-preservation"
 _LABELS = {"app": "web"}
 # The longest pause of a controller after failures, and some.
 SETTLED_SECONDS = 700.0
-
-
-class Interruption(Transport):
-    """Carries the requests of controllers. Before one of them something else happens, or the process ends."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.requests = 0
-        self.writes = 0
-        # what requests have to be about to count: parts of their targets
-        self.about: tuple[str, ...] = ("",)
-        # before which request what happens
-        self.at = -1
-        self.act: Callable[[], Awaitable[None]] | None = None
-        # before which write the process ends
-        self.ends_at = -1
-        # seconds by which the news of a kind is late, by the plural of the kind
-        self.late: dict[str, float] = {}
-
-    async def send(self, ask: Ask) -> Reply:
-        """Carry a request."""
-        if ask.method != "GET":
-            if 0 <= self.ends_at <= self.writes and "/events" not in ask.target:
-                await asyncio.Event().wait()
-            self.writes += "/events" not in ask.target
-        if not any(each in ask.target for each in self.about):
-            return await self._inner.send(ask)
-        number, self.requests = self.requests, self.requests + 1
-        if number == self.at and self.act is not None:
-            await self.act()
-        return await self._inner.send(ask)
-
-    async def stream(self, ask: Ask) -> Flow:
-        """Carry a watch."""
-        late = next((seconds for plural, seconds in self.late.items() if f"/{plural}" in ask.target), 0.0)
-        return _Late(await self._inner.stream(ask), late)
-
-    async def close(self) -> None:
-        """Let go."""
-        await self._inner.close()
-
-
-class _Late:
-    """A watch whose news comes late."""
-
-    def __init__(self, inner: Flow, seconds: float) -> None:
-        self._inner = inner
-        self._seconds = seconds
-        self.status = inner.status
-        self.headers = inner.headers
-
-    async def read(self) -> bytes:
-        data = await self._inner.read()
-        await asyncio.sleep(self._seconds)
-        return data
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 class World:
@@ -132,7 +72,7 @@ class World:
         await self.api.__aexit__(*_)
 
     def _connected(self) -> Interruption:
-        return Interruption(Inside(door(self.api.api, CONTROLLER, CONTROLLER_GROUPS)))
+        return Interruption.of(self.api)
 
     @staticmethod
     def _client(carried: Transport) -> Client:

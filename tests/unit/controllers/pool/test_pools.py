@@ -246,7 +246,7 @@ async def test_disks_are_kept_where_the_pool_says_so() -> None:
     disk = {"metadata": {"name": "root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
     volumes = {"volumes": [{"name": "root", "dataVolume": {"name": "root"}}]}
     keep = {"proactive": {"statePreservation": "Offline", "selectionPolicy": {"sortPolicy": "DescendingOrder"}}}
-    async with living(wire, wire_machines) as life:
+    async with living(wire, wire_machines, collects=True, writing=0.2) as life:
         body = pool(2, strategy="Halted", hardware=volumes, machine={"dataVolumeTemplates": [disk]}, scaleInStrategy=keep)
         await make(life, body)
         await life.rest(10)
