@@ -286,6 +286,19 @@ async def test_a_machine_that_leaves_the_pool_is_replaced(patch: Data) -> None:
         assert await names(life) == numbered(1, 2)
 
 
+@timeless
+async def test_a_machine_that_is_taken_out_a_moment_before_it_would_be_deleted_stays() -> None:
+    async with living(wire, wire_machines, writing=0.2) as life:
+        await make(life, pool(1, strategy="Halted"))
+        await life.rest(10)
+        await scale(life, 0)
+        # The deletion is on its way.
+        await life.rest(0.1)
+        await life.merge({"metadata": {"ownerReferences": None}}, "web-0")
+        await life.rest(30)
+        assert await names(life) == ["web-0"] and "deletionTimestamp" not in (await life.vm("web-0"))["metadata"]
+
+
 @pytest.mark.spec("kubevirt", 101)
 @pytest.mark.parametrize("reason", ["count", "time"])
 @timeless
