@@ -2,6 +2,7 @@
 
 import asyncio
 
+from paddock.engine.storage.errors import StoreFull
 from tests.fakehost import FakeHost
 from tests.scenario.disks.world import DATA_VOLUMES, POOLS, UNCONFIRMED, pool
 from tests.scenario.hosts import snapshotting
@@ -98,6 +99,7 @@ def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_alr
         await host.make(snapshotting.snapshot())
         await asyncio.sleep(30)
         former = await snapshotting.claim_of(host)
+        host.engine.volumes.failures.extend([StoreFull("cannot restore", why="there is no space left")] * 100)
         await host.make(snapshotting.restore())
         for _ in range(1000):
             claim = await snapshotting.claim_of(host)
