@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from paddock.engine.storage.errors import StoreFull
 from tests.fakehost import FakeHost
 from tests.scenario.disks.world import DATA_VOLUMES, POOLS, UNCONFIRMED, pool
@@ -22,6 +24,7 @@ ORPHAN = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Orp
 MOST_REQUESTS = 40
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_a_data_volume_that_goes_while_it_adopts_leaves_the_claim(play: Play) -> None:
     over: list[int] = []
 
@@ -59,6 +62,7 @@ def test_a_data_volume_that_goes_while_it_adopts_leaves_the_claim(play: Play) ->
         raise AssertionError("it never ends by itself")
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_a_machine_of_a_pool_leaves_the_claims_that_were_restored_for_it(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.make(pool(1, "Halted", {"proactive": {"statePreservation": "Offline"}}))
@@ -88,6 +92,7 @@ def test_a_machine_of_a_pool_leaves_the_claims_that_were_restored_for_it(play: P
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_already(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.end()
@@ -117,6 +122,7 @@ def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_alr
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_a_volume_whose_policy_was_changed_just_before_its_claim_went_is_kept(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.end()

@@ -25,6 +25,7 @@ async def settled(world: World) -> None:
     await asyncio.sleep(SETTLED_SECONDS)
 
 
+@pytest.mark.spec("kubevirt", 111)
 @pytest.mark.spec("kubermatic", 56)
 @pytest.mark.spec("kubevirt", 100)
 @pytest.mark.parametrize("strategy", ["Halted", "Always"])
@@ -54,6 +55,7 @@ def test_late_news_loses_nothing(late: dict[str, float], strategy: str) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 111)
 @pytest.mark.spec("kubermatic", 56)
 @pytest.mark.parametrize("late", [{}, {"virtualmachines": 5.0}], ids=["", "late"])
 def test_the_end_of_the_process_between_any_two_writes_loses_nothing(late: dict[str, float]) -> None:
@@ -90,6 +92,7 @@ def test_the_end_of_the_process_between_any_two_writes_loses_nothing(late: dict[
             raise AssertionError("it never ends by itself")
 
 
+@pytest.mark.spec("kubevirt", 111)
 @pytest.mark.parametrize("who", ["orphan", "scaled-in"])
 def test_a_machine_that_is_deleted_at_any_request_leaves_a_disk_that_it_may_not_take(who: str) -> None:
     """A kept disk is adopted by the next machine, which is deleted, to leave its disks behind, at each moment of that."""
@@ -129,6 +132,7 @@ def test_a_machine_that_is_deleted_at_any_request_leaves_a_disk_that_it_may_not_
         raise AssertionError("it never ends by itself")
 
 
+@pytest.mark.spec("kubevirt", 111)
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
 def test_a_pool_that_is_deleted_keeps_what_was_scaled_in(propagation: str) -> None:
     async def ending(world: World, request: int) -> bool:
@@ -162,6 +166,7 @@ def test_a_pool_that_is_deleted_keeps_what_was_scaled_in(propagation: str) -> No
         raise AssertionError("it never ends by itself")
 
 
+@pytest.mark.spec("kubevirt", 111)
 @pytest.mark.spec("kubevirt", 100)
 def test_a_machine_that_somebody_deletes_leaves_its_disk_where_the_pool_waits_for_that() -> None:
     async def script(world: World) -> None:
@@ -186,6 +191,7 @@ def test_a_machine_that_somebody_deletes_leaves_its_disk_where_the_pool_waits_fo
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_a_disk_of_somebody_else_is_left_alone() -> None:
     async def script(world: World) -> None:
         await world.make(1)
@@ -205,6 +211,7 @@ def test_a_disk_of_somebody_else_is_left_alone() -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 111)
 @pytest.mark.spec("kubermatic", 56)
 @pytest.mark.spec("kubevirt", 100)
 @pytest.mark.parametrize("first", range(FIRST, END, IN_ONE_TEST))
