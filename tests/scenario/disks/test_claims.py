@@ -1,6 +1,7 @@
 """Claims that DataVolumes take over and let go of, with all controllers of a host: what they hold stays, whoever comes between."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_a_data_volume_that_goes_while_it_adopts_leaves_the_claim(play: Play) ->
         assert "ownerReferences" not in claim["metadata"] and UNCONFIRMED not in claim["metadata"].get("labels", {})
 
     for request in range(MOST_REQUESTS):
-        play(lambda host, request=request: script(host, request))
+        play(partial(script, request=request))
         if over:
             assert request > 3
             break

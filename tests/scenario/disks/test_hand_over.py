@@ -6,6 +6,7 @@ Every run of the tests plays some seeds of the storm; STORMS=first:end says whic
 import asyncio
 import os
 import random
+from functools import partial
 
 import pytest
 
@@ -14,10 +15,16 @@ from tests.scenario.disks.world import DATA_VOLUMES, MACHINES, POOLS, SETTLED_SE
 FIRST, END = (int(each) for each in os.environ.get("STORMS", "0:30").split(":"))
 IN_ONE_TEST = 10
 # Kinds whose news is late.
-LATE = ({}, {"virtualmachines": 5.0}, {"datavolumes": 5.0}, {"virtualmachinepools": 5.0}, {"virtualmachines": 5.0, "datavolumes": 2.0})
+LATE: tuple[dict[str, float], ...] = (
+    {},
+    {"virtualmachines": 5.0},
+    {"datavolumes": 5.0},
+    {"virtualmachinepools": 5.0},
+    {"virtualmachines": 5.0, "datavolumes": 2.0},
+)
 # More than the controllers write, or ask, in one of the scripts.
 MOST_WRITES, MOST_REQUESTS = 40, 60
-OPPORTUNISTIC = {"opportunistic": {"statePreservation": "Offline"}}
+OPPORTUNISTIC = {"statePreservation": "Offline"}
 
 
 async def settled(world: World) -> None:
@@ -85,7 +92,7 @@ def test_the_end_of_the_process_between_any_two_writes_loses_nothing(late: dict[
 
     for comes_back in (False, True):
         for write in range(MOST_WRITES):
-            if play(lambda world, write=write, comes_back=comes_back: ending(world, write, comes_back=comes_back)):
+            if play(partial(ending, write=write, comes_back=comes_back)):
                 assert write > 4
                 break
         else:
@@ -125,7 +132,7 @@ def test_a_machine_that_is_deleted_at_any_request_leaves_a_disk_that_it_may_not_
         return is_over
 
     for request in range(MOST_REQUESTS):
-        if play(lambda world, request=request: meeting(world, request)):
+        if play(partial(meeting, request=request)):
             assert request > 5
             break
     else:
@@ -159,7 +166,7 @@ def test_a_pool_that_is_deleted_keeps_what_was_scaled_in(propagation: str) -> No
         return False
 
     for request in range(MOST_REQUESTS):
-        if play(lambda world, request=request: ending(world, request)):
+        if play(partial(ending, request=request)):
             assert request > 5
             break
     else:
@@ -170,7 +177,7 @@ def test_a_pool_that_is_deleted_keeps_what_was_scaled_in(propagation: str) -> No
 @pytest.mark.spec("kubevirt", 100)
 def test_a_machine_that_somebody_deletes_leaves_its_disk_where_the_pool_waits_for_that() -> None:
     async def script(world: World) -> None:
-        await world.make(2, **OPPORTUNISTIC)
+        await world.make(2, opportunistic=OPPORTUNISTIC)
         await settled(world)
         before = await world.uids()
         await world.scale(1)
@@ -218,7 +225,8 @@ def test_a_disk_of_somebody_else_is_left_alone() -> None:
 def test_a_storm_loses_nothing(first: int) -> None:
     for seed in range(first, min(first + IN_ONE_TEST, END)):
         chance = random.Random(seed)
-        replicas, moves = 3, []
+        replicas = 3
+        moves: list[str] = []
 
         async def script(world: World, chance: random.Random = chance, moves: list[str] = moves) -> None:
             nonlocal replicas
