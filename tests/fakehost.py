@@ -22,6 +22,7 @@ from paddock.app.settings import Machines
 from paddock.app.subresources.group import GROUP as VERBS
 from paddock.app.subresources.parts import Flow, World
 from paddock.app.subresources.subresources import Subresources
+from paddock.client.client import Client
 from paddock.engine.engine import Engine
 from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import Facts
@@ -41,6 +42,7 @@ from tests.apiharness import Harness, Reply
 from tests.enginefakes import FakeMachine, FakeMachines
 from tests.enginefakes_networks import FakeNetworks
 from tests.enginefakes_storage import FakeImages, FakeVolumes
+from tests.interruption import Interruption
 
 GIB = 1 << 30
 Data = dict[str, Any]
@@ -189,6 +191,12 @@ class FakeHost:
         self.api = Harness(settings=settings)
         self.engine = FakeEngine(root)
         self._root = root
+        self._carried: Interruption | None = None
+
+    def interrupted(self) -> Interruption:
+        """What carries the requests of controllers that begin after this."""
+        self._carried = Interruption.of(self.api)
+        return self._carried
 
     async def __aenter__(self) -> "FakeHost":
         await self.api.__aenter__()
@@ -212,7 +220,8 @@ class FakeHost:
         """Start the controllers."""
         machinery = Machinery(clock=Clock(), chance=random.Random(1))
         around = Surroundings(self._root, Machines(), IPv4Network("10.96.0.0/12"), "host", b"authority", lambda: "https://here:6443")
-        self.control = Control(cast(Engine, self.engine), self.api.client(), machinery, around)
+        client = self.api.client() if self._carried is None else Client(self._carried)
+        self.control = Control(cast(Engine, self.engine), client, machinery, around)
         await self.control.start()
         await asyncio.sleep(5)
 

@@ -19,7 +19,7 @@ from paddock.dialects.kubevirt.poolfields import SelectionPolicy, Selectors
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages, selectors
 from paddock.meta.conditions import holds
-from paddock.plan import placement
+from paddock.plan import placement, preservation
 from paddock.plan import pool as machines
 from paddock.plan.runstrategy import Strategy, strategy_of
 
@@ -50,6 +50,11 @@ class Member(msgspec.Struct, frozen=True):
     def is_ready(self) -> bool:
         """Whether it runs and is ready."""
         return self.machine.status is not None and bool(self.machine.status.ready)
+
+    @property
+    def is_marked(self) -> bool:
+        """Return whether it was chosen to go before: its disks stay."""
+        return preservation.is_marked(self.machine.metadata.annotations)
 
     @property
     def revision(self) -> str:
@@ -111,7 +116,9 @@ def _surplus(pool: VirtualMachinePool, alive: Sequence[Member], count: int, arou
     if strategy is not None and (strategy.unmanaged is not None or strategy.opportunistic is not None):
         return ()
     policy = strategy.proactive.selectionPolicy if strategy is not None and strategy.proactive is not None else None
-    return tuple(each.name for each in chosen(pool, alive, policy, around.chance)[:count])
+    # A choice that was made, and interrupted, stands.
+    order = sorted(chosen(pool, alive, policy, around.chance), key=lambda each: not each.is_marked)
+    return tuple(each.name for each in order[:count])
 
 
 def chosen(

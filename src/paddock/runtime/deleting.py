@@ -1,4 +1,4 @@
-"""Deleting what was seen, and nothing that has come in its place."""
+"""Deleting what was seen, and nothing that has come in its place or has changed since."""
 
 from typing import Any
 
@@ -10,10 +10,13 @@ from paddock.runtime.cache import Seen
 
 
 async def delete_seen(client: Client, target: Target[Any], seen: Seen, propagation: str = "Background") -> None:
-    """Delete an object, and by default in the background what belongs to it; one that goes already, or has gone, is left alone."""
+    """Delete an object, and by default in the background what belongs to it; one that goes already, or has gone, is left alone.
+
+    Raises `Conflict` when it has changed since it was seen: somebody may have taken it over, or may want to keep it.
+    """
     if seen.meta.going:
         return
     try:
-        await client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation=propagation))
+        await client.delete(target, seen.key, Deletion(uid=seen.meta.uid, revision=seen.meta.resourceVersion, propagation=propagation))
     except NotFound:
         return

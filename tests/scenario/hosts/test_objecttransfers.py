@@ -76,6 +76,23 @@ def test_it_waits_for_what_is_missing_or_in_use(play: Play) -> None:
     play(script)
 
 
+def test_a_source_that_is_used_while_it_is_copied_stays(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await host.make(CLAIM)
+        await asyncio.sleep(30)
+        await transfer(host, "PersistentVolumeClaim", {"name": "new"})
+        # As soon as the copy is asked for, and before it is there.
+        await asyncio.sleep(0.2)
+        await host.make(machine(volumes=[{"name": "disk", "persistentVolumeClaim": {"claimName": "old"}}]))
+        await asyncio.sleep(120)
+        assert await host.get("PersistentVolumeClaim", "v1", "old") != {}
+        assert (await host.get("PersistentVolumeClaim", "v1", "old"))["metadata"].get("deletionTimestamp") is None
+        text = "machine web uses default/old since it was copied: stop it, delete the copy, and make a new transfer"
+        assert await phase(host) == ("Error", text)
+
+    play(script)
+
+
 def test_it_does_not_take_the_place_of_another(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.make(VOLUME, {**CLAIM, "metadata": {"name": "new"}})

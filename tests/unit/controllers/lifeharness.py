@@ -17,6 +17,7 @@ from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import Program
 from tests import virtualtime
 from tests.apiharness import Harness, Reply
+from tests.interruption import Interruption
 
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
 VM_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
@@ -168,9 +169,12 @@ class Life:
 
 
 @asynccontextmanager
-async def living(*wires: Callable[[Program], Any], collects: bool = False) -> AsyncIterator[Life]:
-    """A world with these controllers, and with the garbage collector where that is asked for."""
-    async with Harness() as api, api.client() as client:
+async def living(*wires: Callable[[Program], Any], collects: bool = False, writing: float = 0.0) -> AsyncIterator[Life]:
+    """A world with these controllers, and with the garbage collector where that is asked for; their writes take time."""
+    async with Harness() as api:
+        wire_of_all = Interruption.of(api)
+        wire_of_all.writing = writing
+        client = Client(wire_of_all)
         life = Life(api, client)
         collector = Collector(api.parts)
         if collects:

@@ -2,6 +2,9 @@
 
 A dependent is looked at when one of its owners goes, and when it appears; an owner that is being deleted is looked at when it is
 marked and whenever one of its dependents goes. Both are looked at once more at every start.
+
+What is deleted is the object that was judged: its revision is the precondition. An adoption that its owner never confirmed ends with the
+owner, not with the object (docs/design/0011-hand-over-of-disks.md).
 """
 
 from enum import Enum
@@ -12,8 +15,8 @@ from paddock.apiserver.objects.encoding import Data, Envelope, OwnerRef, decode
 from paddock.apiserver.objects.writing import Compute, DeleteOptions, Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.resource import Resource
-from paddock.meta import failure
-from paddock.store.contract import Change, Key
+from paddock.meta import adoption, failure
+from paddock.store.contract import Change, Key, Record
 
 _WHO = Options(user="system:serviceaccount:kube-system:generic-garbage-collector", manager="garbage-collector")
 # How long an owner of an unknown kind is waited for before it is looked for again.
@@ -73,7 +76,9 @@ class Collector:
             await self._let_go(resource, key, found)
         elif found.deletionTimestamp and FOREGROUND in found.finalizers:
             await self._wait_for_dependents(resource, key, found)
-        if found.ownerReferences:
+        # It may have got other owners while others were written.
+        found = self._parts.index.envelope(key)
+        if found is not None and found.ownerReferences:
             await self._look_at_owners(resource, key, found)
 
     def _resource(self, key: Key) -> Resource | None:
@@ -111,21 +116,28 @@ class Collector:
     # --- dependents -------------------------------------------------------------------------------------------------------
 
     async def _look_at_owners(self, resource: Resource, key: Key, found: Envelope) -> None:
+        record = self._parts.store.get(key)
+        if record is None:
+            return
         judged = [(owner, self._judge(owner, key)) for owner in found.ownerReferences]
         verdicts = {verdict for _, verdict in judged}
+        gone = {owner.uid for owner, verdict in judged if verdict in (Owner.DANGLING, Owner.WAITING)}
+        if unconfirmed := {uid for uid in gone if adoption.is_unconfirmed(found.labels, uid)}:
+            # The write brings us here again.
+            await self._drop_references(key, unconfirmed)
+            return
         if Owner.UNKNOWN in verdicts:
             self.chores.offer_later(key, _UNKNOWN_SECONDS)
         if verdicts & {Owner.SOLID, Owner.UNKNOWN}:
-            lost = {owner.uid for owner, verdict in judged if verdict in (Owner.DANGLING, Owner.WAITING)}
-            if lost and Owner.SOLID in verdicts:
-                await self._drop_references(key, lost)
+            if gone and Owner.SOLID in verdicts:
+                await self._drop_references(key, gone)
             return
         if Owner.WAITING in verdicts and self._parts.index.dependents(found.uid):
             if self._waits_for_itself(found):
                 await self._unblock(resource, key)
-            await self._delete(resource, key, found, "Foreground")
+            await self._delete(resource, record, found, "Foreground")
         else:
-            await self._delete(resource, key, found, "")
+            await self._delete(resource, record, found, "")
 
     def _judge(self, owner: OwnerRef, key: Key) -> Owner:
         group = owner.apiVersion.rpartition("/")[0]
@@ -170,8 +182,10 @@ class Collector:
         resource = self._resource(key)
 
         def without(old: Data) -> Proposal:
-            kept = [owner for owner in old["metadata"].get("ownerReferences") or () if owner.get("uid") not in lost]
-            return Proposal({**old, "metadata": {**old["metadata"], "ownerReferences": kept}})
+            metadata = old["metadata"]
+            for uid in lost:
+                metadata = adoption.without_owner(metadata, uid)
+            return Proposal({**old, "metadata": metadata})
 
         if resource is not None:
             await self._replace(resource, key, without)
@@ -183,15 +197,15 @@ class Collector:
             if said.code != 404:
                 raise
 
-    async def _delete(self, resource: Resource, key: Key, found: Envelope, policy: str) -> None:
-        record = self._parts.store.get(key)
-        if record is None or (found.deletionTimestamp and (policy != "Foreground" or FOREGROUND in found.finalizers)):
+    async def _delete(self, resource: Resource, record: Record, found: Envelope, policy: str) -> None:
+        """Delete the object that was judged, and none that it has become since."""
+        if found.deletionTimestamp and (policy != "Foreground" or FOREGROUND in found.finalizers):
             return
         # An object that was asked to be deleted in another way before keeps that way.
         policy = policy or ("Orphan" if ORPHAN in found.finalizers else "Foreground" if FOREGROUND in found.finalizers else "Background")
         options = DeleteOptions(user=_WHO.user, propagation=policy, uid=found.uid, revision=str(record.revision))
         try:
-            await self._parts.writer.delete(resource, key.namespace, key.name, options)
+            await self._parts.writer.delete(resource, record.key.namespace, record.key.name, options)
         except failure.Failure as said:
             if said.code != 404:
                 raise

@@ -4,7 +4,7 @@ Two controllers: one looks at pools, one lets machines go that carry a pool's fi
 through a watch (deletions, restarts) is remembered by UID, so that nothing is asked for twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 import orjson
@@ -14,21 +14,23 @@ from paddock.base.jsondata import identical
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.client.options import Deletion, Write, json_patch, merge_patch
-from paddock.client.target import Key
+from paddock.client.target import Data, Key
 from paddock.controllers.pool import kinds
 from paddock.controllers.pool.revisions import RevisionKeeper, Revisions
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.poolfields import PoolStatus
+from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages, failure, selectors
 from paddock.meta.conditions import Condition, holds
-from paddock.meta.wire import to_data
+from paddock.meta.wire import from_data, to_data
 from paddock.plan import pool as machines
-from paddock.plan import poolscale, runrequests
+from paddock.plan import poolscale, preservation, runrequests
 from paddock.plan.instances import POOL_REVISION
 from paddock.plan.poolscale import Circumstances, Member
 from paddock.plan.runstrategy import Strategy, strategy_of
 from paddock.runtime import finalizers
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.adoption import release
+from paddock.runtime.cache import Change, Owner, Seen
 from paddock.runtime.controller import DONE, Controller, Outcome, Teller, again, owners
 from paddock.runtime.informers import Informers
 from paddock.runtime.machinery import Machinery
@@ -57,6 +59,14 @@ class Caches:
         """The labels of a node."""
         seen = self.nodes.cache.get(Key("", name)) if name else None
         return (seen.meta.labels if seen is not None else None) or {}
+
+    async def release_disks(self, client: Client, machine: VirtualMachine) -> None:
+        """Have a machine let go of everything on which its disks lie."""
+        uid, namespace = machine.metadata.uid or "", machine.metadata.namespace or ""
+        owned = (each.key.name for each in self.disks.cache.by("owner", uid))
+        for name in dict.fromkeys((*preservation.disk_names(machine), *owned)):
+            for target in (kinds.DISKS, kinds.CLAIMS):
+                await release(client, target, Key(namespace, name), uid)
 
 
 class _Look(msgspec.Struct):
@@ -147,8 +157,9 @@ class Pools:
         look.trouble = ("FailedScaleIn", "")
         for name in wanted.delete:
             if name in wanted.anew:
-                self._tell_loss(look, by_name[name])
+                self._tell_disks(look, by_name[name])
             await self._delete(look, by_name[name])
+        await self._unmark(look, wanted.delete)
         look.trouble = ("FailedUpdate", "")
         for name in wanted.rewrite:
             await self._rewrite(look, by_name[name], revisions.name)
@@ -169,34 +180,63 @@ class Pools:
         self._tell(look, "Normal", "SuccessfulCreate", f"Created VM {wanted.metadata.namespace}/{wanted.metadata.name}")
 
     async def _delete(self, look: _Look, member: Member) -> None:
+        """Delete a machine. Where its disks are kept it is marked first, then they are released, so that none is ever lost in between."""
         meta = member.machine.metadata
-        key = Key(meta.namespace or "", meta.name)
-        strategy = look.pool.spec.scaleInStrategy
-        way = (strategy.proactive or strategy.opportunistic) if strategy is not None else None
-        if way is not None and way.statePreservation in ("Offline", "Online"):
-            await self._keep_disks(meta.uid or "")
+        key, uid = Key(meta.namespace or "", meta.name), meta.uid or ""
         try:
-            await self._client.delete(kinds.MACHINE_DATA, key, Deletion(uid=meta.uid or "", propagation="Background"))
+            found = await self._client.get(kinds.MACHINE_DATA, key)
+            if not self._is_member(look, found, uid):
+                # It was deleted, or left the pool, since it was chosen: the next look decides anew.
+                return
+            if member.is_marked or preservation.keeps_scaled_in(look.pool):
+                found = await self._mark(key, found, preservation.OFFLINE)
+                await self._caches.release_disks(self._client, from_data(found, kinds.MACHINES.cls))
+            # Nothing is deleted that has changed since, such as a machine that somebody has just taken out of the pool.
+            revision = found["metadata"]["resourceVersion"]
+            await self._client.delete(kinds.MACHINE_DATA, key, Deletion(uid=uid, revision=revision, propagation="Background"))
         except NotFound:
             return
-        self._asked[look.seen.key].add(meta.uid or "")
+        self._asked[look.seen.key].add(uid)
         self._tell(look, "Normal", "SuccessfulDelete", f"Deleted VM {key}")
 
-    def _tell_loss(self, look: _Look, member: Member) -> None:
-        """Said before it is done: other disks make other machines."""
+    def _is_member(self, look: _Look, machine: Data, uid: str) -> bool:
+        """Return whether a machine, as the server has it, is the one that was chosen and still of the pool."""
+        metadata = machine["metadata"]
+        owned = any(each.get("uid") == look.seen.meta.uid for each in metadata.get("ownerReferences") or ())
+        matches = selectors.matches(look.pool.spec.selector, metadata.get("labels") or {})
+        return metadata["uid"] == uid and not metadata.get("deletionTimestamp") and owned and matches
+
+    async def _mark(self, key: Key, machine: Data, preserved: str | None) -> Data:
+        """Note on a machine that its disks stay when it goes, or that they do not; the machine as it is then."""
+        metadata = machine["metadata"]
+        if (metadata.get("annotations") or {}).get(preservation.STATE_PRESERVATION) == preserved:
+            return machine
+        change = {
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
+            "annotations": {preservation.STATE_PRESERVATION: preserved},
+        }
+        return await self._client.patch(kinds.MACHINE_DATA, key, merge_patch({"metadata": change}))
+
+    async def _unmark(self, look: _Look, deleted: Collection[str]) -> None:
+        """Take back what a scale-in had begun that is not wanted any more. The machine adopts its disks again."""
+        for each in look.members:
+            if each.is_marked and not each.going and each.name not in deleted:
+                seen = self._caches.machines.cache.get(Key(look.seen.key.namespace, each.name))
+                if seen is not None:
+                    await self._mark(seen.key, orjson.loads(seen.raw), None)
+
+    def _tell_disks(self, look: _Look, member: Member) -> None:
+        """Say, before it is done, what becomes of disks that other templates replace."""
         templates = member.machine.spec.dataVolumeTemplates or ()
         names = ", ".join(each.metadata.name for each in templates if each.metadata is not None and each.metadata.name)
         key = Key(member.machine.metadata.namespace or "", member.name)
-        note = f"VM {key} is made anew because the pool's dataVolumeTemplates changed: what is on {names or 'its disks'} is lost"
-        self._tell(look, "Warning", "DataLoss", note)
-
-    async def _keep_disks(self, uid: str) -> None:
-        """The disks of a machine that goes stay, for the next one of its number."""
-        for disk in self._caches.disks.cache.by("owner", uid):
-            owned = orjson.loads(disk.raw)["metadata"].get("ownerReferences") or []
-            rest = [each for each in owned if each.get("uid") != uid]
-            metadata = {"ownerReferences": rest or None, "resourceVersion": disk.meta.resourceVersion}
-            await self._client.patch(kinds.DISKS, disk.key, merge_patch({"metadata": metadata}))
+        note = f"VM {key} is made anew because the pool's dataVolumeTemplates changed"
+        if preservation.keeps_scaled_in(look.pool):
+            kept = f"{note}; statePreservation keeps {names or 'its disks'}: delete what is to be replaced while the machine is stopped"
+            self._tell(look, "Warning", "DisksKept", kept)
+        else:
+            self._tell(look, "Warning", "DataLoss", f"{note}: what is on {names or 'its disks'} is lost")
 
     async def _rewrite(self, look: _Look, member: Member, revision: str) -> None:
         """Another spec for a machine; its identity stays."""
@@ -282,15 +322,37 @@ class Leaving:
         self._caches = caches
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Take the finalizer off a machine that needs it no longer."""
+        """Take the finalizer off a machine that needs it no longer, after its disks were released where they stay."""
         seen = self._caches.machines.cache.get(key)
-        if seen is not None and machines.FINALIZER in (seen.meta.finalizers or ()) and (seen.meta.going or not _in_pool(seen)):
-            await finalizers.take_off(self._client, kinds.MACHINES, seen.meta, machines.FINALIZER)
+        if seen is None or machines.FINALIZER not in (seen.meta.finalizers or ()):
+            return DONE
+        if seen.meta.going:
+            machine = seen.read(kinds.MACHINES)
+            if preservation.is_marked(machine.metadata.annotations) or await self._keeps(seen):
+                await self._caches.release_disks(self._client, machine)
+        elif _in_pool(seen):
+            return DONE
+        await finalizers.take_off(self._client, kinds.MACHINES, seen.meta, machines.FINALIZER)
         return DONE
+
+    async def _keeps(self, seen: Seen) -> bool:
+        """Return whether the pool of a machine keeps the disks of what others delete. One that is deleted itself keeps nothing."""
+        owner = next(_pools_of(seen), None)
+        if owner is None:
+            return False
+        try:
+            pool = await self._client.get(kinds.POOLS, Key(seen.key.namespace, owner.name))
+        except NotFound:
+            return False
+        return pool.metadata.uid == owner.uid and not pool.metadata.deletionTimestamp and preservation.keeps_deleted(pool)
 
 
 def _in_pool(seen: Seen) -> bool:
-    return any((each.group, each.kind) == (kinds.POOLS.group, kinds.POOLS.kind) for each in seen.meta.ownerReferences or ())
+    return any(True for _ in _pools_of(seen))
+
+
+def _pools_of(seen: Seen) -> Iterator[Owner]:
+    return (each for each in seen.meta.ownerReferences or () if (each.group, each.kind) == (kinds.POOLS.group, kinds.POOLS.kind))
 
 
 def _node_of(instance: Seen) -> str:

@@ -120,8 +120,8 @@ class ReplicaSets:
 
     async def _delete(self, seen: Seen, each: Seen) -> None:
         try:
-            await self._client.delete(INSTANCE_DATA, each.key, Deletion(uid=each.meta.uid))
-        except (NotFound, Conflict):
+            await self._client.delete(INSTANCE_DATA, each.key, Deletion(uid=each.meta.uid, revision=each.meta.resourceVersion))
+        except NotFound:
             return
         self._deleted[seen.key].add(each.meta.uid)
         self._tell(seen, "Normal", "SuccessfulDelete", f"Deleted virtual machine instance {each.meta.uid}")

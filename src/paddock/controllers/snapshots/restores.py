@@ -7,14 +7,15 @@ While a machine is restored its status names the restore, and it is not started.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
-from paddock.client.options import DELETE, Selection, Write, merge_patch
-from paddock.client.target import Data, Key
+from paddock.client.options import Deletion, Selection, Write, merge_patch
+from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
@@ -22,9 +23,11 @@ from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, Vo
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, holds, settled
+from paddock.plan import preservation
 from paddock.plan import restores as plan
 from paddock.plan.snapshots import volumes_of
 from paddock.runtime import finalizers
+from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import Seen
 from paddock.runtime.controller import DONE, Outcome, Teller, again
 from paddock.runtime.informer import Informer
@@ -161,12 +164,14 @@ class Restores:
             if claim is None or self._is_ours(restore, claim) or not plan.is_former(volume, backups[volume.name]):
                 continue
             if volume.data_volume:
-                await self._gone(DATA_VOLUMES.path(namespace, volume.data_volume))
-            await self._gone(CLAIMS.path(namespace, volume.claim))
+                owner = claim.meta.owner
+                uid = owner.uid if owner is not None and owner.kind == DATA_VOLUMES.kind else ""
+                await self._gone(DATA_VOLUMES, Key(namespace, volume.data_volume), Deletion(uid=uid))
+            await self._gone(CLAIMS, claim.key, Deletion(uid=claim.meta.uid))
 
-    async def _gone(self, path: str) -> None:
+    async def _gone(self, target: Target[Any], key: Key, deletion: Deletion) -> None:
         try:
-            await self._client.request("DELETE", path, body=msgspec.json.encode(DELETE.body()))
+            await self._client.delete(target, key, deletion)
         except NotFound:
             return
 
@@ -175,13 +180,17 @@ class Restores:
         if restore.status is not None and restore.status.complete:
             return
         namespace = restore.metadata.namespace or ""
-        machine = self._caches.machines.cache.get(Key(namespace, restore.spec.target.name))
-        used = set(volumes_of(machine.read(MACHINES)).claims.values()) if machine is not None else set()
-        # Not from the cache: what was made a moment ago may not be in there.
+        # Neither from the cache: what was made a moment ago, or put to use, may not be in there.
+        try:
+            machine = await self._client.get(MACHINES, Key(namespace, restore.spec.target.name))
+            used = set(volumes_of(machine).claims.values())
+        except NotFound:
+            used = set()
         for claim in (await self._client.list(CLAIMS, Selection(namespace=namespace))).items:
             meta = claim.metadata
             if meta.name not in used and not meta.ownerReferences and _made_by(restore, claim):
-                await self._gone(CLAIMS.path(namespace, meta.name))
+                unchanged = Deletion(uid=meta.uid or "", revision=meta.resourceVersion or "")
+                await self._gone(CLAIMS, Key(namespace, meta.name), unchanged)
 
     def _is_ours(self, restore: VirtualMachineRestore, claim: Seen) -> bool:
         """Whether a claim was made by this restore: another of its name may hold anything."""
@@ -235,10 +244,15 @@ class Restores:
         """The claims go with the machine, unless they are to be nobody's."""
         if restore.spec.volumeOwnershipPolicy == "None":
             return
-        machine = await self._client.get(MACHINES, target)
-        owner = {"apiVersion": MACHINES.api_version, "kind": MACHINES.kind, "name": target.name, "uid": machine.metadata.uid}
+        try:
+            machine = await self._client.get(MACHINES, target)
+        except NotFound:
+            return
+        owner = Adopter(MACHINES, target, machine.metadata.uid or "", preservation.may_own, controller=False)
         for volume in found:
-            await self._client.patch(CLAIMS, Key(target.namespace, volume.claim), merge_patch({"metadata": {"ownerReferences": [owner]}}))
+            claim = self._caches.claims.cache.get(Key(target.namespace, volume.claim))
+            if claim is not None:
+                await adopt(self._client, owner, CLAIMS, claim)
 
     async def _unlock(self, restore: VirtualMachineRestore) -> None:
         key = Key(restore.metadata.namespace or "", restore.spec.target.name)

@@ -21,6 +21,8 @@ from paddock.plan import claimsizes, contents, transfers
 from paddock.plan.contents import Content, Unclear
 from paddock.plan.datavolumeclaims import ADOPT, Circumstances, claim_of
 from paddock.plan.transfers import FINAL, Report, Seen
+from paddock.runtime import cache
+from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import Meta
 from paddock.runtime.controller import DONE, Outcome, Teller, again
 from paddock.runtime.machinery import Machinery
@@ -74,7 +76,7 @@ class DataVolumes:
         """The claim if it is there, and what stands in the way."""
         found = self._world.claims.cache.get(meta.key)
         if found is not None:
-            return await self._adopted(volume, found.meta, found.read(CLAIMS), meta)
+            return await self._adopted(volume, found, meta)
         if volume.status is not None and volume.status.phase in FINAL:
             # It did what it was for; a claim that was deleted since is not made again.
             return None, None
@@ -98,10 +100,13 @@ class DataVolumes:
         return made, None
 
     async def _adopted(
-        self, volume: DataVolume, found: Meta, claim: PersistentVolumeClaim, meta: Meta
+        self, volume: DataVolume, seen: cache.Seen, meta: Meta
     ) -> tuple[PersistentVolumeClaim | None, tuple[str, str] | None]:
         """A claim that is there: ours, or one to take over, or somebody else's."""
+        found, claim, owner = seen.meta, seen.read(CLAIMS), Adopter(DATA_VOLUMES, meta.key, meta.uid, shares=True)
         if is_owned(found, meta.uid):
+            # An adoption that was interrupted is settled.
+            await adopt(self._client, owner, CLAIMS, seen)
             return claim, None
         may = (volume.metadata.annotations or {}).get(ADOPT) == "true" or (claim.metadata.annotations or {}).get(
             contents.POPULATED_FOR
@@ -110,10 +115,8 @@ class DataVolumes:
             text = f"Resource {claim.metadata.name} already exists and is not managed by DataVolume"
             self._tell(meta, "Warning", "ErrResourceExists", text)
             return None, ("ErrResourceExists", text)
-        data: Data = {"metadata": {"name": meta.name, "ownerReferences": msgspec.to_builtins(claim.metadata.ownerReferences or [])}}
-        owners = owned(data, reference(DATA_VOLUMES, meta))["metadata"]["ownerReferences"]
-        document = {"metadata": {"ownerReferences": owners, "resourceVersion": found.resourceVersion, "uid": found.uid}}
-        return await self._client.patch(CLAIMS, meta.key, merge_patch(document)), None
+        await adopt(self._client, owner, CLAIMS, seen)
+        return claim, None
 
     def _circumstances(self, volume: DataVolume, content: Content | None) -> Circumstances:
         spec = volume.spec

@@ -1,15 +1,13 @@
 """DataImportCrons: an image is looked for on a schedule, and a DataSource always names the newest import of it."""
 
-import asyncio
 import hashlib
-from typing import Any
 
 import msgspec
 
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import Deletion, merge_patch
+from paddock.client.errors import AlreadyExists
+from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage import permission, reporting
 from paddock.controllers.storage.imports import Importing
@@ -27,6 +25,7 @@ from paddock.plan.importcrons import DESIRED, FINALIZER, LABEL, Imports
 from paddock.runtime import finalizers
 from paddock.runtime.cache import Meta, by_label
 from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.deleting import delete_seen
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.reference import reference
 
@@ -67,7 +66,9 @@ class ImportCrons:
         if whole is not None:
             await self._name(found, whole, seen.meta)
         for name in importcrons.superfluous(found, imports):
-            await self._delete(DATA_VOLUMES, Key(key.namespace, name))
+            volume = self._world.data_volumes.cache.get(Key(key.namespace, name))
+            if volume is not None:
+                await delete_seen(self._client, DATA_VOLUMES, volume)
         await self._report(found, imports, executed, seen.meta)
         return DONE if wait is None else again(min(wait, _LONGEST_WAIT))
 
@@ -198,20 +199,13 @@ class ImportCrons:
         """What was imported stays, or goes too, as the policy says."""
         self._troubles.pop(meta.uid, None)
         if found.spec.retentionPolicy == "None":
-            await self._delete(DATA_SOURCES, Key(meta.namespace or "", found.spec.managedDataSource), mine=found.metadata.name)
-            names = [each.metadata.name for each in self._volumes(meta.key)]
-            await asyncio.gather(*(self._delete(DATA_VOLUMES, Key(meta.namespace or "", name)) for name in names))
+            source = self._world.data_sources.cache.get(Key(meta.namespace or "", found.spec.managedDataSource))
+            if source is not None and (source.meta.labels or {}).get(LABEL) == found.metadata.name:
+                await delete_seen(self._client, DATA_SOURCES, source)
+            for seen in self._world.data_volumes.cache.by("cron", meta.name):
+                if seen.meta.namespace == meta.namespace:
+                    await delete_seen(self._client, DATA_VOLUMES, seen)
         await finalizers.take_off(self._client, IMPORT_CRONS, meta, FINALIZER)
-
-    async def _delete(self, target: Any, key: Key, *, mine: str = "") -> None:
-        if mine:
-            seen = self._world.data_sources.cache.get(key)
-            if seen is None or (seen.meta.labels or {}).get(LABEL) != mine:
-                return
-        try:
-            await self._client.delete(target, key, Deletion(propagation="Background"))
-        except NotFound:
-            return
 
 
 class NoClaim(PaddockError):

@@ -15,7 +15,7 @@ from paddock.controllers.storage import targets
 from paddock.controllers.storage.reporting import conditions
 from paddock.controllers.storage.world import World
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.kubevirt.datavolume_kind import DataCondition
+from paddock.dialects.kubevirt.datavolume_kind import DataCondition, DataVolume
 from paddock.dialects.kubevirt.objecttransfer import ObjectTransfer
 from paddock.meta import ages
 from paddock.meta.wire import to_data
@@ -25,6 +25,10 @@ from paddock.runtime.machinery import Machinery
 from paddock.runtime.statuses import write_status
 
 _OF = "cdi.kubevirt.io/object-transfer"
+# On a copy: the UID of the claim that was copied.
+_FROM = "paddock.dev/object-transfer-source"
+_CLAIMS: Target[Any] = targets.CLAIMS
+_DATA_VOLUMES: Target[Any] = targets.DATA_VOLUMES
 _LOOK_SECONDS = 5.0
 _FINAL = ("Complete", "Error")
 
@@ -68,7 +72,7 @@ class ObjectTransfers:
         made = self._world.read(self._world.data_volumes, targets.DATA_VOLUMES, wanted)
         is_copy = made is not None and (made.metadata.annotations or {}).get(_OF) == transfer.metadata.uid
         if claim is None and self._arrived(wanted, transfer):
-            await self._let_go(transfer, wanted)
+            await self._let_go(transfer, wanted, made if is_copy else None)
             return "Complete"
         if claim is None:
             raise _Held("Pending", f"waiting for {source.kind} {there}")
@@ -82,8 +86,18 @@ class ObjectTransfers:
         if phase == "Failed":
             raise _Held("Error", f"the content could not be copied: see DataVolume {wanted}")
         if phase == "Succeeded":
-            await self._remove_source(transfer, there)
+            self._check_unused(made, there, claim)
+            await self._remove_source(transfer, claim)
         return "Running"
+
+    def _check_unused(self, made: DataVolume, there: Key, claim: PersistentVolumeClaim) -> None:
+        """Refuse to delete a source that is another than the one that was copied, or that somebody writes to."""
+        copied = (made.metadata.annotations or {}).get(_FROM, claim.metadata.uid)
+        if copied != claim.metadata.uid:
+            raise _Held("Error", f"{there} was replaced while it was copied: delete the copy, and make a new transfer")
+        if users := self._world.users(there):
+            name = users[0].metadata.name
+            raise _Held("Error", f"machine {name} uses {there} since it was copied: stop it, delete the copy, and make a new transfer")
 
     def _check(self, transfer: ObjectTransfer, there: Key, claim: PersistentVolumeClaim) -> None:
         source = transfer.spec.source
@@ -106,8 +120,9 @@ class ObjectTransfers:
         storage = {
             name: value for name, value in to_data(spec).items() if name in ("accessModes", "volumeMode", "resources", "storageClassName")
         }
+        notes = {_OF: transfer.metadata.uid or "", _FROM: claim.metadata.uid or ""}
         body: Data = {
-            "metadata": {"name": wanted.name, "namespace": wanted.namespace, "annotations": {_OF: transfer.metadata.uid or ""}},
+            "metadata": {"name": wanted.name, "namespace": wanted.namespace, "annotations": notes},
             "spec": {"source": {"pvc": {"namespace": source.namespace, "name": source.name}}, "pvc": storage},
         }
         try:
@@ -115,10 +130,16 @@ class ObjectTransfers:
         except AlreadyExists:
             return
 
-    async def _remove_source(self, transfer: ObjectTransfer, there: Key) -> None:
-        target: Target[Any] = targets.DATA_VOLUMES if transfer.spec.source.kind == "DataVolume" else targets.CLAIMS
+    async def _remove_source(self, transfer: ObjectTransfer, claim: PersistentVolumeClaim) -> None:
+        """Delete the claim that was copied, or the DataVolume that it belongs to."""
+        key, uid, target = Key(claim.metadata.namespace or "", claim.metadata.name), claim.metadata.uid or "", _CLAIMS
+        if transfer.spec.source.kind == "DataVolume":
+            owner = next((each for each in claim.metadata.ownerReferences or () if each.kind == "DataVolume"), None)
+            if owner is None:
+                raise _Held("Error", f"the claim {key} was let go of by its DataVolume: delete the copy, and make a new transfer")
+            uid, target = owner.uid, _DATA_VOLUMES
         try:
-            await self._client.delete(target, there, Deletion(propagation="Background"))
+            await self._client.delete(target, key, Deletion(uid=uid, propagation="Background"))
         except NotFound:
             return
 
@@ -131,12 +152,12 @@ class ObjectTransfers:
         is_copy = (made.metadata.annotations or {}).get(_OF) == transfer.metadata.uid
         return is_copy and made.status is not None and made.status.phase == "Succeeded"
 
-    async def _let_go(self, transfer: ObjectTransfer, wanted: Key) -> None:
+    async def _let_go(self, transfer: ObjectTransfer, wanted: Key, made: DataVolume | None) -> None:
         """A claim that was moved is a claim again, and no DataVolume."""
-        if transfer.spec.source.kind == "DataVolume":
+        if transfer.spec.source.kind == "DataVolume" or made is None:
             return
         try:
-            await self._client.delete(targets.DATA_VOLUMES, wanted, Deletion(propagation="Orphan"))
+            await self._client.delete(targets.DATA_VOLUMES, wanted, Deletion(uid=made.metadata.uid or "", propagation="Orphan"))
         except NotFound:
             return
 

@@ -1,8 +1,11 @@
-"""PersistentVolumes that claims had: when the claim is gone, the volume and what it holds go too, unless they shall stay."""
+"""PersistentVolumes that claims had: when the claim is gone, the volume and what it holds go too, unless they shall stay.
+
+The object goes first, as it was seen, and what it holds when it is being deleted: a policy that was changed a moment ago is heeded.
+"""
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.options import Write, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage.claims import PV_PROTECTION
 from paddock.controllers.storage.ports import Volumes
@@ -10,8 +13,8 @@ from paddock.controllers.storage.targets import CLAIMS, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.world import World
 from paddock.runtime import finalizers
-from paddock.runtime.cache import Meta
 from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.deleting import delete_seen
 
 _STATUS = Write(subresource="status")
 
@@ -36,9 +39,11 @@ class PersistentVolumes:
         if not uid or await self._claim_is_there(Key(str(owner.get("namespace")), str(owner.get("name"))), uid):
             return DONE
         self._transfers.forget(uid)
-        if spec.get("persistentVolumeReclaimPolicy") == "Delete" or seen.meta.going:
+        if seen.meta.going:
             await self._volumes.delete(uid)
-            await self._remove(seen.meta)
+            await finalizers.take_off(self._client, VOLUMES, seen.meta, PV_PROTECTION)
+        elif spec.get("persistentVolumeReclaimPolicy") == "Delete":
+            await delete_seen(self._client, VOLUMES, seen)
         elif (data.get("status") or {}).get("phase") != "Released":
             await self._client.patch(VOLUMES, key, merge_patch({"status": {"phase": "Released"}}), _STATUS)
         return DONE
@@ -52,15 +57,6 @@ class PersistentVolumes:
         except NotFound:
             return False
         return found.metadata.uid == uid
-
-    async def _remove(self, meta: Meta) -> None:
-        try:
-            if not meta.going:
-                await self._client.delete(VOLUMES, meta.key, Deletion(uid=meta.uid))
-                return
-        except NotFound:
-            return
-        await finalizers.take_off(self._client, VOLUMES, meta, PV_PROTECTION)
 
 
 def is_ours(data: Data) -> bool:

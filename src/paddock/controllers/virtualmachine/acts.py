@@ -7,15 +7,17 @@ import msgspec
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import Deletion, Patch, Write, json_patch, merge_patch
+from paddock.client.options import Deletion, Patch, Write, json_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
 from paddock.controllers.virtualmachine.sight import Sight
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta.wire import to_data
-from paddock.plan import instances, instancetype
+from paddock.plan import instances, instancetype, preservation
 from paddock.plan.instancetype import Found
 from paddock.plan.runstrategy import Strategy
+from paddock.runtime.adoption import Adopter, adopt
+from paddock.runtime.cache import Seen
 from paddock.runtime.controller import Teller
 
 _ADOPTION = "cdi.kubevirt.io/allowClaimAdoption"
@@ -234,16 +236,10 @@ class Acts:
             raise Refused("FailedCreate", error if isinstance(error, Terminal) else text) from error
         self.tell(sight, NORMAL, "SuccessfulDataVolumeCreate", f"Created DataVolume {name}")
 
-    async def adopt_disk(self, sight: Sight, orphan: Key, revision: str) -> None:
-        """The DataVolume of a template that nobody owns goes with the machine from now on.
-
-        The machine is looked at anew: one that is deleted may just have let go of it, to leave it behind.
-        """
-        machine = await self._client.get(kinds.MACHINE_DATA, sight.key)
-        if machine["metadata"]["uid"] != sight.meta.uid or machine["metadata"].get("deletionTimestamp"):
-            return
-        owned = {"ownerReferences": [instances.owner_of(machine)], "resourceVersion": revision}
-        await self._client.patch(kinds.DISK_DATA, orphan, merge_patch({"metadata": owned}))
+    async def adopt_disk(self, sight: Sight, disk: Seen) -> None:
+        """Give the DataVolume of a template that nobody owns to the machine: it goes with it from now on."""
+        owner = Adopter(kinds.MACHINE_DATA, sight.key, sight.meta.uid, preservation.may_adopt)
+        await adopt(self._client, owner, kinds.DISK_DATA, disk)
 
     def _refused(self, sight: Sight, reason: str, note: str, error: PaddockError) -> Refused:
         self.tell(sight, WARNING, reason, note)

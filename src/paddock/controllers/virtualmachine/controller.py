@@ -210,9 +210,9 @@ class Machines:
         sight.disks = [msgspec.structs.replace(disk, expected=disk.expected or disk.name in due) for disk in sight.disks]
         found: list[Inline | Hold | None] = []
         for name in volumes:
-            orphan = self._caches.disks.cache.get(Key(sight.key.namespace, name))
-            if orphan is not None and not orphan.meta.ownerReferences and not orphan.meta.going:
-                await self._acts.adopt_disk(sight, orphan.key, orphan.meta.resourceVersion)
+            there = self._caches.disks.cache.get(Key(sight.key.namespace, name))
+            if there is not None:
+                await self._acts.adopt_disk(sight, there)
         for index, disk in enumerate(sight.disks):
             if disk.name not in volumes or disk.phase is not None or disk.claim is not None:
                 continue

@@ -59,8 +59,8 @@ class Leaving:
             found = await self._client.get(_VM_DATA, look.key)
         except NotFound:
             return False
-        owners = found["metadata"].get("ownerReferences") or ()
-        if not any(each.get("uid") == look.seen.meta.uid for each in owners):
+        meta = found["metadata"]
+        if not any(each.get("uid") == look.seen.meta.uid for each in meta.get("ownerReferences") or ()):
             return False
-        await self._client.delete(_VM_DATA, look.key, Deletion(uid=found["metadata"]["uid"], propagation="Background"))
+        await self._client.delete(_VM_DATA, look.key, Deletion(uid=meta["uid"], revision=meta["resourceVersion"], propagation="Background"))
         return True

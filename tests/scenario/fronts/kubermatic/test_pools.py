@@ -192,6 +192,11 @@ def test_selectors_say_who_may_go(play: Play) -> None:
 @pytest.mark.parametrize("kept", [False, True])
 def test_disks_of_machines_that_go(play: Play, kept: bool) -> None:
     async def script(host: FakeHost) -> None:
+        # Requests take their time, so that those of several controllers come between each other.
+        await host.end()
+        wire = host.interrupted()
+        wire.reading, wire.writing = 0.05, 0.2
+        await host.begin()
         preservation = {"statePreservation": "Offline" if kept else "Disabled", "selectionPolicy": {"sortPolicy": "DescendingOrder"}}
         await begin(host, pool(2, scaleInStrategy={"proactive": preservation}))
         before = (await volume(host, "disk-1"))["metadata"]["uid"]

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.objects.writing import Deleted, DeleteOptions
+from paddock.apiserver.resources.resource import Resource
+from paddock.meta.adoption import UNCONFIRMED
 from tests.apiharness import Harness
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -126,6 +129,43 @@ def test_references_that_lead_nowhere(change: dict[str, Any], left: list[str]) -
     async def script(family: Family) -> None:
         await family.make("child", await family.make("owner") | change)
         assert await family.left() == left
+
+    play(script)
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+@pytest.mark.parametrize("confirmed", [True, False], ids=["confirmed", "unconfirmed"])
+def test_an_adoption_that_nobody_confirmed_ends_with_the_owner(policy: str, confirmed: bool) -> None:
+    async def script(family: Family) -> None:
+        owner = await family.make("owner", finalizers=("example.com/holds",))
+        await family.make("child", owner | {"blockOwnerDeletion": True})
+        if not confirmed:
+            await family.api.merge(f"{MAPS}/child", {"metadata": {"labels": {UNCONFIRMED: owner["uid"], "app": "web"}}})
+        await family.delete("owner", policy)
+        await family.api.merge(f"{MAPS}/owner", {"metadata": {"finalizers": None}})
+        assert await family.left() == ([] if confirmed else ["child"])
+        if not confirmed:
+            left = await family.metadata("child")
+            assert "ownerReferences" not in left and left["labels"] == {"app": "web"}
+
+    play(script)
+
+
+def test_what_somebody_lets_go_of_while_it_is_judged_stays() -> None:
+    async def script(family: Family) -> None:
+        await family.make("child", await family.make("owner", finalizers=("example.com/holds",)))
+        writer = family.api.parts.writer
+        delete = writer.delete
+
+        async def slowly(resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
+            # Between the verdict and the deletion.
+            await family.api.merge(f"{MAPS}/child", {"metadata": {"ownerReferences": None}})
+            return await delete(resource, namespace, name, options)
+
+        await family.delete("owner")
+        writer.delete = slowly  # type: ignore[method-assign]
+        await family.api.merge(f"{MAPS}/owner", {"metadata": {"finalizers": None}})
+        assert await family.left() == ["child"]
 
     play(script)
 

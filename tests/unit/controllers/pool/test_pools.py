@@ -246,7 +246,7 @@ async def test_disks_are_kept_where_the_pool_says_so() -> None:
     disk = {"metadata": {"name": "root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
     volumes = {"volumes": [{"name": "root", "dataVolume": {"name": "root"}}]}
     keep = {"proactive": {"statePreservation": "Offline", "selectionPolicy": {"sortPolicy": "DescendingOrder"}}}
-    async with living(wire, wire_machines) as life:
+    async with living(wire, wire_machines, collects=True, writing=0.2) as life:
         body = pool(2, strategy="Halted", hardware=volumes, machine={"dataVolumeTemplates": [disk]}, scaleInStrategy=keep)
         await make(life, body)
         await life.rest(10)
@@ -284,6 +284,19 @@ async def test_a_machine_that_leaves_the_pool_is_replaced(patch: Data) -> None:
         await life.delete("web-0")
         await life.rest(10)
         assert await names(life) == numbered(1, 2)
+
+
+@timeless
+async def test_a_machine_that_is_taken_out_a_moment_before_it_would_be_deleted_stays() -> None:
+    async with living(wire, wire_machines, writing=0.2) as life:
+        await make(life, pool(1, strategy="Halted"))
+        await life.rest(10)
+        await scale(life, 0)
+        # The deletion is on its way.
+        await life.rest(0.1)
+        await life.merge({"metadata": {"ownerReferences": None}}, "web-0")
+        await life.rest(30)
+        assert await names(life) == ["web-0"] and "deletionTimestamp" not in (await life.vm("web-0"))["metadata"]
 
 
 @pytest.mark.spec("kubevirt", 101)
