@@ -12,6 +12,7 @@ from paddock.apiserver.edge import connection
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap, heartbeat, presence
 from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.objects.writing import LARGEST_OBJECT
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.security import issuer as issuing
@@ -67,6 +68,7 @@ class Running:
         tokens = credentials.tokens(self.parts)
         identities = credentials.identities(tokens, self.parts)
         given = self._settings.limits
+        self.parts.writer.largest = max(given.body_bytes, LARGEST_OBJECT)
         flows = FlowControl(self.store, given.requests, given.request_seconds / 4)
         self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
         self.api.paths["/metrics"] = Metrics(flows, self._lines.counted).answer
