@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from paddock.apiserver.api import Api
@@ -30,6 +31,8 @@ from paddock.app import loop
 from paddock.app.credentials import RENEW_SECONDS, Credentials
 from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
+from paddock.app.watchdog import Watchdog
+from paddock.base.metrics import Metrics as BaseMetrics
 from paddock.schema.kind import Settings as AdmissionSettings
 from paddock.store.contract import Store
 from paddock.store.memory import MemoryStore
@@ -71,7 +74,9 @@ class Running:
         self.parts.writer.largest = max(given.body_bytes, LARGEST_OBJECT)
         flows = FlowControl(self.store, given.requests, given.request_seconds / 4)
         self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
-        self.api.paths["/metrics"] = Metrics(flows, self._lines.counted).answer
+        counted = BaseMetrics()
+        self._watchdog = Watchdog(counted)
+        self.api.paths["/metrics"] = Metrics(flows, lambda: chain(self._lines.counted(), counted.text().splitlines())).answer
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
         self._starting = "the server is starting"
         self.api.health.add_ready("startup", lambda: self._starting)
@@ -139,6 +144,7 @@ class Running:
         await self.parts.following.close()
         await self.store.close()
         self._lines.close()
+        self._watchdog.stop()
 
     def _audit(self) -> tuple[AuditFile | Nowhere, audit_policy.Policy | audit_policy.Plain]:
         given = self._settings.audit
