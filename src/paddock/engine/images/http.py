@@ -125,7 +125,7 @@ class _Pace:
         if self._since is None or self._count > SLOWEST * self._seconds:
             self._since, self._count = now, 0
         elif now - self._since > self._seconds and count:
-            raise ImageUnavailable("TooSlow", f"{safe_url(self._url)} sends less than {SLOWEST} bytes a second")
+            raise too_slow(self._url)
 
 
 class _Connection(http.client.HTTPConnection):
@@ -367,6 +367,11 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.replace("_", " ").lower()
     return str(error) or type(error).__name__
+
+
+def too_slow(url: str) -> ImageError:
+    """The server sends, and the import would never end."""
+    return ImageUnavailable("TooSlow", f"{safe_url(url)} sends less than {SLOWEST} bytes a second")
 
 
 def trouble(url: str, error: Exception) -> ImageError:

@@ -90,9 +90,7 @@ class Images:
             raise too_large(image.virtual_size, largest)
         return image
 
-    async def fetch_files(
-        self, source: Registry, paths: tuple[str, ...], tell: Tell = lambda _: None, *, owner: str = ""
-    ) -> list[Image]:
+    async def fetch_files(self, source: Registry, paths: tuple[str, ...], tell: Tell = lambda _: None, *, owner: str = "") -> list[Image]:
         """Files of a container image as they are, in the order of the paths: a kernel, an initial file system. No disk is made of them."""
         job = Job(self.settings.max_bytes, owner)
         loop = asyncio.get_running_loop()
