@@ -51,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only",
         choices=PARTS,
-        help="only the commands, the API server, the API server beside thousands of busy clients, the guests, a whole host, from the manifest to the guest, the front doors, or imports",
+        help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, from the "
+        "manifest to the guest, the front doors, or imports",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")

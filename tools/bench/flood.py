@@ -161,7 +161,8 @@ def measure(folder: Path, *, quick: bool) -> list[Figure]:
         for count in (100, 500) if quick else (100, 1000, 2000):
             seen = sample(server, count)
             said = ", ".join(f"{number / seen.seconds:.0f}/s {status}" for status, number in sorted(seen.statuses.items()))
-            beside = f"kept connection: median {statistics.median(seen.kept):.2f} s, worst {max(seen.kept):.2f} s; CPU {seen.cpu / seen.seconds:.0%}; {said}"
+            cpu = f"CPU {seen.cpu / seen.seconds:.0%}"
+            beside = f"kept connection: median {statistics.median(seen.kept):.2f} s, worst {max(seen.kept):.2f} s; {cpu}; {said}"
             found.append(Figure(f"a fresh client beside {seen.connected} busy ones, worst", max(seen.fresh), "s", GOAL_SECONDS, beside))
             found.append(Figure("  median", statistics.median(seen.fresh), "s", GOAL_SECONDS, ""))
     finally:

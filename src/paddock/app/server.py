@@ -74,9 +74,7 @@ class Running:
         self.parts.writer.largest = max(given.body_bytes, LARGEST_OBJECT)
         flows = FlowControl(self.store, given.requests, given.request_seconds / 4)
         self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
-        counted = BaseMetrics()
-        self._watchdog = Watchdog(counted)
-        self.api.paths["/metrics"] = Metrics(flows, lambda: chain(self._lines.counted(), counted.text().splitlines())).answer
+        self._count(flows)
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
         self._starting = "the server is starting"
         self.api.health.add_ready("startup", lambda: self._starting)
@@ -91,8 +89,7 @@ class Running:
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()
-        self._edge = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(given))
-        self._edge.census.tell = self.api.refused
+        self._edge = self._server(credentials)
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
         issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
         self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
@@ -121,6 +118,17 @@ class Running:
         hosting = Hosting(self.api, self._edge, self.parts, around)
         await hosting.start()
         return hosting
+
+    def _server(self, credentials: Credentials) -> Server:
+        made = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(self._settings.limits))
+        made.census.tell = self.api.refused
+        return made
+
+    def _count(self, flows: FlowControl) -> None:
+        """Serve what is counted, the watchdog's findings with it."""
+        counted = BaseMetrics()
+        self._watchdog = Watchdog(counted)
+        self.api.paths["/metrics"] = Metrics(flows, lambda: chain(self._lines.counted(), counted.text().splitlines())).answer
 
     @property
     def address(self) -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import random
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -176,7 +176,9 @@ class _Connection(http.client.HTTPConnection):
         try:
             yield
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise TimeoutError if late.is_set() else error
+            if late.is_set():
+                raise TimeoutError from error
+            raise
         finally:
             timer.cancel()
         if late.is_set():

@@ -238,8 +238,7 @@ def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
         assert (await api.post(MAPS, config_map("b"))).status == 422
         hook.answer = patching(*({"op": "copy", "from": "/data", "path": f"/data/k{number}"} for number in range(40)))
         doubled = await api.post(MAPS, config_map())
-        assert (doubled.status, doubled.reason) == (500, "InternalError")
-        assert "Unable to complete the copy, the accumulated size increase of copy" in doubled.data["message"]
+        assert (doubled.status, "Unable to complete the copy" in doubled.data["message"]) == (500, True)
         hook.answer = patching({"op": "remove", "path": "/nothing"})
         assert (await api.post(MAPS, config_map("b"))).status == 500
         hook.answer = patching(add("/data/number", 5))

@@ -233,8 +233,13 @@ async def _token(api: Harness, **spec: Any) -> Any:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"exp": "never"}, {"exp": None}, {"exp": True}, {"nbf": "always"}, {"aud": 5}, {"aud": None}, {"kubernetes.io": "x"}]
-    + [{"kubernetes.io": {"namespace": [], "serviceaccount": "robot"}}, {"iss": ["https://kubernetes.default.svc"]}],
+    [
+        *({"exp": end} for end in ("never", None, True, [])),
+        *({"aud": audience} for audience in (5, None, {})),
+        *({"kubernetes.io": private} for private in ("x", {"namespace": [], "serviceaccount": "robot"})),
+        {"nbf": "always"},
+        {"iss": ["https://kubernetes.default.svc"]},
+    ],
 )
 def test_claims_of_another_type_are_nobodys(tmp_path: Path, wrong: dict[str, Any]) -> None:
     async def script(api: GuardedHarness) -> None:
