@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import importlib
 import logging
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -111,7 +112,9 @@ class Running:
             self._hosting.add_done_callback(_told)
 
     async def _begin_hosting(self, node: str, authority: bytes) -> "Hosting":
-        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415 - a server without machines does without the engine
+        # A server without machines does without the engine. Loading it takes a while in which clients are served already.
+        await asyncio.to_thread(importlib.import_module, "paddock.app.hosting")
+        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415
         from paddock.app.hosting import Hosting  # noqa: PLC0415
 
         around = Surroundings(self._places.engine, self._settings.machines, self._settings.network, node, authority, lambda: self.address)

@@ -103,6 +103,10 @@ def busy(request: Request) -> Response:
     return Response(429, b"", (("retry-after", "1"),))
 
 
+def fine(request: Request) -> Response:
+    return Response(200, b"ok")
+
+
 @timeless
 async def test_a_client_that_does_not_wait_is_not_read_before_its_pause_is_over() -> None:
     _, client = connected(busy)
@@ -116,7 +120,7 @@ async def test_a_client_that_does_not_wait_is_not_read_before_its_pause_is_over(
 
 @timeless
 async def test_an_answer_ends_the_row_of_rejections() -> None:
-    answers = [busy, busy, lambda _: Response(200, b"ok"), busy]
+    answers = [busy, busy, fine, busy]
     _, client = connected(lambda request: (answers.pop(0) if len(answers) > 1 else answers[0])(request))
     client.send(ASK)
     await asyncio.sleep(3.5)
@@ -126,7 +130,7 @@ async def test_an_answer_ends_the_row_of_rejections() -> None:
 
 @timeless
 async def test_a_client_that_waits_is_answered_at_once() -> None:
-    answers = [busy, lambda _: Response(200, b"ok")]
+    answers = [busy, fine]
     _, client = connected(lambda request: answers.pop(0)(request), greedy=False)
     client.send(ASK)
     await asyncio.sleep(1.5)
