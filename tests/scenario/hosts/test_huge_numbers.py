@@ -99,6 +99,20 @@ def with_huge_numbers(kind: Kind) -> Iterator[tuple[str, Any]]:
             yield ".".join(map(str, place.path)), place.wrap(value)
 
 
+# Numbers that count for something only in this company.
+_COMPANY = {
+    "supplementalPoolThreadCount": {"ioThreadsPolicy": "supplementalPool"},
+    "sockets": {"ioThreadsPolicy": "auto"},
+}
+
+
+def _accompanied(domain: Any) -> Any:
+    for name, members in _COMPANY.items():
+        if name in (domain.get("ioThreads") or {}) or name in (domain.get("cpu") or {}):
+            domain = {**domain, **members}
+    return domain
+
+
 def completed(document: Any, kind: Kind, number: int) -> Any:
     """What a rule across fields wants of every document of its kind."""
     made = copy.deepcopy(document)
@@ -115,6 +129,7 @@ def completed(document: Any, kind: Kind, number: int) -> Any:
             spec["selector"], template["metadata"] = labels, {"labels": {"app": "huge"}}
     elif kind.kind == "VirtualMachineInstance":
         made["spec"] = _merged(_EXAMPLE, spec)
+        made["spec"]["domain"] = _accompanied(made["spec"]["domain"])
     elif kind.kind == "VirtualMachinePool":
         spec["selector"] = labels
         spec["virtualMachineTemplate"] = _merged(_pool_template(), spec.get("virtualMachineTemplate") or {})
