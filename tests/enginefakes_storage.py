@@ -67,12 +67,14 @@ class FakeImages:
         """Held fetches go on."""
         self._held.pop(address).set()
 
-    async def resolve(self, source: Registry) -> str:
+    async def resolve(self, source: Registry, *, owner: str = "") -> str:
         if source.reference not in self.digests:
             raise ImageRefused("NotFound", f"{source.reference} is not there")
         return self.digests[source.reference]
 
-    async def fetch(self, source: Source, tell: Callable[[Progress], None] = lambda _: None, *, limit: int | None = None) -> FakeImage:
+    async def fetch(
+        self, source: Source, tell: Callable[[Progress], None] = lambda _: None, *, limit: int | None = None, owner: str = ""
+    ) -> FakeImage:
         self.sources.append(source)
         if isinstance(source, Upload):
             return await self._receive(source, limit)

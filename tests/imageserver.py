@@ -46,7 +46,7 @@ class Fault:
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    # send so many bytes of the body, then: reset, close, or nothing more
+    # send so many bytes of the body, then: reset, close, stall (nothing more), or drip (a byte now and then)
     after: int | None = None
     then: str = "reset"
 
@@ -99,6 +99,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
         if fault.then == "stall":
             self.server.released.wait(30)
+        elif fault.then == "drip":
+            for at in range(fault.after or 0, len(body)):
+                if self.server.released.wait(0.02):
+                    break
+                self.wfile.write(body[at : at + 1])
+                self.wfile.flush()
         elif fault.then == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True

@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import comparison, fronts, guests, hosting, imports, offline, userland
+from tools.bench import comparison, flood, fronts, guests, hosting, imports, offline, userland
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
-PARTS = ("commands", "server", "guests", "host", "userland", "fronts", "imports")
+PARTS = ("commands", "server", "flood", "guests", "host", "userland", "fronts", "imports")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,6 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print(offline.table(offline.measure(Path(folder))))
             if options.only in (None, "server"):
                 _compare(options, Path(folder))
+            if options.only in (None, "flood"):
+                _told("Beside clients that do not wait", flood.measure(Path(folder), quick=options.quick))
             if options.only in (None, "guests"):
                 _guests(options, Path(folder))
             if options.only in (None, "host"):
@@ -49,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only",
         choices=PARTS,
-        help="only the commands, the API server, the guests, a whole host, from the manifest to the guest, the front doors, or imports",
+        help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, from the "
+        "manifest to the guest, the front doors, or imports",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")

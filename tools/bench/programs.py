@@ -138,8 +138,9 @@ class Paddock:
 
     name = "paddock"
 
-    def __init__(self, directory: Path, command: str = "apiserver") -> None:
+    def __init__(self, directory: Path, command: str = "apiserver", inflight: Sequence[str] = _INFLIGHT) -> None:
         self._directory = directory
+        self._inflight = inflight
         self._tokens, self._admin, user = _tokens(directory)
         self._program: Program | None = None
         self._command = command
@@ -154,7 +155,7 @@ class Paddock:
         program = str(Path(sys.executable).parent / "paddock")
         options = ["--dir", str(self._directory / "data"), "--listen", f"127.0.0.1:{self.target.port}", "--token-file", str(self._tokens)]
         began = time.perf_counter()
-        self._program = Program([program, self._command, *options, *_INFLIGHT], self._directory / "paddock.log")
+        self._program = Program([program, self._command, *options, *self._inflight], self._directory / "paddock.log")
         _wait_ready(self.target, self._program)
         return time.perf_counter() - began
 

@@ -57,7 +57,7 @@ def read_json(text: bytes) -> Body:
         raise failure.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     # What has fewer brackets than that is not nested deeper, and most bodies have.
     if text.count(b"{") + text.count(b"[") > _DEEPEST:
-        _check_depth(data)
+        check_depth(data)
     # What encodes to the same bytes has no key twice; other spellings are counted, and only a repeated key needs its place.
     if orjson.dumps(data) == text.strip() or not _repeats(text):
         return Body(data)
@@ -112,7 +112,7 @@ def _repeated(text: bytes) -> Body:
         return Body({})
 
 
-def _check_depth(data: Any) -> None:
+def check_depth(data: Any) -> None:
     """Refuse what is nested too deep, without recursing into it."""
     level = [data]
     for _ in range(_DEEPEST):

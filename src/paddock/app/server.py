@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import importlib
 import logging
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from paddock.apiserver.api import Api
@@ -12,6 +14,7 @@ from paddock.apiserver.edge import connection
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap, heartbeat, presence
 from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.objects.writing import LARGEST_OBJECT
 from paddock.apiserver.parts import Parts
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.security import issuer as issuing
@@ -29,6 +32,8 @@ from paddock.app import loop
 from paddock.app.credentials import RENEW_SECONDS, Credentials
 from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
+from paddock.app.watchdog import Watchdog
+from paddock.base.metrics import Metrics as BaseMetrics
 from paddock.schema.kind import Settings as AdmissionSettings
 from paddock.store.contract import Store
 from paddock.store.memory import MemoryStore
@@ -67,9 +72,10 @@ class Running:
         tokens = credentials.tokens(self.parts)
         identities = credentials.identities(tokens, self.parts)
         given = self._settings.limits
+        self.parts.writer.largest = max(given.body_bytes, LARGEST_OBJECT)
         flows = FlowControl(self.store, given.requests, given.request_seconds / 4)
         self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
-        self.api.paths["/metrics"] = Metrics(flows, self._lines.counted).answer
+        self._count(flows)
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
         self._starting = "the server is starting"
         self.api.health.add_ready("startup", lambda: self._starting)
@@ -84,8 +90,7 @@ class Running:
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()
-        self._edge = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(given))
-        self._edge.census.tell = self.api.refused
+        self._edge = self._server(credentials)
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
         issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
         self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
@@ -107,13 +112,26 @@ class Running:
             self._hosting.add_done_callback(_told)
 
     async def _begin_hosting(self, node: str, authority: bytes) -> "Hosting":
-        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415 - a server without machines does without the engine
+        # A server without machines does without the engine. Loading it takes a while in which clients are served already.
+        await asyncio.to_thread(importlib.import_module, "paddock.app.hosting")
+        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415
         from paddock.app.hosting import Hosting  # noqa: PLC0415
 
         around = Surroundings(self._places.engine, self._settings.machines, self._settings.network, node, authority, lambda: self.address)
         hosting = Hosting(self.api, self._edge, self.parts, around)
         await hosting.start()
         return hosting
+
+    def _server(self, credentials: Credentials) -> Server:
+        made = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(self._settings.limits))
+        made.census.tell = self.api.refused
+        return made
+
+    def _count(self, flows: FlowControl) -> None:
+        """Serve what is counted, the watchdog's findings with it."""
+        counted = BaseMetrics()
+        self._watchdog = Watchdog(counted)
+        self.api.paths["/metrics"] = Metrics(flows, lambda: chain(self._lines.counted(), counted.text().splitlines())).answer
 
     @property
     def address(self) -> str:
@@ -137,6 +155,7 @@ class Running:
         await self.parts.following.close()
         await self.store.close()
         self._lines.close()
+        self._watchdog.stop()
 
     def _audit(self) -> tuple[AuditFile | Nowhere, audit_policy.Policy | audit_policy.Plain]:
         given = self._settings.audit

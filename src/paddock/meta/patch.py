@@ -1,14 +1,49 @@
-"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386). Pure: the document given is never changed."""
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386). Pure: the document given is never changed.
+
+A merge patch grows a document by its own size at most. A JSON patch can double a document with each copy, so it has limits, and they
+are those of kube-apiserver.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import orjson
+
 from paddock.base.errors import Terminal
 from paddock.base.jsondata import copied
+
+MOST_OPERATIONS = 10_000
+# Bytes that all copies of one patch may add.
+MOST_COPIED = 3 * 1024 * 1024
+# Entries of lists that all insertions and removals of one patch may shift: ten thousand operations in a list of six thousand.
+MOST_SHIFTED = 64 * 1024 * 1024
 
 
 class BadPatch(Terminal):
     """The patch does not fit the document, or is none."""
+
+
+class PatchTooLarge(BadPatch):
+    """The patch has more operations than are read."""
+
+
+class _Expense:
+    """The cost of a patch so far; raises `BadPatch` when it has cost too much."""
+
+    def __init__(self) -> None:
+        self._copied = 0
+        self._shifted = 0
+
+    def copy(self, value: Any) -> None:
+        self._copied += len(orjson.dumps(value))
+        if self._copied > MOST_COPIED:
+            size = f"the accumulated size increase of copy is {self._copied}, exceeding the limit {MOST_COPIED}"
+            raise BadPatch(f"Unable to complete the copy, {size}")
+
+    def shift(self, entries: int) -> None:
+        self._shifted += entries
+        if self._shifted > MOST_SHIFTED:
+            raise BadPatch(f"the operations shift more than {MOST_SHIFTED} entries of lists; replace the list as a whole")
 
 
 def apply_merge_patch(document: Any, patch: Any) -> Any:
@@ -39,6 +74,9 @@ def merge_patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[s
 
 def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
     """The document after all operations, or `BadPatch` at the first that does not fit."""
+    if len(operations) > MOST_OPERATIONS:
+        raise PatchTooLarge(f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}")
+    expense = _Expense()
     result = copied(document)
     for index, operation in enumerate(operations):
         if not isinstance(operation, dict) or not isinstance(operation.get("op"), str) or not isinstance(operation.get("path"), str):
@@ -47,7 +85,7 @@ def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
         if perform is None:
             raise BadPatch(f"operation {index}: unknown op {operation['op']!r}")
         try:
-            result = perform(result, operation)
+            result = perform(result, operation, expense)
         except BadPatch as error:
             raise BadPatch(f"operation {index}: {error.what}") from None
     return result
@@ -87,63 +125,70 @@ def _find(document: Any, pointer: list[str]) -> Any:
     return document
 
 
-def _put(document: Any, pointer: list[str], value: Any, *, replace: bool) -> Any:
+def _put(document: Any, pointer: list[str], value: Any, expense: _Expense | None) -> Any:
+    """Add a value, or replace one: a replacement costs nothing but the value."""
     if not pointer:
         return value
     place = _find(document, pointer[:-1])
     last = pointer[-1]
     if isinstance(place, dict):
-        if replace and last not in place:
+        if expense is None and last not in place:
             raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
         place[last] = value
     elif isinstance(place, list):
-        if replace:
+        if expense is None:
             place[_index(place, last, end=len(place) - 1)] = value
         else:
-            place.insert(_index(place, last, end=len(place)), value)
+            index = _index(place, last, end=len(place))
+            expense.shift(len(place) - index)
+            place.insert(index, value)
     else:
         raise BadPatch(f"the path /{'/'.join(pointer)} does not exist")
     return document
 
 
-def _take(document: Any, pointer: list[str]) -> Any:
+def _take(document: Any, pointer: list[str], expense: _Expense) -> Any:
     """Remove a value."""
     if not pointer:
         raise BadPatch("the whole document cannot be removed")
     place = _find(document, pointer[:-1])
     _find(place, pointer[-1:])
     if isinstance(place, list):
-        del place[_index(place, pointer[-1], end=len(place) - 1)]
+        index = _index(place, pointer[-1], end=len(place) - 1)
+        expense.shift(len(place) - index)
+        del place[index]
     else:
         del place[pointer[-1]]
     return document
 
 
-def _add(document: Any, operation: dict[str, Any]) -> Any:
-    return _put(document, _pointer(operation), _value(operation), replace=False)
+def _add(document: Any, operation: dict[str, Any], expense: _Expense) -> Any:
+    return _put(document, _pointer(operation), _value(operation), expense)
 
 
-def _replace(document: Any, operation: dict[str, Any]) -> Any:
-    return _put(document, _pointer(operation), _value(operation), replace=True)
+def _replace(document: Any, operation: dict[str, Any], _: _Expense) -> Any:
+    return _put(document, _pointer(operation), _value(operation), None)
 
 
-def _remove(document: Any, operation: dict[str, Any]) -> Any:
-    return _take(document, _pointer(operation))
+def _remove(document: Any, operation: dict[str, Any], expense: _Expense) -> Any:
+    return _take(document, _pointer(operation), expense)
 
 
-def _move(document: Any, operation: dict[str, Any]) -> Any:
+def _move(document: Any, operation: dict[str, Any], expense: _Expense) -> Any:
     source, target = _pointer(operation, "from"), _pointer(operation)
     if target[: len(source)] == source and target != source:
         raise BadPatch("a value cannot be moved into itself")
     value = _find(document, source)
-    return _put(_take(document, source), target, value, replace=False)
+    return _put(_take(document, source, expense), target, value, expense)
 
 
-def _copy(document: Any, operation: dict[str, Any]) -> Any:
-    return _put(document, _pointer(operation), copied(_find(document, _pointer(operation, "from"))), replace=False)
+def _copy(document: Any, operation: dict[str, Any], expense: _Expense) -> Any:
+    value = _find(document, _pointer(operation, "from"))
+    expense.copy(value)
+    return _put(document, _pointer(operation), copied(value), expense)
 
 
-def _test(document: Any, operation: dict[str, Any]) -> Any:
+def _test(document: Any, operation: dict[str, Any], _: _Expense) -> Any:
     pointer, wanted = _pointer(operation), _value(operation)
     place = _find(document, pointer[:-1]) if pointer else document
     if wanted is None and pointer and isinstance(place, dict) and pointer[-1] not in place:
@@ -165,7 +210,7 @@ def _equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-_OPERATIONS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+_OPERATIONS: dict[str, Callable[[Any, dict[str, Any], _Expense], Any]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,

@@ -1,7 +1,7 @@
 """What a pool does next: machines to make, to delete, to change, to restart (docs/spec/kubevirt.md 6). Pure.
 
 paused: nothing
-too few:  the lowest free numbers        (machines that go keep their number until they are gone)
+too few:  the lowest free numbers        (at most BURST in a round; machines that go keep their number until they are gone)
 too many: by the scale-in strategy       (unmanaged, opportunistic: wait for somebody else to delete)
 another template: every spec is rewritten, then instances are restarted within maxUnavailable
 one that does not start: deleted, and so made anew
@@ -25,6 +25,9 @@ from paddock.plan.runstrategy import Strategy, strategy_of
 
 Data = dict[str, Any]
 _FAILURES, _FAILING_SECONDS = 3, 300.0
+# So many machines are made in one round, as upstream; others have their turn before the next.
+BURST = 250
+_NEXT_ROUND_SECONDS = 0.1
 _RUNNING = (Strategy.ALWAYS, Strategy.RERUN, Strategy.ONCE)
 _STUCK = ("CrashLoopBackOff", "ErrorUnschedulable", "ErrImagePull", "ImagePullBackOff", "ErrorPvcNotFound", "DataVolumeError")
 
@@ -94,14 +97,15 @@ def plan(pool: VirtualMachinePool, members: Sequence[Member], around: Circumstan
     alive = [each for each in members if not each.going]
     missing = pool.spec.replicas - len(members)
     if missing > 0:
-        made = machines.free_indices(pool, around.taken, missing)
-        return msgspec.structs.replace(_update(pool, alive, around), make=made)
+        update = _update(pool, alive, around)
+        made = machines.free_indices(pool, around.taken, min(missing, BURST))
+        return msgspec.structs.replace(update, make=made, wait=_NEXT_ROUND_SECONDS if missing > BURST else update.wait)
     surplus = len(alive) - pool.spec.replicas
     if surplus > 0:
         going = _surplus(pool, alive, surplus, around)
         rest = [each for each in alive if each.name not in going]
         update = _update(pool, rest, around)
-        return msgspec.structs.replace(update, delete=going, anew=())
+        return msgspec.structs.replace(update, delete=going, anew=(), wait=_NEXT_ROUND_SECONDS if surplus > BURST else update.wait)
     return _update(pool, alive, around)
 
 
@@ -118,7 +122,7 @@ def _surplus(pool: VirtualMachinePool, alive: Sequence[Member], count: int, arou
     policy = strategy.proactive.selectionPolicy if strategy is not None and strategy.proactive is not None else None
     # A choice that was made, and interrupted, stands.
     order = sorted(chosen(pool, alive, policy, around.chance), key=lambda each: not each.is_marked)
-    return tuple(each.name for each in order[:count])
+    return tuple(each.name for each in order[: min(count, BURST)])
 
 
 def chosen(
@@ -172,17 +176,19 @@ def _update(pool: VirtualMachinePool, alive: Sequence[Member], around: Circumsta
     subject = [each for each in alive if meant is None or _is_meant(meant, each)]
     old = [each for each in subject if each.revision != around.revision]
     anew = [each for each in old if each.revision not in around.same_disks] if proactive else []
-    rewrite = tuple(each.name for each in old if each not in anew)
+    other_disks = {each.name for each in anew}
+    rewrite = tuple(each.name for each in old if each.name not in other_disks)
     if not proactive:
         return Plan(rewrite=rewrite, wait=wait)
-    outdated = [each for each in subject if each not in anew and _waits_for_restart(each, around.revision)]
+    outdated = [each for each in subject if each.name not in other_disks and _waits_for_restart(each, around.revision)]
     room = machines.most_unavailable(pool) - sum(_is_unavailable(each) for each in alive)
     order = chosen(pool, [*anew, *outdated], policy, around.chance)
     # What does not run costs nobody anything.
     free = [each for each in order if _is_unavailable(each) or each.instance_revision is None]
-    picked = [*free, *[each for each in order if each not in free][: max(0, room)]]
-    deleted = tuple(each.name for each in picked if each in anew)
-    restarted = tuple(each.name for each in picked if each in outdated)
+    at_no_cost = {each.name for each in free}
+    picked = [*free, *[each for each in order if each.name not in at_no_cost][: max(0, room)]]
+    deleted = tuple(each.name for each in picked if each.name in other_disks)
+    restarted = tuple(each.name for each in picked if each.name not in other_disks)
     return Plan(delete=deleted, rewrite=rewrite, restart=restarted, wait=wait, anew=deleted)
 
 

@@ -72,6 +72,16 @@ async def _slow(host: FakeHost) -> None:
     await host.make(machine(volumes=DISK, templates=[template({"http": {"url": URL}})]))
 
 
+async def _queued(host: FakeHost) -> None:
+    for number in range(4):
+        host.engine.images.offer(f"{URL}{number}", virtual_size=GIB)
+        host.engine.images.hold(f"{URL}{number}", 0.1)
+        await host.make(volume(f"other-{number}", {"http": {"url": f"{URL}{number}"}}))
+    await asyncio.sleep(5)
+    host.engine.images.offer(URL, virtual_size=GIB)
+    await host.make(machine(volumes=DISK, templates=[template({"http": {"url": URL}})]))
+
+
 async def _broken_source(host: FakeHost) -> None:
     source = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "debian"}}
     await host.make({**source, "spec": {"source": {"pvc": {"name": "golden", "namespace": "default"}}}})
@@ -180,6 +190,7 @@ DISK_FAULTS: tuple[Fault, ...] = (
         "DataVolume web-root",
     ),
     Fault("a disk that is being filled", _slow, "disk-being-filled", "DataVolume web-root", state="waits"),
+    Fault("a disk whose turn has not come", _queued, "waits-for-slot", "DataVolume web-root", state="waits"),
     Fault(
         "a source that cannot be had here",
         made(volume("disk", {"gcs": {"url": "gs://a/b", "secretRef": "login"}})),

@@ -107,6 +107,7 @@ IMAGE_FAULTS: tuple[Fault, ...] = (
     Fault("the server's name is unknown", imported(_unresolved()), "image-server-unknown", _ROOT),
     Fault("the server's certificate is not trusted", imported(_untrusted()), "image-server-certificate", _ROOT),
     Fault("the server does not answer", imported(http.trouble(URL, TimeoutError())), "image-server-unreachable", _ROOT),
+    Fault("the server drips", imported(http.too_slow(URL)), "image-server-slow", _ROOT),
     Fault("the connection breaks", imported(http.trouble(URL, ConnectionResetError(104, "reset"))), "image-server-unreachable", _ROOT),
     Fault(
         "the address is one of the host",

@@ -1,6 +1,7 @@
 """JSON patches, merge patches and strategic merge patches."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -164,3 +165,31 @@ def test_a_test_for_null_holds_where_there_is_no_such_member() -> None:
         patch.apply_json_patch({"a": {"b": 2}}, [test])
     with pytest.raises(patch.BadPatch):
         patch.apply_json_patch({}, [test])
+
+
+def doublings(count: int) -> list[Any]:
+    seed = {"op": "add", "path": "/data", "value": {"a": "b"}}
+    return [seed, *({"op": "copy", "from": "/data", "path": f"/data/k{number}"} for number in range(count))]
+
+
+@pytest.mark.spec("kube-api", 72)
+def test_copies_that_double_a_document_end_at_three_mebibytes() -> None:
+    # Each copy doubles the document: the next one to fit would be copied no more.
+    assert len(json.dumps(patch.apply_json_patch({}, doublings(17)))) < patch.MOST_COPIED
+    with pytest.raises(patch.BadPatch, match=r"operation 18: Unable to complete the copy, .* is 3\d{6}, exceeding the limit 3145728"):
+        patch.apply_json_patch({}, doublings(40))
+
+
+def test_ten_thousand_operations_are_read_and_no_more() -> None:
+    one = {"op": "add", "path": "/a", "value": 1}
+    assert patch.apply_json_patch({}, [one] * 10_000) == {"a": 1}
+    with pytest.raises(patch.PatchTooLarge, match="The allowed maximum operations in a JSON patch is 10000, got 10001"):
+        patch.apply_json_patch({}, [one] * 10_001)
+
+
+@pytest.mark.parametrize(
+    "operation", [{"op": "add", "path": "/a/0", "value": 0}, {"op": "remove", "path": "/a/0"}, {"op": "move", "from": "/a/0", "path": "/b"}]
+)
+def test_a_long_list_is_not_shifted_thousands_of_times(operation: Any) -> None:
+    with pytest.raises(patch.BadPatch, match="shift more than"):
+        patch.apply_json_patch({"a": [0] * 1_000_000}, [operation] * 100)

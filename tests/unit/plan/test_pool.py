@@ -8,7 +8,7 @@ import pytest
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.meta.objects import OwnerReference
 from paddock.meta.wire import to_data
-from paddock.plan import disks, pool
+from paddock.plan import disks, pool, poolscale
 from tests.unit.dialects.kubermatic.objects import FLAT, GONE, NESTED, TEMPLATE, admitted, changed, errors, pool_of
 
 # Secrets and ConfigMaps in every place where a machine's volumes can name them.
@@ -118,6 +118,24 @@ def test_a_pool_without_labels_of_its_own() -> None:
 )
 def test_the_lowest_free_numbers_come_first(taken: tuple[str, ...], wanted: int, indices: tuple[int, ...]) -> None:
     assert pool.free_indices(pool_of(FLAT), taken, wanted) == indices
+
+
+def test_a_round_makes_a_few_of_a_billion_machines() -> None:
+    given = pool_of(FLAT)
+    huge = msgspec.structs.replace(given, spec=msgspec.structs.replace(given.spec, replicas=10**9))
+    around = poolscale.Circumstances({"my-vm-http-pool-1"}, "my-vm-http-pool-1", (), 0.0, lambda: 0.5)
+    found = poolscale.plan(huge, [], around)
+    assert (found.make[:2], len(found.make)) == ((0, 2), poolscale.BURST)
+    assert found.wait
+
+
+def test_a_round_deletes_a_few_of_many_machines() -> None:
+    given = pool_of(FLAT)
+    empty = msgspec.structs.replace(given, spec=msgspec.structs.replace(given.spec, replicas=0))
+    members = [poolscale.Member(pool.replica(given, index)) for index in range(poolscale.BURST + 1)]
+    around = poolscale.Circumstances((), pool.revision_name(given), (), 0.0, lambda: 0.5)
+    found = poolscale.plan(empty, members, around)
+    assert len(found.delete) == poolscale.BURST and found.wait
 
 
 def test_a_disk_has_the_labels_and_annotations_of_its_template() -> None:

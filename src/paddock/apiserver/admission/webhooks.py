@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.apiserver import bodies
 from paddock.apiserver.admission import answers, questions
 from paddock.apiserver.admission.answers import CannotAsk, Verdict
 from paddock.apiserver.admission.covering import Candidates, Covering
@@ -183,8 +184,9 @@ class Asking:
         own = attempt.resource
         shown = await questions.in_version(attempt.new, own, resource)
         try:
-            made = patch.apply_json_patch(copy.deepcopy(shown), list(verdict.patch))
-        except patch.BadPatch as error:
+            made = patch.apply_json_patch(shown, list(verdict.patch))
+            bodies.check_depth(made)
+        except (patch.BadPatch, failure.Failure) as error:
             raise failure.internal(str(error)) from None
         if not isinstance(made, dict) or not isinstance(made.get("metadata"), dict):
             raise failure.internal(f'admission webhook "{hook.name}" leaves no object')

@@ -6,6 +6,7 @@ that a request head and body may take, the number of requests waiting in a pipel
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
@@ -86,6 +87,9 @@ _UNWANTED_SECONDS = 5.0
 # The answer to a body that nobody wants is waited for so long.
 _LINGER_SECONDS = 5.0
 
+# The first request that is rejected (429) asks for the pause that its answer names, each further one in a row for twice as much.
+LONGEST_REST = 8
+
 
 async def _nobody(request: Request) -> Answer:
     return Response(404)
@@ -125,6 +129,9 @@ class Connection(asyncio.Protocol):
         self._refused: _Refused | None = None
         # requests so far
         self._begun = 0
+        # answers in a row that asked the client to come back later, and the end of the pause after the last
+        self._rejected = 0
+        self._rest: asyncio.TimerHandle | None = None
         self._start_request()
 
     # --- what asyncio calls -----------------------------------------------------------------------------------------------
@@ -174,6 +181,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._census.leave(self, self._peer.address)
         self._disarm()
+        if self._rest is not None:
+            self._rest.cancel()
         self._writing.lose()
         if self._incoming is not None:
             self._incoming.fail("the sender has gone")
@@ -288,7 +297,7 @@ class Connection(asyncio.Protocol):
 
     def _take(self, request: Request) -> None:
         self._waiting.append((request, self._parser.should_keep_alive()))
-        if self._task is None:
+        if self._task is None and self._rest is None:
             self._task = self._loop.create_task(self._answer_all())
 
     def _too_large(self) -> _Refused:
@@ -299,20 +308,23 @@ class Connection(asyncio.Protocol):
 
     async def _answer_all(self) -> None:
         try:
-            while self._waiting and not self._transport.is_closing():
+            while self._waiting and self._rest is None and not self._transport.is_closing():
                 request, keep = self._waiting.pop(0)
                 incoming = request.incoming
                 answer = await (self._handler if incoming is None else self._doors.handler)(request)
                 keep = keep and not self._stopping and (incoming is None or incoming.ended)
+                seconds = self._note(answer)
                 await self._answer(request, answer, keep=keep)
                 if incoming is not None and not incoming.ended:
                     await incoming.discard(_LINGER_SECONDS)
                 if not keep:
                     self._transport.close()
                     return
+                if seconds:
+                    self._pause(seconds)
             if self._refused is not None:
                 self._end_with(self._refused.response)
-            elif not self._transport.is_closing():
+            elif self._rest is None and not self._transport.is_closing():
                 self._arm(self._limits.idle_seconds)
         finally:
             self._task = None
@@ -345,6 +357,39 @@ class Connection(asyncio.Protocol):
                 self._loop.call_later(self._limits.send_seconds, self._transport.abort)
         self._transport.close()
 
+    # --- clients that come back too soon ------------------------------------------------------------------------------------
+
+    def _note(self, answer: Answer) -> int:
+        """Seconds that the client is asked to wait; when it is rejected again and again, the answer asks for more."""
+        if not isinstance(answer, Response) or answer.status != HTTPStatus.TOO_MANY_REQUESTS:
+            self._rejected = 0
+            return 0
+        asked = next((value for name, value in answer.headers if name == "retry-after"), "")
+        if not asked.isdecimal() or not int(asked):
+            return 0
+        seconds = min(int(asked) << min(self._rejected, 8), max(int(asked), LONGEST_REST))
+        self._rejected += 1
+        answer.headers = tuple((name, str(seconds) if name == "retry-after" else value) for name, value in answer.headers)
+        return seconds
+
+    def _pause(self, seconds: int) -> None:
+        """Read nothing more until then: refusing a client that does not wait costs nearly as much as serving it."""
+        if not self._transport.is_closing() and not self._stopping:
+            self._transport.pause_reading()
+            self._rest = self._loop.call_later(seconds, self._resume)
+
+    def _resume(self) -> None:
+        self._rest = None
+        if self._transport.is_closing():
+            return
+        self._transport.resume_reading()
+        if self._waiting:
+            self._task = self._loop.create_task(self._answer_all())
+        elif self._refused is not None:
+            self._end_with(self._refused.response)
+        else:
+            self._arm(self._limits.idle_seconds)
+
     def _refuse(self, refused: _Refused) -> None:
         self._refused = refused
         self._disarm()
@@ -354,7 +399,7 @@ class Connection(asyncio.Protocol):
         if not self._in_head and target.startswith("/"):
             method = self._parser.get_method().decode()
             self._census.tell(Request(method, target, self._headers, b"", self._peer), refused.response)
-        if self._task is None:
+        if self._task is None and self._rest is None:
             self._end_with(refused.response)
 
     def _end_with(self, response: Response) -> None:

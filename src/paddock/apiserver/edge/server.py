@@ -7,6 +7,7 @@ from typing import Any
 
 from paddock.apiserver.edge.connection import NO_DOORS, Census, Connection, Limits
 from paddock.apiserver.edge.http import Doors, Handler, Peer
+from paddock.apiserver.edge.listening import Listener
 
 _HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
 
@@ -28,15 +29,13 @@ class Server:
         self._tls = tls
         self._limits = limits
         self.census = Census(limits)
-        self._servers: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
 
     async def listen(self, host: str, port: int) -> int:
         """Serve on an address too; returns the port, which is chosen when 0 is given."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(self._connect, host, port, backlog=1024, reuse_address=True, **self._of_tls())
-        self._servers.append(server)
-        found: int = server.sockets[0].getsockname()[1]
-        return found
+        listener = Listener(self._connect, self._of_tls())
+        self._listeners.append(listener)
+        return await listener.open(host, port)
 
     def _of_tls(self) -> dict[str, Any]:
         if self._tls is None:
@@ -45,8 +44,8 @@ class Server:
 
     async def close(self, seconds: float) -> None:
         """Take no more connections, finish what is being answered within a time, then cut off the rest."""
-        for server in self._servers:
-            server.close()
+        for listener in self._listeners:
+            listener.close()
         for connection in tuple(self.census.members):
             connection.stop()
         loop = asyncio.get_running_loop()
@@ -55,8 +54,8 @@ class Server:
             await asyncio.sleep(0.02)
         for connection in tuple(self.census.members):
             connection.abort()
-        for server in self._servers:
-            await server.wait_closed()
+        for listener in self._listeners:
+            await listener.closed()
 
     def _connect(self) -> Connection:
         return Connection(self._handler, self._limits, self.census, peer_of, self.doors)

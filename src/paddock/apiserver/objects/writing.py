@@ -27,6 +27,8 @@ from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailab
 # How often a write is computed again because the object moved while admission waited.
 _ATTEMPTS = 5
 GENERATED_NAME_ATTEMPTS = 8
+# A patch, a default or a webhook can make more of an object than its body was.
+LARGEST_OBJECT = 3 * 1024 * 1024
 # What a generation does not count.
 _METADATA, _OBSERVED = frozenset(("metadata",)), frozenset(("metadata", "status"))
 
@@ -65,6 +67,8 @@ class Writer:
         self._view = view
         self._clock = clock
         self._admission = admission
+        # bytes that an object may have
+        self.largest = LARGEST_OBJECT
         # What is newer was written by this program.
         self._begun = store.revision
         self._encoders: dict[tuple[str, str, str], Encoder] = {}
@@ -410,12 +414,12 @@ class Writer:
         created = place[1] == 0
         warnings = draft.told()
         if draft.options.dry_run:
-            return Written(encoder.serve(encode(encoder.store(draft.new))), created, warnings, place[0].name)
+            return Written(encoder.serve(self._bounded(encode(encoder.store(draft.new)))), created, warnings, place[0].name)
         made: list[bytes] = []
 
         def make(revision: int) -> bytes:
             made.append(stamp(encoder.store(draft.new), revision))
-            return made[0]
+            return made[0] if delete else self._bounded(made[0])
 
         await self._commit(draft, place, make, delete=delete)
         return Written(encoder.serve(made[0]), created, warnings, place[0].name)
@@ -425,11 +429,12 @@ class Writer:
         created, conversion = place[1] == 0, draft.resource.conversion
         served = form.stored if form.served is None else form.served
         if draft.options.dry_run:
-            return Written(encode(served), created, draft.told(), place[0].name)
+            return Written(self._bounded(encode(served)), created, draft.told(), place[0].name)
         made: list[bytes] = []
 
         def make(revision: int) -> bytes:
-            made.append(stamp(form.stored, revision))
+            stored = stamp(form.stored, revision)
+            made.append(stored if delete else self._bounded(stored))
             if form.served is not None and conversion is not None:
                 made.append(stamp(form.served, revision))
                 conversion.remember(made[0], made[1])
@@ -437,6 +442,11 @@ class Writer:
 
         await self._commit(draft, place, make, delete=delete)
         return Written(made[-1], created, draft.told(), place[0].name)
+
+    def _bounded(self, value: bytes) -> bytes:
+        if len(value) > self.largest:
+            raise failure.too_large(self.largest)
+        return value
 
     async def _commit(self, draft: _Draft, place: tuple[Key, int], make: Make, *, delete: bool) -> None:
         key, expected = place

@@ -160,12 +160,17 @@ class AccountTokens:
         if claims.get("iss") == _KEPT_ISSUER:
             own = tuple(each for each in audiences if each in self.terms.own_audiences)
             return (self._kept(token, claims), own) if own else (None, ())
-        meant = tuple(each for each in audiences if each in claims.get("aud", ()))
-        now = self._clock.seconds()
-        if not meant or claims.get("iss") not in self.terms.issuers or not claims.get("nbf", 0) <= now + 60 or now >= claims.get("exp", 0):
+        try:
+            registered = msgspec.convert(claims, _Registered)
+        except msgspec.ValidationError:
+            # Signed with our key, by somebody else: an end that is no time, say.
             return None, ()
-        private = claims.get("kubernetes.io") or {}
-        namespace, account = private.get("namespace", ""), private.get("serviceaccount") or {}
+        meant = tuple(each for each in audiences if each in registered.aud)
+        now = self._clock.seconds()
+        if not meant or registered.iss not in self.terms.issuers or not registered.nbf <= now + 60 or now >= registered.exp:
+            return None, ()
+        private = registered.private
+        namespace, account = str(private.get("namespace", "")), private.get("serviceaccount") or {}
         if not self._lives("serviceaccounts", namespace, account) or not all(
             self._lives(plural, "" if plural == "nodes" else namespace, private[kind.lower()])
             for kind, plural in _BOUND_KINDS.items()
@@ -188,9 +193,21 @@ class AccountTokens:
             return None
         return _user(namespace, account["name"], account["uid"], {}) if hmac.compare_digest(kept, token.encode()) else None
 
-    def _lives(self, plural: str, namespace: str, reference: dict[str, Any]) -> bool:
+    def _lives(self, plural: str, namespace: str, reference: Any) -> bool:
+        if not isinstance(reference, dict):
+            return False
         found = self._view.get(plural, namespace, reference.get("name", ""))
         return found is not None and found["metadata"].get("uid") == reference.get("uid") and not _is_leaving(found, self._clock.seconds())
+
+
+class _Registered(msgspec.Struct, frozen=True):
+    """The claims that decide whether a token is good."""
+
+    iss: str = ""
+    aud: tuple[str, ...] = ()
+    exp: float = 0
+    nbf: float = 0
+    private: dict[str, Any] = msgspec.field(name="kubernetes.io", default_factory=dict)
 
 
 def _user(namespace: str, name: str, uid: str, extra: dict[str, tuple[str, ...]]) -> User:

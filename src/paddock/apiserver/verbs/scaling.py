@@ -11,7 +11,7 @@ from paddock.apiserver.objects.writing import Proposal
 from paddock.apiserver.parts import Call, Parts
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.verbs.options import write_options
-from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, refusal
 from paddock.base.jsondata import copied
 from paddock.meta import failure, fieldpath, patch
 from paddock.schema import finding
@@ -42,6 +42,8 @@ async def patch_(parts: Parts, call: Call) -> Response:
     media = bodies.media_type(call.request)
     if media == JSON_PATCH:
         operations = bodies.read_json(call.request.body).data
+        if not isinstance(operations, list):
+            raise failure.bad_request("the body of a JSON patch must be a list of operations")
         return await _set(parts, call, lambda scale: patch.apply_json_patch(scale, operations))
     if media in (MERGE_PATCH, STRATEGIC_PATCH):
         change = bodies.read_json(call.request.body).data
@@ -75,7 +77,7 @@ async def _set(parts: Parts, call: Call, change: Any) -> Response:
         try:
             wanted = change(_scale(call, old))
         except patch.BadPatch as error:
-            raise failure.Failure(422, "Invalid", str(error), about=_ABOUT) from None
+            raise refusal(error, _ABOUT) from None
         _check(call, wanted)
         new = copied(old)
         revision = (wanted.get("metadata") or {}).get("resourceVersion")

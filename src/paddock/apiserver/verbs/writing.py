@@ -27,7 +27,6 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _STATUS_MEMBERS = ("apiVersion", "kind", "metadata", "status")
 APPLY_PATCH = "application/apply-patch+yaml"
-_MOST_OPERATIONS = 10_000
 
 
 async def create(parts: Parts, call: Call) -> Response:
@@ -122,10 +121,7 @@ def _changer(call: Call, media: str, options: Options) -> Callable[[Data], Propo
         operations = bodies.read_json(call.request.body).data
         if not isinstance(operations, list):
             raise failure.bad_request("the body of a JSON patch must be a list of operations")
-        if len(operations) > _MOST_OPERATIONS:
-            text = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
-            raise failure.Failure(413, "RequestEntityTooLarge", text)
-        return lambda old: Proposal(_patched(call, lambda: patch.apply_json_patch(old, operations)))
+        return lambda old: Proposal(_patched(call, lambda: _by_operations(old, operations)))
     body = bodies.read_json(call.request.body)
     if not isinstance(body.data, dict):
         raise failure.bad_request("the body of a merge patch must be an object")
@@ -136,15 +132,29 @@ def _changer(call: Call, media: str, options: Options) -> Callable[[Data], Propo
     return lambda old: Proposal(_patched(call, lambda: strategic.apply(old, body.data, call.resource.pipeline.schema)))
 
 
+def _by_operations(old: Data, operations: list[Any]) -> Any:
+    made = patch.apply_json_patch(old, operations)
+    # Each operation is read, and together they can still nest an object deeper than any body may be.
+    bodies.check_depth(made)
+    return made
+
+
 def _patched(call: Call, change: Callable[[], Any]) -> Data:
     try:
         made = change()
     except patch.BadPatch as error:
-        raise failure.Failure(422, "Invalid", str(error), about=call.resource.about_kind(call.route.name)) from None
+        raise refusal(error, call.resource.about_kind(call.route.name)) from None
     if not isinstance(made, dict):
         raise failure.bad_request("the patch does not leave an object")
     data: Data = made
     return data
+
+
+def refusal(error: patch.BadPatch, about: failure.About) -> failure.Failure:
+    """The answer to a patch that does not fit."""
+    if isinstance(error, patch.PatchTooLarge):
+        return failure.Failure(413, "RequestEntityTooLarge", str(error))
+    return failure.Failure(422, "Invalid", str(error), about=about)
 
 
 def _strict_patch(call: Call, said: list[str], body: Body) -> failure.Failure:

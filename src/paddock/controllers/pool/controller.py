@@ -4,6 +4,7 @@ Two controllers: one looks at pools, one lets machines go that carry a pool's fi
 through a watch (deletions, restarts) is remembered by UID, so that nothing is asked for twice.
 """
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
@@ -122,7 +123,10 @@ class Pools:
         """The machines of the pool. Those that its selector does not mean any more are let go."""
         found, asked = [], self._asked.setdefault(seen.key, set())
         alive: set[str] = set()
-        for each in self._caches.machines.cache.by("owner", seen.meta.uid):
+        for number, each in enumerate(self._caches.machines.cache.by("owner", seen.meta.uid)):
+            if number % poolscale.BURST == 0:
+                # Reading thousands of machines must not keep everybody else waiting.
+                await asyncio.sleep(0)
             if not selectors.matches(pool.spec.selector, each.meta.labels or {}) and not each.meta.going:
                 await self._release(each, seen.meta.uid)
                 continue

@@ -1,5 +1,7 @@
 """One look at a replica set: instances that are missing are made, those too many are deleted, and one that has ended is replaced."""
 
+import asyncio
+
 import msgspec
 import orjson
 
@@ -17,7 +19,7 @@ from paddock.meta.conditions import Condition, holds
 from paddock.meta.wire import to_data
 from paddock.plan.runstrategy import life_of
 from paddock.runtime.cache import Seen
-from paddock.runtime.controller import DONE, Controller, Outcome, Teller, owners
+from paddock.runtime.controller import DONE, Controller, Outcome, Teller, again, owners
 from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import Program
@@ -28,6 +30,9 @@ SET_DATA: Target[Data] = declared(replicaset.KINDS[0], dict)
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
 _STATUS = Write(subresource="status")
+# So many instances are made or deleted in one round, as upstream; what the user changes meanwhile is seen before the next.
+BURST = 250
+_NEXT_ROUND_SECONDS = 0.1
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachinereplicaset-controller"
@@ -56,16 +61,16 @@ class ReplicaSets:
             return DONE
         wanted = seen.read(SETS)
         mine = [each for each in self._instances.cache.by("owner", seen.meta.uid) if await self._stays(each, wanted, seen)]
-        error = None
+        error, remaining = None, 0
         if not wanted.spec.paused:
             try:
-                await self._balance(seen, wanted, mine)
+                remaining = await self._balance(seen, wanted, mine)
             except PaddockError as failed:
                 error = failed
         await self._report(seen, wanted, mine, error)
         if error is not None:
             raise error
-        return DONE
+        return again(_NEXT_ROUND_SECONDS) if remaining else DONE
 
     async def _stays(self, each: Seen, wanted: VirtualMachineInstanceReplicaSet, seen: Seen) -> bool:
         """Whether an instance still belongs to the set; one that was relabelled is let go."""
@@ -76,22 +81,28 @@ class ReplicaSets:
         await self._client.patch(INSTANCE_DATA, each.key, merge_patch({"metadata": metadata}))
         return False
 
-    async def _balance(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet, mine: list[Seen]) -> None:
+    async def _balance(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet, mine: list[Seen]) -> int:
+        """Make what is missing and delete what is too much, as far as one round goes; returns how many remain for the next."""
         there = {each.meta.uid for each in mine}
         made, deleted = self._made.setdefault(seen.key, {}), self._deleted.setdefault(seen.key, set())
         deleted &= there
         for uid in [uid for uid, each in made.items() if uid in there or _has_passed(self._instances, each)]:
             del made[uid]
         alive = [each for each in mine if not each.meta.going and each.meta.uid not in deleted]
-        for each in alive:
+        for number, each in enumerate(alive):
+            if number % BURST == 0:
+                # Reading thousands of instances must not keep everybody else waiting.
+                await asyncio.sleep(0)
             if life_of(each.read(INSTANCES)).final:
                 await self._delete(seen, each)
         alive = [each for each in alive if each.meta.uid not in deleted]
         difference = wanted.spec.replicas - len(alive) - len(made)
-        for _ in range(difference):
+        for _ in range(min(difference, BURST)):
             await self._make(seen, wanted)
-        for each in sorted(alive, key=lambda each: _is_ready(each))[: max(0, -difference)]:
-            await self._delete(seen, each)
+        if difference < 0:
+            for each in sorted(alive, key=_is_ready)[: min(-difference, BURST)]:
+                await self._delete(seen, each)
+        return max(0, abs(difference) - BURST)
 
     async def _make(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet) -> None:
         template = orjson.loads(seen.raw)["spec"]["template"]
@@ -151,8 +162,21 @@ class ReplicaSets:
         await self._client.patch(SET_DATA, seen.key, patch, _STATUS)
 
 
+class _Status(msgspec.Struct):
+    conditions: list[Condition] | None = None
+
+
+class _Readiness(msgspec.Struct):
+    """As much of an instance as tells whether it is ready: all instances of a set are read for each report."""
+
+    status: _Status | None = None
+
+
+_READINESS = msgspec.json.Decoder(_Readiness)
+
+
 def _is_ready(seen: Seen) -> bool:
-    status = seen.read(INSTANCES).status
+    status = _READINESS.decode(seen.raw).status
     return status is not None and holds(status.conditions, "Ready")
 
 

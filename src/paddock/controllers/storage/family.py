@@ -36,7 +36,7 @@ class StorageSettings(msgspec.Struct, frozen=True, kw_only=True):
     # where clients upload to: the address of the API
     upload_url: Callable[[], str] = str
     upload_authority: str = ""
-    transfers_at_a_time: int = 4
+    transfers_at_a_time: int = 8
 
 
 class Storage(msgspec.Struct, frozen=True):

@@ -59,7 +59,7 @@ class Filling:
         def told(progress: Progress) -> None:
             tell(progress.fraction)
 
-        image = await self._images.fetch(source, told, limit=goal.size)
+        image = await self._images.fetch(source, told, limit=goal.size, owner=goal.claim.namespace)
         await self._volumes.create(goal.uid, goal.size, base=image, preallocate=self._preallocates(goal), pool=goal.pool)
 
     async def _copy(self, goal: Goal, tell: Tell) -> None:

@@ -105,7 +105,7 @@ class ImportCrons:
                 content = Content(kind="registry", source=source.registry)
                 wanted = await self._importing.source(content, found.metadata.namespace or "")
                 assert isinstance(wanted, Registry)
-                return await self._images.resolve(wanted)
+                return await self._images.resolve(wanted, owner=found.metadata.namespace or "")
             if source.pvc is not None:
                 return await self._claim(found, source.pvc)
         except PaddockError as error:

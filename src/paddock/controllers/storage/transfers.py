@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal, Transient
+from paddock.base.turns import Turns
 from paddock.client.target import Key
 from paddock.plan.transfers import NONE, Transfer
 
@@ -20,6 +21,8 @@ _LOG = logging.getLogger(__name__)
 _FIRST_SECONDS, _LONGEST_SECONDS = 10.0, 300.0
 # What waits for something else to end is looked at this often, and has not failed.
 _HELD_SECONDS = 2.0
+# The reason of a transfer whose turn has not come.
+QUEUED = "WaitingForSlot"
 
 Tell = Callable[[float | None], None]
 Work = Callable[[Tell], Awaitable[None]]
@@ -43,11 +46,11 @@ class _Entry:
 
 
 class Transfers:
-    """Runs transfers, a few at a time."""
+    """Runs transfers, a few at a time; half of them at most for one namespace."""
 
-    def __init__(self, *, at_a_time: int = 4) -> None:
+    def __init__(self, *, at_a_time: int = 8) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._turns = asyncio.Semaphore(at_a_time)
+        self._turns = Turns(at_a_time, max(1, at_a_time // 2))
         self._listeners: list[Callable[[Key], None]] = []
 
     def listen(self, tell: Callable[[Key], None]) -> None:
@@ -110,11 +113,14 @@ class Transfers:
 
     def _begin(self, uid: str, entry: _Entry, work: Work, seen: Transfer) -> None:
         entry.seen = msgspec.structs.replace(seen, stage="queued" if seen.stage in ("none", "queued") else "running", progress=None)
+        if blocked := self._turns.blocked(f"namespace {entry.key.namespace}"):
+            message = f"waiting for a slot of those in which disks are filled: {blocked}"
+            entry.seen = msgspec.structs.replace(entry.seen, stage="queued", reason=QUEUED, message=message)
         entry.task = asyncio.create_task(self._turn(uid, entry, work), name=f"transfer {entry.key}")
 
     async def _turn(self, uid: str, entry: _Entry, work: Work) -> None:
         try:
-            async with self._turns:
+            async with self._turns.turn(f"namespace {entry.key.namespace}"):
                 await self._work(uid, entry, work)
         except asyncio.CancelledError:
             raise

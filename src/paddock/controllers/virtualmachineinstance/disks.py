@@ -83,7 +83,7 @@ class Disks:
         paths = {name: path for name, path in wanted.items() if path}
 
         async def fetch() -> dict[str, Path]:
-            found = await self._images.fetch_files(source, tuple(paths.values()))
+            found = await self._images.fetch_files(source, tuple(paths.values()), owner=instance.metadata.namespace or "")
             return {name: image.path for name, image in zip(paths, found, strict=True)}
 
         return await self._pulls.kernels.fetched(instance.metadata.uid or "", "kernel", given.image, fetch)
@@ -127,7 +127,10 @@ class Disks:
 
     async def _container(self, instance: VirtualMachineInstance, name: str, disk: ContainerDisk) -> Layer:
         source = self._registry(instance, disk.image, disk.imagePullSecret, disk.imagePullPolicy, disk.path or "")
-        image = await self._pulls.disks.fetched(instance.metadata.uid or "", name, disk.image, lambda: self._images.fetch(source, _nobody))
+        namespace = instance.metadata.namespace or ""
+        image = await self._pulls.disks.fetched(
+            instance.metadata.uid or "", name, disk.image, lambda: self._images.fetch(source, _nobody, owner=namespace)
+        )
         below = Layer(image.path, image.format)
         return await self._volumes.overlay(self._scratch(instance, name), below, image.virtual_size)
 

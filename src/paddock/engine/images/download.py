@@ -10,7 +10,6 @@ import json
 import os
 import random
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 from paddock.base.backoff import Backoff
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
 from paddock.engine.images.formats import HEAD_BYTES, head_of, stays
-from paddock.engine.images.http import Response, bad_status, retry_after
+from paddock.engine.images.http import SLOWEST, Response, bad_status, retry_after
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import safe_url
 from paddock.engine.images.sparse import SparseWriter, check_room, free_bytes
@@ -27,8 +26,6 @@ from paddock.engine.images.stop import Stop
 # Small enough to stay in a processor's cache between the socket, the hash and the file: larger ones take twice the time in the kernel.
 BUFFER = 256 * 1024
 _AGAIN = ("Unreachable", "TimedOut", "Truncated")
-# Slower than this for as long as silence is borne, and the server is given up, too.
-_SLOWEST = 1024
 
 
 # Makes one request with these additional headers.
@@ -141,8 +138,8 @@ class Download:
             except Unchanged:
                 return Downloaded(None, validator=self._validator)
             except ImageError as error:
-                # A piece that brought something is no failure in a row.
-                failures = 1 if self._done > before else failures + 1
+                # A piece that brought more than a drip is no failure in a row.
+                failures = 1 if self._done - before > SLOWEST * self._rules.stall_seconds else failures + 1
                 if error.fatal or error.code not in _AGAIN or failures >= self._rules.attempts:
                     raise
                 self._stop.wait(max(self._rules.backoff.pause(failures, chance), getattr(error, "after", 0.0)))
@@ -217,12 +214,10 @@ class Download:
             if self._done and stays(head_of(self._body)):
                 file.flush_along()
             buffer = memoryview(bytearray(BUFFER))
-            pace = _Pace(self._rules.stall_seconds, response.url)
             filled = 0
             try:
                 while count := response.read_into(buffer[filled:]):
                     filled += count
-                    pace.at(self._done + filled)
                     if filled >= BUFFER // 2:
                         part, filled = buffer[:filled], 0
                         self._take(file, part, response)
@@ -280,23 +275,6 @@ class Download:
             self._body.unlink(missing_ok=True)
             text = f"the checksum does not match: expected {checksum[0]}:{checksum[1]}, got {checksum[0]}:{found}"
             raise ImageRefused("Checksum", text, fix="check the source's checksum, or whether the file at the source was replaced")
-
-
-class _Pace:
-    """A server that sends a byte now and then is as good as silent."""
-
-    def __init__(self, seconds: float, url: str) -> None:
-        self._seconds = seconds
-        self._url = url
-        self._since = time.monotonic()
-        self._done = -1
-
-    def at(self, done: int) -> None:
-        now = time.monotonic()
-        if self._done < 0 or done - self._done > _SLOWEST * self._seconds:
-            self._since, self._done = now, done
-        elif now - self._since > self._seconds:
-            raise ImageUnavailable("TimedOut", f"{safe_url(self._url)} sends less than {_SLOWEST} bytes a second")
 
 
 def _range(response: Response) -> int:

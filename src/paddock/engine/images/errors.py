@@ -7,6 +7,7 @@ from paddock.base.errors import PaddockError, Terminal, Transient
 Code = Literal[
     "Unreachable",  # no connection, or it broke, or the server said that it is not able
     "TimedOut",
+    "TooSlow",  # it sends, but so little that the import would hold its slot for ever
     "Certificate",
     "Denied",  # the address is one that images may not come from
     "NotAuthorized",

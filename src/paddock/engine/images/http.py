@@ -10,7 +10,10 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -25,6 +28,9 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 10
 _ORIGIN_ONLY = ("authorization", "cookie", "proxy-authorization")
 _AGENT = "paddock"
+# Bytes a second. An answer that is slower for as long as silence is borne is given up: a server that sends a byte now and then would
+# hold the slot of its import for ever.
+SLOWEST = 1024
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class Response:
         self._connection = connection
         self._answer = answer
         self._stop = stop
+        self._pace = _Pace(connection.stall_seconds, url)
         self.url = url
         self.status = answer.status
         self.reason = answer.reason
@@ -58,7 +65,12 @@ class Response:
         return self._answer.length
 
     def read_into(self, buffer: memoryview) -> int:
-        """Put what has come into the buffer; 0 is the end."""
+        """Put what has come into the buffer; 0 is the end. Raises `ImageError`, also when the server sends too slowly."""
+        count = self._read_into(buffer)
+        self._pace.add(count)
+        return count
+
+    def _read_into(self, buffer: memoryview) -> int:
         self._stop.check()
         answer = self._answer
         try:
@@ -98,6 +110,24 @@ class Response:
         self.close()
 
 
+class _Pace:
+    """The speed of an answer, while somebody reads it."""
+
+    def __init__(self, seconds: float, url: str) -> None:
+        self._seconds = seconds
+        self._url = url
+        self._since: float | None = None
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        now = time.monotonic()
+        self._count += count
+        if self._since is None or self._count > SLOWEST * self._seconds:
+            self._since, self._count = now, 0
+        elif now - self._since > self._seconds and count:
+            raise too_slow(self._url)
+
+
 class _Connection(http.client.HTTPConnection):
     """Dials through `Reach`, perhaps through a proxy, and speaks TLS when it has a context."""
 
@@ -128,6 +158,32 @@ class _Connection(http.client.HTTPConnection):
             self._stop.leave(self._watched)
         self._watched = sock
         self._stop.watch(sock)
+
+    @contextmanager
+    def hurried(self) -> Iterator[None]:
+        """The whole head of an answer has to come within this time: each byte of it may take as long as a read may."""
+        late = threading.Event()
+
+        def hang_up() -> None:
+            late.set()
+            if self._watched is not None:
+                with suppress(OSError):
+                    socket.socket.shutdown(self._watched, socket.SHUT_RDWR)
+
+        timer = threading.Timer(self.stall_seconds + self.connect_seconds, hang_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if late.is_set():
+                raise TimeoutError from error
+            raise
+        finally:
+            timer.cancel()
+        if late.is_set():
+            # A head that ends in its middle is taken for a whole one.
+            raise TimeoutError
 
     def close(self) -> None:
         if self._watched is not None:
@@ -193,6 +249,7 @@ class Web:
         headers["Host"] = parts.netloc.rpartition("@")[2]
         try:
             answer = _exchange(connection, request, target, headers)
+            _one_length(answer, request.url)
         except ImageError:
             connection.close()
             raise
@@ -241,9 +298,18 @@ def _exchange(connection: _Connection, request: Request, target: str, headers: d
             headers["Content-Length"] = str(file.seek(0, 2))
             file.seek(0)
             connection.request(request.method, target, body=file, headers=headers)
-            return connection.getresponse()
-    connection.request(request.method, target, body=request.body, headers=headers)
-    return connection.getresponse()
+    else:
+        connection.request(request.method, target, body=request.body, headers=headers)
+    with connection.hurried():
+        return connection.getresponse()
+
+
+def _one_length(answer: http.client.HTTPResponse, url: str) -> None:
+    """Refuse an answer of two lengths: one of them is wrong, and what would be stored is not what the server has."""
+    lengths = {part.strip() for value in answer.headers.get_all("Content-Length", []) for part in value.split(",")}
+    if len(lengths) > 1:
+        text = f"{safe_url(url)} gives its answer several lengths ({', '.join(sorted(lengths)[:3])})"
+        raise ImageUnavailable("Truncated", text, fix="repair the server, or the proxy before it")
 
 
 def _make_context(trust: Trust) -> ssl.SSLContext:
@@ -303,6 +369,11 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.replace("_", " ").lower()
     return str(error) or type(error).__name__
+
+
+def too_slow(url: str) -> ImageError:
+    """The server sends, and the import would never end."""
+    return ImageUnavailable("TooSlow", f"{safe_url(url)} sends less than {SLOWEST} bytes a second")
 
 
 def trouble(url: str, error: Exception) -> ImageError:

@@ -18,6 +18,8 @@ class Job:
     """One import and all who wait for it."""
 
     max_bytes: int
+    # whose import it is: the namespace of who asked first
+    owner: str = ""
     stop: Stop = field(default_factory=Stop)
     listeners: list[Tell] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from paddock.base.turns import Turns
 from paddock.engine.images.errors import ImageError
 from paddock.engine.images.job import Job, Tell, too_large
 from paddock.engine.images.progress import Meter, Progress
@@ -36,6 +37,7 @@ class Images:
         self._jobs: dict[Source, Job] = {}
         # whatever has a thread, or waits for one
         self._running: set[Job] = set()
+        self._turns = Turns(settings.workers, max(1, settings.workers // 2))
         self._pool: ThreadPoolExecutor | None = None
         self._importer_made: Importer | None = None
 
@@ -63,12 +65,13 @@ class Images:
 
     # --- what there is to be ----------------------------------------------------------------------------------------------
 
-    async def fetch(self, source: Source, tell: Tell = lambda _: None, *, limit: int | None = None) -> Image:
-        """The image of a source. Raises `ImageError`. `limit`: the largest virtual size that is of use to the asker."""
+    async def fetch(self, source: Source, tell: Tell = lambda _: None, *, limit: int | None = None, owner: str = "") -> Image:
+        """The image of a source. Raises `ImageError`. `limit`: the largest virtual size that is of use to the asker. Imports of one
+        `owner` leave slots for those of others."""
         largest = min(limit or self.settings.max_bytes, self.settings.max_bytes)
         job = self._jobs.get(source)
         if job is None or job.stop.asked:
-            job = self._start(source)
+            job = self._start(source, owner)
         job.listeners.append(tell)
         job.limits.append(largest)
         if job.progress != Progress():
@@ -87,9 +90,9 @@ class Images:
             raise too_large(image.virtual_size, largest)
         return image
 
-    async def fetch_files(self, source: Registry, paths: tuple[str, ...], tell: Tell = lambda _: None) -> list[Image]:
+    async def fetch_files(self, source: Registry, paths: tuple[str, ...], tell: Tell = lambda _: None, *, owner: str = "") -> list[Image]:
         """Files of a container image as they are, in the order of the paths: a kernel, an initial file system. No disk is made of them."""
-        job = Job(self.settings.max_bytes)
+        job = Job(self.settings.max_bytes, owner)
         loop = asyncio.get_running_loop()
 
         def say(progress: Progress) -> None:
@@ -97,9 +100,9 @@ class Images:
 
         return await self._in_thread(job, self._importer().files, source, paths, job, Meter(say))
 
-    async def resolve(self, source: Registry) -> str:
+    async def resolve(self, source: Registry, *, owner: str = "") -> str:
         """The digest that a reference names now, without pulling anything."""
-        job = Job(self.settings.max_bytes)
+        job = Job(self.settings.max_bytes, owner)
         return await self._in_thread(job, self._importer().digest, source, job.stop)
 
     async def push(self, image: Image, target: Registry, tell: Tell = lambda _: None) -> str:
@@ -117,15 +120,16 @@ class Images:
             self._pool = ThreadPoolExecutor(self.settings.workers, "image")
         self._running.add(job)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+            async with self._turns.turn(job.owner):
+                return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         except asyncio.CancelledError:
             job.stop.set()
             raise
         finally:
             self._running.discard(job)
 
-    def _start(self, source: Source) -> Job:
-        job = Job(self.settings.max_bytes)
+    def _start(self, source: Source, owner: str) -> Job:
+        job = Job(self.settings.max_bytes, owner)
         loop = asyncio.get_running_loop()
 
         def tell(progress: Progress) -> None:

@@ -220,11 +220,22 @@ def _transfer(node: Node) -> str:
     return "running" if texts(conditions(node.data).get("Ready"), "reason") == "TransferRunning" else ""
 
 
+def _queued(rule: Rule, view: View) -> Iterator[Finding]:
+    """A disk whose turn to be filled has not come."""
+    for node in view.nodes:
+        running = conditions(node.data).get("Running")
+        if node.ref.id == DATA_VOLUME and texts(running, "reason") == "WaitingForSlot":
+            cause = f"DataVolume {node.ref.name} is {texts(running, 'message')}."
+            yield rule.found(node, cause, rank=Rank.SAID, seen=Seen("Running: WaitingForSlot", texts(running, "message"), _since(node)))
+
+
 def _filling(rule: Rule, view: View) -> Iterator[Finding]:
     """A disk that is being filled, and no complaint."""
     for node in view.nodes:
         phase = texts(node.data, "status", "phase")
         if node.ref.id != DATA_VOLUME or not (phase.endswith(("InProgress", "Scheduled")) or _transfer(node)):
+            continue
+        if texts(conditions(node.data).get("Running"), "reason") == "WaitingForSlot":
             continue
         if verdict.of(node.ref, node.data or {}).state == "bad":
             # It says itself why it does not go on.
@@ -263,6 +274,13 @@ RULES: tuple[Rule, ...] = (
         title="The disk is to be filled by an upload, and nobody has begun one.",
         fix="Send the disk: virtctl image-upload dv NAME --no-create --image-path=FILE",
         look=_upload,
+    ),
+    Rule(
+        id="waits-for-slot",
+        title="The disk waits for its turn: so many disks are filled at a time, and half as many of one namespace.",
+        fix="Wait, or delete DataVolumes whose images you do not need.",
+        look=_queued,
+        mood="waits",
     ),
     Rule(
         id="disk-being-filled",

@@ -93,10 +93,16 @@ IMAGES: tuple[Words, ...] = (
         text=r"answered 429|toomanyrequests|\b429\b",
     ),
     Words(
+        id="image-server-slow",
+        title="The image server sends so slowly that the import was given up.",
+        fix="See to the way to the server, or offer the image on another one. It is tried again.",
+        text=r"sends less than",
+    ),
+    Words(
         id="image-server-unreachable",
         title="The image server cannot be reached.",
         fix="See that the server runs and that this host reaches it (firewall, proxy, port in the address). It is tried again.",
-        text=r"cannot be reached|the connection to \S+ broke|sent nothing for too long|sends less than|connection refused|i/o timeout"
+        text=r"cannot be reached|the connection to \S+ broke|sent nothing for too long|connection refused|i/o timeout"
         r"|no route to host|network is unreachable|connection reset|unexpected EOF|Client\.Timeout|the download ended after"
         r"|ended after \d+ of",
     ),

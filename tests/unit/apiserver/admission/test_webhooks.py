@@ -236,6 +236,9 @@ def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
         assert (made["data"], "stringData" in made) == ({"p": "d29yZA=="}, False)
         hook.answer = patching(add("/data", {"bad key": "x"}))
         assert (await api.post(MAPS, config_map("b"))).status == 422
+        hook.answer = patching(*({"op": "copy", "from": "/data", "path": f"/data/k{number}"} for number in range(40)))
+        doubled = await api.post(MAPS, config_map())
+        assert (doubled.status, "Unable to complete the copy" in doubled.data["message"]) == (500, True)
         hook.answer = patching({"op": "remove", "path": "/nothing"})
         assert (await api.post(MAPS, config_map("b"))).status == 500
         hook.answer = patching(add("/data/number", 5))

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from paddock.apiserver.edge.http import Peer, Request
 from paddock.apiserver.housekeeping.accounttokens import TokenSecrets
 from paddock.apiserver.security import issuer as issuing
-from paddock.apiserver.security import oidc
+from paddock.apiserver.security import jose, oidc
 from paddock.apiserver.security.bootstraptokens import BootstrapTokens
 from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.identity import Identities, NotYet
@@ -229,6 +229,32 @@ async def _token(api: Harness, **spec: Any) -> Any:
     answer = await api.post(f"{ACCOUNTS}/robot/token", {"spec": spec}, **ROOT)
     assert answer.status == 201, answer.data
     return answer.data
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"exp": "never"},
+        {"exp": None},
+        {"exp": True},
+        {"nbf": "always"},
+        {"aud": 5},
+        {"aud": None},
+        {"iss": ["https://kubernetes.default.svc"]},
+        {"kubernetes.io": "x"},
+        {"kubernetes.io": {"namespace": [], "serviceaccount": "robot"}},
+    ],
+)
+def test_claims_of_another_type_are_nobodys(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    async def script(api: GuardedHarness) -> None:
+        token = (await _token(api))["status"]["token"]
+        claims = jose.claims_unchecked(token)
+        assert claims is not None
+        signed = own_keyring(tmp_path).sign({**claims, **wrong})
+        answer = await api.get("/api/v1/namespaces", authorization=f"Bearer {signed}")
+        assert (answer.status, answer.reason) == (401, "Unauthorized")
+
+    play(tmp_path, script)
 
 
 def test_a_key_that_is_put_aside_is_still_believed(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Pools at work, with machines and instances that are played (docs/spec/kubevirt.md 6, items 98 to 101)."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -112,6 +113,18 @@ async def test_scaling_up_and_down_and_gaps() -> None:
         await scale(life, 0)
         await life.rest(20)
         assert await names(life) == [] == await names(life, "virtualmachineinstances")
+
+
+@pytest.mark.spec("kubevirt", 98)
+@timeless
+async def test_a_number_that_was_a_mistake_can_be_corrected() -> None:
+    async with living(wire) as life:
+        await make(life, pool(10**9, "Halted"))
+        while not await names(life):
+            await asyncio.sleep(0)
+        await scale(life, 2)
+        await life.rest(60)
+        assert len(await names(life)) == 2
 
 
 @pytest.mark.spec("kubevirt", 98)

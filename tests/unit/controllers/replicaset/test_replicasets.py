@@ -1,5 +1,6 @@
 """Replica sets of instances (docs/spec/kubevirt.md 6)."""
 
+import asyncio
 from typing import Any
 
 from paddock.client.target import Data, Key
@@ -51,6 +52,17 @@ async def test_instances_are_made_scaled_and_replaced() -> None:
         await life.rest(10)
         assert len(await names(life)) == 1
         assert (await life.api.get(SCALE)).data["status"] == {"replicas": 1, "selector": "app=web"}
+
+
+@timeless
+async def test_a_number_that_was_a_mistake_can_be_corrected() -> None:
+    async with living(wire) as life:
+        await life.make(replicas(10**9), PLURAL)
+        while not await names(life):
+            await asyncio.sleep(0)
+        await life.api.put(SCALE, {"metadata": {"name": "web"}, "spec": {"replicas": 2}})
+        await life.rest(60)
+        assert len(await names(life)) == 2
 
 
 @timeless

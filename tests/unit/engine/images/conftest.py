@@ -45,7 +45,7 @@ def fetch(root: Path, settings: Settings) -> Fetch:
         async def run() -> Image:
             images = Images(root, settings)
             try:
-                return await images.fetch(source, tell, **more)
+                return await images.fetch(source, tell, limit=more.get("limit"))
             finally:
                 await images.close()
 

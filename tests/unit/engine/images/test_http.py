@@ -424,27 +424,6 @@ def test_a_disk_that_is_too_large_is_not_downloaded_first(fetch: Fetch, server: 
         assert (error.code, error.fatal) == ("TooLarge", True)
 
 
-def test_slow_servers_keep_nobody_waiting(server: Server, root: Path, settings: Settings) -> None:
-    slow = [server.put(f"/slow{number}", BODY) for number in range(8)]
-    for number in range(8):
-        server.faults[f"/slow{number}"] = [Fault(after=100, then="stall")]
-
-    async def run() -> Image:
-        images = Images(root, settings)
-        waiting = [asyncio.ensure_future(images.fetch(Http(url))) for url in slow]
-        while len(server.seen) < 8:
-            await asyncio.sleep(0.005)
-        image = await images.fetch(Http(server.put("/quick", BODY)))
-        assert not any(task.done() for task in waiting)
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await images.close()
-        return image
-
-    assert asyncio.run(run()).path.read_bytes() == BODY
-
-
 def connect_proxy(to: tuple[str, int], seen: list[bytes]) -> socket.socket:
     """A proxy that takes one tunnel, wherever it is asked to lead, to this address."""
     listener = socket.create_server(("127.0.0.1", 0))

@@ -1,0 +1,103 @@
+"""A watchdog over the event loop: a thread that reports when the loop stands still, with the stack of what it does.
+
+The thread asks the loop for a sign of life ten times a second. A loop that gives none for a quarter of a second keeps every client,
+guest and controller waiting. Time in which the loop's thread was ready and the host gave it no processor does not count.
+"""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from paddock.base.metrics import Metrics
+
+_LOG = logging.getLogger(__name__)
+STALLED_SECONDS = 0.25
+_PAUSE_SECONDS = 0.1
+# One line of the log in this time; the metric counts all.
+_LOG_SECONDS = 10.0
+_DEEPEST = 30
+_BOUNDS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Watchdog:
+    """Watches one loop from its start to `stop`. Made in the thread of the loop."""
+
+    def __init__(self, metrics: Metrics, stalled_seconds: float = STALLED_SECONDS) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stalled_seconds = stalled_seconds
+        self._thread_of_loop = threading.get_ident()
+        self._waited = _wait_for_processor(threading.get_native_id())
+        self._stalls = metrics.counter("paddock_event_loop_stalls_total", "How often the event loop stood still for more than 250 ms.")
+        self._stalls.inc(by=0)
+        self._seconds = metrics.histogram(
+            "paddock_event_loop_stall_seconds", "How long the event loop stood still, when it did.", bounds=_BOUNDS
+        )
+        self._alive = threading.Event()
+        self._end = threading.Event()
+        self._logged = float("-inf")
+        self._unlogged = 0
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._end.set()
+        self._alive.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._end.wait(_PAUSE_SECONDS):
+            self._alive.clear()
+            try:
+                self._loop.call_soon_threadsafe(self._alive.set)
+            except RuntimeError:
+                # The loop is closed.
+                return
+            self._ask()
+
+    def _ask(self) -> None:
+        """Wait for the sign of life."""
+        asked, before, is_told = time.monotonic(), self._waited(), False
+
+        def stood() -> float:
+            return time.monotonic() - asked - (self._waited() - before)
+
+        while not self._alive.wait(self._stalled_seconds):
+            if not is_told and stood() >= self._stalled_seconds:
+                is_told = True
+                self._tell()
+        if is_told and not self._end.is_set():
+            self._stalls.inc()
+            self._seconds.observe(stood())
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if now - self._logged < _LOG_SECONDS:
+            self._unlogged += 1
+            return
+        frame = sys._current_frames().get(self._thread_of_loop)
+        stack = "".join(traceback.format_stack(frame)[-_DEEPEST:]) if frame is not None else "unknown"
+        more = {"not_logged": self._unlogged} if self._unlogged else {}
+        _LOG.warning(
+            "the event loop stands still: nobody is answered meanwhile",
+            extra={"for_more_than": f"{self._stalled_seconds:g} s", "stack": stack, **more},
+        )
+        self._logged, self._unlogged = now, 0
+
+
+def _wait_for_processor(thread: int) -> Callable[[], float]:
+    """The seconds for which a thread has been ready to run and did not; always 0 where the kernel does not count them."""
+    place = Path(f"/proc/self/task/{thread}/schedstat")
+
+    def seconds() -> float:
+        try:
+            return int(place.read_text().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
+    return seconds

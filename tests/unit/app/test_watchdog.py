@@ -1,0 +1,96 @@
+"""The watchdog over the event loop."""
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from paddock.app.watchdog import Watchdog
+from paddock.base.metrics import Metrics
+from tests.scripted import scripted
+
+
+def stand_still(until: threading.Event) -> None:
+    """Block the loop until somebody else has seen it."""
+    assert until.wait(30)
+
+
+class Seen(logging.Handler):
+    """Tells when a line was logged: by then the watchdog has seen the loop stand still."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+        self.event = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+        self.event.set()
+
+
+@pytest.fixture
+def seen() -> "pytest.Generator[Seen, None, None]":  # type: ignore[name-defined]
+    handler = Seen()
+    logger = logging.getLogger("paddock.app.watchdog")
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+
+
+@scripted
+async def still(metrics: Metrics, seen: Seen) -> None:
+    watchdog = Watchdog(metrics, stalled_seconds=0.05)
+    try:
+        stand_still(seen.event)
+        # The watchdog counts when the loop is back.
+        while "paddock_event_loop_stalls_total 1" not in metrics.text():
+            await asyncio.sleep(0.01)
+    finally:
+        watchdog.stop()
+
+
+def test_a_loop_that_stands_still_is_reported_with_its_stack(seen: Seen) -> None:
+    metrics = Metrics()
+    still(metrics, seen)
+    (record,) = seen.records
+    assert record.levelno == logging.WARNING
+    stack = record.stack  # type: ignore[attr-defined]
+    assert "in stand_still" in stack and "until.wait(30)" in stack
+    assert "paddock_event_loop_stall_seconds_count 1" in metrics.text()
+
+
+def test_the_metric_is_there_before_anything_happens() -> None:
+    async def script() -> str:
+        metrics = Metrics()
+        watchdog = Watchdog(metrics)
+        watchdog.stop()
+        return metrics.text()
+
+    assert "\npaddock_event_loop_stalls_total 0\n" in asyncio.run(script())
+
+
+def test_one_line_is_logged_and_all_are_counted(seen: Seen) -> None:
+    metrics = Metrics()
+
+    async def script() -> None:
+        watchdog = Watchdog(metrics, stalled_seconds=0.05)
+        told = threading.Event()
+        tell = watchdog._tell
+
+        def tell_and_note() -> None:
+            tell()
+            told.set()
+
+        watchdog._tell = tell_and_note  # type: ignore[method-assign]
+        try:
+            for number in (1, 2):
+                told.clear()
+                stand_still(told)
+                while f"paddock_event_loop_stalls_total {number}" not in metrics.text():
+                    await asyncio.sleep(0.01)
+        finally:
+            watchdog.stop()
+
+    asyncio.run(script())
+    assert len(seen.records) == 1
