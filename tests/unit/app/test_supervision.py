@@ -1,6 +1,7 @@
 """Controllers that fail are started again after a pause that grows, and meanwhile something tells users why."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -99,7 +100,7 @@ def test_pauses_grow_up_to_the_longest() -> None:
     async def script(play: Play) -> None:
         await asyncio.sleep(300)
         times = [at for at, step in play.log if step == "prepare"]
-        pauses = [after - before for before, after in zip(times, times[1:], strict=False)]
+        pauses = [after - before for before, after in itertools.pairwise(times)]
         assert len(pauses) == 7
         assert pauses == sorted(pauses[:4]) + pauses[4:]
         assert max(pauses) <= PAUSES.longest * (1 + PAUSES.jitter)
