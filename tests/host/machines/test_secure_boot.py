@@ -36,6 +36,7 @@ async def _started(place: Place, guest: tiny.TinyImage, *, secure: bool) -> Mach
     return machine
 
 
+@pytest.mark.spec("kubevirt", 84, 114)
 def test_processors_and_memory_are_plugged_under_secure_boot(place: Place, tiny_signed: tiny.TinyImage) -> None:
     async def script() -> None:
         machine = await _started(place, tiny_signed, secure=True)
@@ -55,6 +56,7 @@ def test_processors_and_memory_are_plugged_under_secure_boot(place: Place, tiny_
     run(script, 600)
 
 
+@pytest.mark.spec("kubevirt", 84)
 def test_without_system_management_mode_processors_are_plugged(place: Place, tiny_signed: tiny.TinyImage) -> None:
     async def script() -> None:
         machine = await _started(place, tiny_signed, secure=False)

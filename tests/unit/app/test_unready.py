@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from paddock.app import running
 from paddock.app.places import Places
 
@@ -20,6 +22,7 @@ def paddock(*words: str, path: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=90, env=environment)
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_a_host_without_qemu_is_not_ready_and_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     root, nothing = tmp_path / "server", str(tmp_path / "bin")

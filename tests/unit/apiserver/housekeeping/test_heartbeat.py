@@ -99,6 +99,7 @@ def test_a_namespace_that_is_missing_stops_nothing(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_a_host_that_cannot_run_machines_says_so_at_once(play: Play) -> None:
     problem: list[presence.Problem | None] = [None]
 

@@ -3,12 +3,15 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from paddock.apiserver.housekeeping.presence import Problem
 from paddock.app.controllers.standby import Standby
 from tests import virtualtime
 from tests.fakehost import Data, FakeHost, machine
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_every_machine_says_why_until_the_host_can_run_it(tmp_path: Path) -> None:
     async def script() -> None:
         async with FakeHost(tmp_path) as host:

@@ -360,6 +360,7 @@ def test_a_guest_that_hangs_is_not_ready_and_its_recovery_is_told(play: Play, re
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 113)
 def test_a_guest_whose_agent_is_silent_for_a_minute_hangs(play: Play) -> None:
     async def script(host: Host) -> None:
         machine = await host.running()

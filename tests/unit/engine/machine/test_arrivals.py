@@ -65,6 +65,7 @@ def test_what_a_firmware_that_waits_looks_like(registers: str, waiting: bool) ->
     assert waits(registers) is waiting
 
 
+@pytest.mark.spec("kubevirt", 114)
 def test_the_interrupt_is_sent_again_for_each_processor_until_all_have_arrived() -> None:
     async def script() -> None:
         fake = Fake()

@@ -120,6 +120,7 @@ def test_a_monitor_that_answers_is_asked_seldom(state: list[str]) -> None:
     perform(script)
 
 
+@pytest.mark.spec("kubevirt", 112)
 def test_a_stopped_process_is_seen_within_a_quarter_of_a_minute_and_its_going_on_too(state: list[str]) -> None:
     async def script(fake: Fake) -> None:
         assert fake.qmp is not None
@@ -208,6 +209,7 @@ def test_one_that_is_being_killed_is_not_reported(state: list[str]) -> None:
     perform(script)
 
 
+@pytest.mark.spec("kubevirt", 113)
 def test_a_guest_that_resets_itself_for_ever_is_seen_with_its_panic(state: list[str]) -> None:
     async def script(fake: Fake) -> None:
         for _ in range(TIMES.resets - 1):
