@@ -70,7 +70,7 @@ class Hosting:
 
 def reason(error: Exception) -> str:
     """The word for why machines cannot be looked after."""
-    return {NetworkUnusable: "NetworkUnusable", QemuMissing: "QemuMissing"}.get(type(error), "EngineFailed")
+    return type(error).__name__ if isinstance(error, (NetworkUnusable, QemuMissing)) else "EngineFailed"
 
 
 def _either(sending: Uploads, fetching: Downloads) -> Handler:

@@ -91,6 +91,18 @@ class Running:
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
         issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
         self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
+        alive = await self._announce()
+        self.has_kubeconfig = credentials.write_kubeconfig(self.address)
+        self._house.every(RENEW_SECONDS, credentials.renew)
+        self._starting = ""
+        if self.machines is not None:
+            self._authority = credentials.trusted
+            self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
+            self.machines.start()
+        loop.spare_the_collector()
+
+    async def _announce(self) -> heartbeat.Heartbeat:
+        """Make this host and its server known, and keep them so."""
         told = self._settings.advertise or self._settings.host
         if self._settings.controllers:
             self.machines = Supervisor(self._hosting, self._standby, self._reason)
@@ -100,14 +112,8 @@ class Running:
         alive = heartbeat.Heartbeat(self.parts, host, self._problem)
         await alive.beat()
         self._house.every(heartbeat.SECONDS, alive.beat)
-        self.has_kubeconfig = credentials.write_kubeconfig(self.address)
-        self._house.every(RENEW_SECONDS, credentials.renew)
-        self._starting = ""
-        if self.machines is not None:
-            self._node, self._authority = host.name, credentials.trusted
-            self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
-            self.machines.start()
-        loop.spare_the_collector()
+        self._node = host.name
+        return alive
 
     def _problem(self) -> presence.Problem | None:
         """Why this host cannot run machines; None: it can, or nobody wants it to."""

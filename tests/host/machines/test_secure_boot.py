@@ -43,7 +43,7 @@ def test_processors_and_memory_are_plugged_under_secure_boot(place: Place, tiny_
         # Two at once: the firmware takes them in one after the other.
         for count in (2, 4):
             await machine.set_sockets(count)
-            await until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said, count=count: said == str(count))
+            await until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", str(count).__eq__)
         online = (
             "for each in 1 2 3; do echo 1 > /sys/devices/system/cpu/cpu$each/online; done 2>/dev/null; grep -c ^processor /proc/cpuinfo"
         )

@@ -11,7 +11,7 @@ import pytest
 from paddock.base.errors import PaddockError
 from tests.host.guests import Registry
 from tests.host.networks.namespaces import run as command
-from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Host, Play, Talk, condition, machine, perform
+from tests.host.runs.conftest import EVENTS, PROMPT, VMIS, VMS, Data, Host, Play, Talk, condition, machine, perform
 
 pytestmark = pytest.mark.needs("qemu")
 NODES = "/api/v1/nodes"
@@ -117,8 +117,8 @@ def test_a_qemu_that_is_stopped_is_seen_and_told_nothing_that_it_does_later(play
         os.kill(pid, signal.SIGCONT)
         found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it goes on", 40)
         assert not condition(found, "Paused")
-        for reason in ("ProcessStopped", "GuestResponding"):
-            await talk.until(EVENTS, lambda found, reason=reason: any(each["reason"] == reason for each in found["items"]), "it is told")
+        told = {"ProcessStopped", "GuestResponding"}
+        await talk.until(EVENTS, lambda found: told <= {each["reason"] for each in found["items"]}, "it is told")
         # It does what it is told from now on.
         await talk.client.request("PUT", PAUSE.format("web"), body=b"{}")
         await talk.until(f"{VMIS}/web", lambda found: condition(found, "Paused").get("status") == "True", "it pauses")
@@ -144,5 +144,26 @@ def test_a_stopped_qemu_does_not_keep_others_from_being_looked_after(play: Play)
             await again.until(f"{VMIS}/well", lambda found: condition(found, "Ready").get("status") == "True", "it is ready")
             os.kill(pid, signal.SIGCONT)
             await again.until(f"{VMIS}/stuck", lambda found: condition(found, "Ready").get("status") == "True", "it goes on", 40)
+
+    play(script)
+
+
+@pytest.mark.slow
+@pytest.mark.spec("kubevirt", 113)
+def test_a_guest_whose_agent_is_silent_is_seen_and_its_answer_too(play: Play, tiny_disk_image: str) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.make(VMS, machine("web", tiny_disk_image, domain={"memory": {"guest": "192Mi"}}, terminationGracePeriodSeconds=0))
+        await talk.until(f"{VMIS}/web", lambda found: condition(found, "AgentConnected").get("status") == "True", "its agent is there", 120)
+        async with talk.console("web") as console:
+            await console.write(b"\r")
+            await console.until(PROMPT, 120)
+            await console.shell("kill -STOP $(pidof qemu-ga)")
+            reason = "GuestNotResponding"
+            found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("reason") == reason, "it is seen", 150)
+            agent = condition(found, "AgentConnected")
+            assert (agent["status"], agent["reason"]) == ("False", "AgentNotResponding")
+            await console.shell("kill -CONT $(pidof qemu-ga)")
+        found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it answers", 60)
+        assert condition(found, "AgentConnected")["status"] == "True"
 
     play(script)

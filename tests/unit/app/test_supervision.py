@@ -26,6 +26,9 @@ class Play:
         self.problems: list[Problem | None] = []
         self.supervisor.listeners.append(self.problems.append)
 
+    def problem_now(self) -> Problem | None:
+        return self.supervisor.problem
+
     def reach(self, step: str) -> None:
         self.log.append((asyncio.get_running_loop().time(), step))
         if self.failures and self.failures[0][0] == step:
@@ -82,13 +85,13 @@ def perform(play: Callable[[], Play], script: Callable[[Play], Awaitable[None]])
 @pytest.mark.parametrize("step", ["make", "prepare", "start"])
 def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
     async def script(play: Play) -> None:
-        assert play.supervisor.problem == STARTING
+        assert play.problem_now() == STARTING
         problem = await play.supervisor.settled()
         assert problem == Problem("EngineFailed", "there is no network; make one")
         await asyncio.sleep(0.1)
         assert play.standing_by == 1
         await asyncio.sleep(4 * PAUSES.longest)
-        assert play.supervisor.problem is None
+        assert play.problem_now() is None
         # The same problem is told once.
         assert play.problems == [problem, None]
         assert (play.working, play.standing_by) == (1, 0)
@@ -112,10 +115,10 @@ def test_controllers_that_end_are_started_again() -> None:
     async def script(play: Play) -> None:
         assert await play.supervisor.settled() is None
         await asyncio.sleep(3600.5)
-        assert play.supervisor.problem == Problem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
+        assert play.problem_now() == Problem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
         assert play.standing_by == 1
         await asyncio.sleep(2)
-        assert play.supervisor.problem is None
+        assert play.problem_now() is None
         assert [step for _, step in play.log] == ["make", "prepare", "start", "watch", "stop", "make", "prepare", "start"]
 
     perform(lambda: Play(("watch", ExceptionGroup("several", [KeyError("defect")]))), script)
@@ -124,6 +127,6 @@ def test_controllers_that_end_are_started_again() -> None:
 def test_one_that_does_not_end_well_is_replaced_nevertheless() -> None:
     async def script(play: Play) -> None:
         await asyncio.sleep(5)
-        assert play.supervisor.problem is None
+        assert play.problem_now() is None
 
     perform(lambda: Play(("prepare", UNUSABLE), ("stop", OSError(5, "Input/output error"))), script)

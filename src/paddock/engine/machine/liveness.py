@@ -9,14 +9,13 @@ A guest that resets itself again and again, and has no agent in between, does no
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.observation import Fault
+from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.process import STOPPED, state_of
-
-if TYPE_CHECKING:
-    from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.watcher import Watcher
 
 _WAY_OUT = "A stop without a grace period always works."
 _PANIC = re.compile(rb"(Kernel panic[^\r\n\x1b]{0,200})")
@@ -37,15 +36,16 @@ def silence(seconds: float, state: str, patience: float) -> Fault | None:
     return Fault("MonitorUnresponsive", f"QEMU does not answer; the guest may go on. {_WAY_OUT}")
 
 
-class Liveness:
+class Liveness(Watcher):
     """Watches one machine's QEMU and guest."""
 
-    def __init__(self, owner: "Owner") -> None:
+    def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._asking: asyncio.Task[None] | None = None
         # when the question was asked that waits for its answer
         self._asked_at = 0.0
         self._resets = 0
+        owner.liveness = self
         owner.followers.append(self._follow)
 
     def arm(self) -> None:

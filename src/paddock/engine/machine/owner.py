@@ -29,12 +29,12 @@ from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.events import Events
 from paddock.engine.machine.host import Shared
 from paddock.engine.machine.inbox import Inbox
-from paddock.engine.machine.liveness import Liveness
 from paddock.engine.machine.observation import End, Observation
 from paddock.engine.machine.process import STOPPED, Process, boot_id, start_ticks, state_of
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
 from paddock.engine.machine.timers import Timers
+from paddock.engine.machine.watcher import Watcher
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Owner:
         self.process: Process | None = None
         self._starting: asyncio.Task[None] | None = None
         self.timers = Timers()
-        self.liveness = Liveness(self)
+        self.liveness = Watcher()
         self._tasks: set[asyncio.Task[None]] = set()
         self.returns: Callable[[str], bool] = lambda reason: False  # whether an end by the guest is half of a reboot
         self._failure, self._released = "", False
