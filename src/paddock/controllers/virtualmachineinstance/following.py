@@ -48,6 +48,7 @@ class Credentials:
 
 
 NOTHING = Credentials({}, {})
+Job = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Follower:
@@ -91,11 +92,22 @@ class Follower:
 
     def start(self) -> None:
         """Begin to follow."""
-        jobs: list[Coroutine[Any, Any, None]] = [each.run() for each in (self._readiness, self._liveness) if each is not None]
-        jobs += [self._ask(), self._keep()]
+        jobs: list[Job] = [each.run for each in (self._readiness, self._liveness) if each is not None]
+        jobs += [self._ask, self._keep]
         if self._seeded:
-            jobs.append(self._listen())
-        self._tasks = [asyncio.create_task(each, name=f"follow {self._machine.id}") for each in jobs]
+            jobs.append(self._listen)
+        self._tasks = [asyncio.create_task(self._do(each), name=f"follow {self._machine.id}") for each in jobs]
+
+    async def _do(self, job: Job) -> None:
+        """To its end. A defect must not end it: what it found last would stand for ever."""
+        while True:
+            try:
+                await job()
+            except Exception:
+                _LOG.exception("a machine is not followed for a moment", extra={"machine": self._machine.id})
+                await asyncio.sleep(_LATER_SECONDS)
+            else:
+                return
 
     async def stop(self) -> None:
         """Follow no longer."""

@@ -387,3 +387,17 @@ def test_a_guest_whose_agent_is_silent_for_a_minute_hangs(play: Play) -> None:
         assert (await host.conditions())["Ready"] == ("True", None) and "AgentConnected" not in await host.conditions()
 
     play(script)
+
+
+def test_a_defect_does_not_end_what_follows_a_machine(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        whole, machine.agent.told_os = machine.agent.told_os, None  # type: ignore[assignment]
+        machine.agent.connect()
+        await asyncio.sleep(5)
+        assert not (await host.status()).get("guestOSInfo", {}).get("name")
+        machine.agent.told_os = whole
+        await asyncio.sleep(40)
+        assert (await host.status())["guestOSInfo"]["name"] == "Paddock Test Linux"
+
+    play(script)
