@@ -55,6 +55,8 @@ class Supervisor:
     def __init__(self, make: Callable[[], Work], standby: Callable[[], Standby], reason: Callable[[Exception], str]) -> None:
         """`make` may raise as `prepare` may; `reason` gives the word for what it or `prepare` raised."""
         self.problem: Problem | None = STARTING
+        # what looks after machines now
+        self.work: Work | None = None
         # called after each change of `problem`
         self.listeners: list[Callable[[Problem | None], None]] = []
         self._make = make
@@ -102,8 +104,8 @@ class Supervisor:
             await work.prepare()
             await self._end_standby()
             await work.start()
+            self.work, ready = work, True
             self._set(None)
-            ready = True
             await work.watch()
             raise PaddockError("a part of the controllers ended")
         except Exception as error:
@@ -115,6 +117,7 @@ class Supervisor:
                 _LOG.error("machines cannot be run here: %s; tried again until it works", problem.message)
             return problem
         finally:
+            self.work = None
             if work is not None:
                 await _stop(work)
 

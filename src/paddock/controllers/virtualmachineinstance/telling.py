@@ -60,7 +60,7 @@ class Telling:
         """A fault when it comes, and that it is over."""
         old, new = (next((each for each in those if each.type == "Ready"), Condition()) for those in (before, after))
         if new.reason in FAULTS and new.reason != old.reason:
-            self._tell(instance, "Warning", new.reason, new.message or "")
+            self._tell(instance, "Warning", new.reason or "", new.message or "")
         elif old.reason in FAULTS and new.status == "True":
             self._tell(instance, "Normal", "GuestResponding", "The guest can be used again.")
 

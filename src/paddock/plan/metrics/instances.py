@@ -72,7 +72,7 @@ def _is_stuck(instance: VirtualMachineInstance, status: VirtualMachineInstanceSt
 def _faults(place: dict[str, str], status: VirtualMachineInstanceStatus) -> Iterator[Sample]:
     for each in status.conditions or ():
         if each.type == "Ready" and each.reason in FAULTS:
-            yield sample("paddock_vmi_fault", labels(**place, reason=each.reason), 1)
+            yield sample("paddock_vmi_fault", labels(**place, reason=each.reason or ""), 1)
 
 
 def _addresses(place: dict[str, str], status: VirtualMachineInstanceStatus) -> Iterator[Sample]:
