@@ -82,6 +82,8 @@ class FakeAgent:
         self.passwords: dict[str, str] = {}
         self.authorized: dict[str, tuple[str, ...]] = {}
         self.is_frozen = False
+        # its channel is open, and nothing comes
+        self.hangs = False
         self.run: Callable[[tuple[str, ...]], guest.Executed] = lambda argv: guest.Executed(0, b"", b"")
 
     def connect(self) -> None:
@@ -94,6 +96,8 @@ class FakeAgent:
         self.calls.append((name, *values))
         if not self._machine.observed.agent:
             raise AgentError(f"cannot ask the agent of {self._machine.id}", reason="NotConnected", why="its channel is closed")
+        if self.hangs:
+            raise AgentError(f"the agent of {self._machine.id} did not answer {name}", reason="Unanswered", why="nothing came within 5 s")
         if self.is_frozen and name not in _WHILE_FROZEN:
             raise AgentError(f"the agent of {self._machine.id} refused {name}", reason="Refused", why="file systems are frozen")
         if name in self.refuse:

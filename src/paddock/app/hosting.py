@@ -16,7 +16,8 @@ from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads
 from paddock.app.uploads.endpoint import Uploads
-from paddock.base.errors import PaddockError
+from paddock.engine.host.errors import QemuMissing
+from paddock.engine.networks.errors import NetworkUnusable
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,14 +33,17 @@ class Hosting:
         self._subresources = subresources.install(api, parts, self._control.engine, self._control.program.recorder)
         self._uploads: Uploads | None = None
         self._metrics: Collector | None = None
+        # as they are without machines
+        self._page, self._doors = api.paths[metrics.PATH], edge.doors
+
+    async def prepare(self) -> None:
+        """Look at the host and take over its machines; raises when it cannot run machines."""
+        await self._control.engine.start()
+        _LOG.info("machines are taken over", extra={"running": sum(each.observed.live for each in self._control.engine.machines)})
 
     async def start(self) -> None:
-        """Look at the host, take over its machines, begin to look after everything."""
-        try:
-            await self._control.start()
-        except PaddockError as error:
-            _LOG.error("machines cannot be run here: %s", error)
-            return
+        """Begin to look after everything."""
+        await self._control.start()
         control = self._control
         self._metrics = Collector(control.program, control.engine, self._subresources.sessions, lambda: control.storage is not None)
         metrics.install(self._api, self._metrics)
@@ -48,14 +52,25 @@ class Hosting:
             downloads = Downloads(self._control.program.client, self._control.exports, self._control.engine.volumes)
             self._edge.doors = Doors((*endpoint.PREFIXES, download.PREFIX), _either(self._uploads, downloads))
 
+    async def watch(self) -> None:
+        """Return, or raise, when a part ends that has to run."""
+        await self._control.watch()
+
     async def stop(self) -> None:
         """End what is under way; machines go on."""
+        self._api.paths[metrics.PATH] = self._page
+        self._edge.doors = self._doors
         if self._metrics is not None:
             await self._metrics.close()
         await self._subresources.close()
         await self._control.stop()
         if self._uploads is not None:
             await self._uploads.close()
+
+
+def reason(error: Exception) -> str:
+    """The word for why machines cannot be looked after."""
+    return type(error).__name__ if isinstance(error, (NetworkUnusable, QemuMissing)) else "EngineFailed"
 
 
 def _either(sending: Uploads, fetching: Downloads) -> Handler:

@@ -14,6 +14,10 @@ class Found(msgspec.Struct, frozen=True):
     # of /proc: ticks since the boot of the host
     started: int
     address: str
+    # it answers, and looks after machines where it is to
+    ready: bool = True
+    # why it does not look after machines, once that is known
+    problem: str = ""
 
 
 def started_at(pid: int) -> int | None:
@@ -27,10 +31,10 @@ def started_at(pid: int) -> int | None:
     return None if fields[0] == "Z" else int(fields[19])
 
 
-def write(places: Places, pid: int, address: str) -> None:
+def write(places: Places, pid: int, address: str, *, ready: bool = True, problem: str = "") -> None:
     """Say that a process serves the directory."""
     fresh = places.pid.with_name(places.pid.name + ".new")
-    fresh.write_bytes(msgspec.json.encode(Found(pid, started_at(pid) or 0, address)))
+    fresh.write_bytes(msgspec.json.encode(Found(pid, started_at(pid) or 0, address, ready, problem)))
     fresh.replace(places.pid)
 
 

@@ -3,9 +3,11 @@
 import asyncio
 import gc
 import importlib
-import logging
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served, services
@@ -32,6 +34,7 @@ from paddock.app import loop
 from paddock.app.credentials import RENEW_SECONDS, Credentials
 from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
+from paddock.app.supervision import Supervisor
 from paddock.app.watchdog import Watchdog
 from paddock.base.metrics import Metrics as BaseMetrics
 from paddock.schema.kind import Settings as AdmissionSettings
@@ -40,9 +43,8 @@ from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
 
 if TYPE_CHECKING:
+    from paddock.app.controllers.standby import Standby
     from paddock.app.hosting import Hosting
-
-_LOG = logging.getLogger(__name__)
 
 
 class Running:
@@ -53,7 +55,8 @@ class Running:
         self._places = Places(settings.root)
         self.port = 0
         self.has_kubeconfig = False
-        self._hosting: asyncio.Task[Hosting] | None = None
+        # keeps machines looked after, where that is wanted
+        self.machines: Supervisor | None = None
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
@@ -94,33 +97,56 @@ class Running:
         self.port = await self._edge.listen(self._settings.host, self._settings.port)
         issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
         self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
-        told = self._settings.advertise or self._settings.host
-        host = presence.this_host(told)
-        await presence.ensure(self.parts, host, self.port, services.own_address(self._settings.network))
-        alive = heartbeat.Heartbeat(self.parts, host)
-        await alive.beat()
-        self._house.every(heartbeat.SECONDS, alive.beat)
+        alive = await self._announce()
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._house.every(RENEW_SECONDS, credentials.renew)
         self._starting = ""
-        self._host_machines(host.name, credentials.trusted)
+        if self.machines is not None:
+            self._authority = credentials.trusted
+            self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
+            self.machines.start()
         loop.spare_the_collector()
 
-    def _host_machines(self, node: str, authority: bytes) -> None:
+    async def _announce(self) -> heartbeat.Heartbeat:
+        """Make this host and its server known, and keep them so."""
+        told = self._settings.advertise or self._settings.host
         if self._settings.controllers:
-            self._hosting = asyncio.create_task(self._begin_hosting(node, authority), name="hosting")
-            self._hosting.add_done_callback(_told)
+            self.machines = Supervisor(self._hosting, self._standby, self._reason, partial(importlib.import_module, "paddock.app.hosting"))
+            self.api.health.add_ready("machines", self._why_not)
+        host = msgspec.structs.replace(presence.this_host(told), problem=self._problem())
+        await presence.ensure(self.parts, host, self.port, services.own_address(self._settings.network))
+        alive = heartbeat.Heartbeat(self.parts, host, self._problem)
+        await alive.beat()
+        self._house.every(heartbeat.SECONDS, alive.beat)
+        self._node = host.name
+        return alive
 
-    async def _begin_hosting(self, node: str, authority: bytes) -> "Hosting":
-        # A server without machines does without the engine. Loading it takes a while in which clients are served already.
-        await asyncio.to_thread(importlib.import_module, "paddock.app.hosting")
-        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415
+    def _problem(self) -> presence.Problem | None:
+        """Why this host cannot run machines; None: it can, or nobody wants it to."""
+        return self.machines.problem if self.machines is not None else None
+
+    def _why_not(self) -> str:
+        problem = self._problem()
+        return problem.message if problem is not None else ""
+
+    def _hosting(self) -> "Hosting":
+        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415 - a server without machines does without the engine
         from paddock.app.hosting import Hosting  # noqa: PLC0415
 
-        around = Surroundings(self._places.engine, self._settings.machines, self._settings.network, node, authority, lambda: self.address)
-        hosting = Hosting(self.api, self._edge, self.parts, around)
-        await hosting.start()
-        return hosting
+        given = self._settings
+        around = Surroundings(self._places.engine, given.machines, given.network, self._node, self._authority, lambda: self.address)
+        return Hosting(self.api, self._edge, self.parts, around)
+
+    def _standby(self) -> "Standby":
+        from paddock.app.controllers.standby import Standby  # noqa: PLC0415
+
+        return Standby(self.api, self._node)
+
+    @staticmethod
+    def _reason(error: Exception) -> str:
+        from paddock.app import hosting  # noqa: PLC0415
+
+        return hosting.reason(error)
 
     def _server(self, credentials: Credentials) -> Server:
         made = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(self._settings.limits))
@@ -143,8 +169,8 @@ class Running:
     async def stop(self) -> None:
         """Finish what was begun and go down."""
         self._starting = "the server is stopping"
-        if self._hosting is not None:
-            await (await self._hosting).stop()
+        if self.machines is not None:
+            await self.machines.stop()
         self._ending.cancel()
         await asyncio.gather(self._ending, return_exceptions=True)
         await self._house.stop()
@@ -176,9 +202,3 @@ def _edge_limits(given: Limits) -> connection.Limits:
         connections=given.connections,
         connections_per_address=given.connections_per_address,
     )
-
-
-def _told(task: "asyncio.Task[Hosting]") -> None:
-    """A start that broke has to be seen by somebody."""
-    if not task.cancelled() and task.exception() is not None:
-        _LOG.error("machines are not looked after", exc_info=task.exception())

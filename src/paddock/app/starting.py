@@ -8,13 +8,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from paddock.app import loop, options, running
 from paddock.app.places import Places
 from paddock.app.settings import Settings
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli.console import Console
+
+if TYPE_CHECKING:
+    from paddock.apiserver.housekeeping.presence import Problem
+    from paddock.app.server import Running
 
 _READY_SECONDS = 60.0
 
@@ -67,9 +71,8 @@ async def _serve(settings: Settings, console: Console) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await server.start()
-    running.write(places, os.getpid(), server.address)
-    way_in = f"; use it with KUBECONFIG={places.kubeconfig}" if server.has_kubeconfig else ""
-    console.say(f"paddock: ready at {server.address}{way_in}")
+    readiness = _Readiness(server, places, console)
+    readiness.follow()
     try:
         await stop.wait()
     finally:
@@ -80,6 +83,34 @@ async def _serve(settings: Settings, console: Console) -> None:
             import shutil  # noqa: PLC0415 - loads every compression there is
 
             shutil.rmtree(settings.root, ignore_errors=True)
+
+
+class _Readiness:
+    """Says when a server is ready, and why not: on the terminal, and in the file that `paddock status` and `--detach` read."""
+
+    def __init__(self, server: "Running", places: Places, console: Console) -> None:
+        self._server = server
+        self._places = places
+        self._console = console
+
+    def follow(self) -> None:
+        """Say it now, and whenever it changes."""
+        machines = self._server.machines
+        if machines is None:
+            self._said(None)
+            return
+        running.write(self._places, os.getpid(), self._server.address, ready=False)
+        machines.listeners.append(self._said)
+
+    def _said(self, problem: "Problem | None") -> None:
+        address = self._server.address
+        running.write(self._places, os.getpid(), address, ready=problem is None, problem=problem.message if problem is not None else "")
+        if problem is not None:
+            self._console.say(f"paddock: the server answers at {address}, but it is not ready: {problem.message}")
+            self._console.say("paddock: it is tried again until it works")
+            return
+        way_in = f"; use it with KUBECONFIG={self._places.kubeconfig}" if self._server.has_kubeconfig else ""
+        self._console.say(f"paddock: ready at {address}{way_in}")
 
 
 def _detach(command: str, given: list[str], places: Places, console: Console) -> int:
@@ -96,7 +127,10 @@ def _detach(command: str, given: list[str], places: Places, console: Console) ->
     end = time.monotonic() + _READY_SECONDS
     while time.monotonic() < end:
         found = running.find(places)
-        if found is not None and found.pid == child.pid:
+        if found is not None and found.pid == child.pid and found.problem:
+            fix = "it is tried again: `paddock status` tells when it is ready, `paddock down` ends the server"
+            raise PaddockError(f"the server answers at {found.address}, but it is not ready", why=found.problem, fix=fix)
+        if found is not None and found.pid == child.pid and found.ready:
             console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}\n")
             return 0
         if child.poll() is not None:

@@ -64,6 +64,7 @@ class Engine:
         # QEMU runs as another user and passes through to the files it was given, by paths below this one.
         os.chmod(self.root, 0o711)
         self.facts = await facts.collect(self.root / "cache")
+        self.facts.check()
         self.room = Room.of(self.facts.memory_bytes, overcommit=self.settings.memory_overcommit)
         self.volumes.prepare()
         self.states.prepare()

@@ -170,6 +170,11 @@ def late() -> Failure:
     return Failure(504, "Timeout", text, about=About(), causes=[Cause("", text)])
 
 
+def unanswered(why: str) -> Failure:
+    """Somebody whom the server asked did not answer in time; what became of the request is not known."""
+    return Failure(504, "Timeout", why, about=About(), causes=[Cause("", why)])
+
+
 def too_many_requests(retry_after: int = 1) -> Failure:
     """More than the server takes from this client now."""
     text = "The server has received too many requests and has asked us to try again later"

@@ -23,6 +23,9 @@ class Informers:
         self._informers: dict[tuple[str, str, str, Selection], Informer] = {}
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
         self._started = False
+        # what an informer ended with; they run until they are stopped
+        self._defect: BaseException | None = None
+        self._ended = asyncio.Event()
 
     def of(self, target: Target[Any], selection: Selection = EVERYTHING, *, optional: bool = False) -> Informer:
         """The informer of a kind. All who ask share it, also when they read its objects into different classes.
@@ -48,7 +51,19 @@ class Informers:
                 self._start(informer)
 
     def _start(self, informer: Informer) -> None:
-        self._tasks[informer] = asyncio.create_task(informer.run(), name=f"informer {informer.target.qualified}")
+        self._tasks[informer] = task = asyncio.create_task(informer.run(), name=f"informer {informer.target.qualified}")
+        task.add_done_callback(self._over)
+
+    def _over(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (defect := task.exception()) is not None:
+            self._defect = defect
+            self._ended.set()
+
+    async def watch(self) -> None:
+        """Raise what an informer ended with because of a defect: its cache would stay as it was for ever."""
+        await self._ended.wait()
+        if self._defect is not None:
+            raise self._defect
 
     def needed(self) -> tuple[Target[Any], ...]:
         """The kinds that the server has to have."""

@@ -54,23 +54,32 @@ class Program:
         self._members.append(other)
 
     async def run(self) -> None:
-        """Run until cancelled; raises what a controller or the election ended with."""
+        """Run until cancelled; raises what a controller, an informer or the election ended with."""
         for each in self._members:
             each.informers.start()
             each.recorder.start()
         self._problem = ""
+        works = [asyncio.create_task(self._act()), *(asyncio.create_task(each.informers.watch()) for each in self._members)]
         try:
-            for each in self._members:
-                await each.informers.wait_synced()
-            if self._election is None:
-                await self._control()
-            else:
-                await self._election.run(self._control)
+            ended, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+            for work in ended:
+                work.result()
         finally:
+            for work in works:
+                work.cancel()
+            await asyncio.gather(*works, return_exceptions=True)
             self._problem = "the program is stopping"
             for each in self._members:
                 await each.recorder.stop()
                 await each.informers.stop()
+
+    async def _act(self) -> None:
+        for each in self._members:
+            await each.informers.wait_synced()
+        if self._election is None:
+            await self._control()
+        else:
+            await self._election.run(self._control)
 
     async def _control(self) -> None:
         if not self._controllers:

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -63,8 +64,17 @@ class Place:
         devices = Devices(balloon=False)
         return MachineConfig(f"ns_{name}", Cpu(model="qemu64"), SMALL, disks=(disk, *more.pop("disks", ())), devices=devices, **more)
 
+    def over(self, disk: Path) -> Path:
+        """A layer of this test's own over a disk."""
+        path = self.root / "over.qcow2"
+        command = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(disk), "-F", "qcow2", str(path)]
+        subprocess.run(command, check=True)
+        return path
+
     def open(self, count: int = 2, patience: float = TIMES.start, efi: EfiFiles | None = None) -> Machines:
-        around = replace(surroundings(count), times=replace(TIMES, start=patience), look=lambda config: replace(look(config), efi=efi))
+        around = replace(
+            surroundings(count), times=replace(TIMES, start=patience), look=lambda config: replace(look(config), efi=efi, secure_efi=efi)
+        )
         _open.append(Machines(self.machines, around))
         return _open[-1]
 

@@ -26,16 +26,16 @@ def _config(guest: tiny.TinyImage, memory: int = 192) -> MachineConfig:
     )
 
 
-async def _says(machine: Machine, script: str) -> str:
+async def says(machine: Machine, script: str) -> str:
     done = await machine.agent.execute(["/bin/sh", "-c", script], 30)
     assert done.code == 0, done
     return done.out.decode().strip()
 
 
-async def _until_said(machine: Machine, script: str, holds: Callable[[str], bool]) -> None:
+async def until_said(machine: Machine, script: str, holds: Callable[[str], bool]) -> None:
     said = ""
     for _ in range(100):
-        said = await _says(machine, script)
+        said = await says(machine, script)
         if holds(said):
             return
         await asyncio.sleep(0.2)
@@ -85,17 +85,17 @@ def test_a_guest_sees_devices_come_and_go(place: Place, tiny_guest: tiny.TinyIma
             disk = Disk("data", _blank(place.root / f"{bus}.img"), bus=bus, serial="data")
             await machine.plug_disk(disk)
             if bus == "virtio":
-                await _until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "8192" in said.split())
+                await until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "8192" in said.split())
                 await machine.resize_disk("data", 8 * MIB)
-                await _until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "16384" in said.split())
+                await until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "16384" in said.split())
             await machine.unplug_disk("data")
-            await _until_said(machine, "ls /sys/block", lambda said: "vd" not in said)
+            await until_said(machine, "ls /sys/block", lambda said: "vd" not in said)
         extra = Nic("extra", "02:00:00:00:00:02", User("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
         await machine.plug_nic(extra)
-        await _until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac in said)
+        await until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac in said)
         await machine.set_link("extra", False)
         await machine.unplug_nic("extra")
-        await _until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac not in said)
+        await until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac not in said)
         assert machine.config.nics == (CARD,) and machine.config.disks == ()
         await machine.stop(0)
         await until_phase(machine, "ended")
@@ -110,13 +110,13 @@ def test_a_guest_sees_processors_and_memory_come(place: Place, tiny_guest: tiny.
         machine = await machines.define("a", _config(tiny_guest, 320))
         await machine.start()
         await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
-        assert await _says(machine, "grep -c ^processor /proc/cpuinfo") == "1"
+        assert await says(machine, "grep -c ^processor /proc/cpuinfo") == "1"
         await machine.set_sockets(4)
-        await _until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said: said == "4")
-        before = int(await _says(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo"))
+        await until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said: said == "4")
+        before = int(await says(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo"))
         await machine.set_memory(448 * MIB)
         await until(machine, lambda one: one.observed.memory == 448 * MIB, "the guest took it", 60)
-        await _until_said(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo", lambda said: int(said) - before >= 100 * 1024)
+        await until_said(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo", lambda said: int(said) - before >= 100 * 1024)
         await machine.stop(0)
         await until_phase(machine, "ended")
 

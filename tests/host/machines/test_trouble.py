@@ -140,7 +140,8 @@ def test_a_qemu_that_is_silent_when_it_is_found(place: Place) -> None:
         machines = place.open(patience=0.3)
         await machines.adopt()
         again = machines.get("a")
-        assert again is not None and again.observed.live and "does not answer" in again.observed.detail
+        assert again is not None and again.observed.live and again.observed.fault is not None
+        assert again.observed.fault.reason == "ProcessStopped"
         await again.stop(0)
         await until_phase(again, "ended")
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -179,16 +180,18 @@ def host(work: Path, registry: Registry) -> Iterator[Host]:
     made.end()
 
 
+def perform(host: Host, script: Callable[[Talk], Awaitable[Any]]) -> None:
+    """Start a host, and run a script with it."""
+
+    async def inside() -> None:
+        async with asyncio.timeout(300), host.client() as client:
+            await script(Talk(host, client))
+
+    host.start()
+    asyncio.run(inside())
+
+
 @pytest.fixture
 def play(host: Host) -> Play:
     """Runs a script with the started host."""
-
-    def run(script: Callable[[Talk], Awaitable[Any]]) -> None:
-        async def inside() -> None:
-            async with asyncio.timeout(300), host.client() as client:
-                await script(Talk(host, client))
-
-        host.start()
-        asyncio.run(inside())
-
-    return run
+    return partial(perform, host)

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
+from paddock.app.hosting import Hosting
 from paddock.app.settings import Machines as Settings
 from paddock.client.errors import NotFound
 from paddock.engine.engine import Engine
@@ -163,9 +164,9 @@ def claim(name: str) -> Data:
 async def machines(root: Path, **settings: Any) -> AsyncIterator[Machines]:
     """A server with machines; all of them are ended with it."""
     async with site(root, Settings(image_hosts=("127.0.0.1",), network="user", **settings)) as here:
-        hosting = here.running._hosting
-        assert hosting is not None
-        engine = (await hosting)._control.engine
+        supervisor = here.running.machines
+        assert supervisor is not None and await supervisor.settled() is None
+        engine = cast(Hosting, supervisor.work)._control.engine
         try:
             yield Machines(here, engine)
         finally:

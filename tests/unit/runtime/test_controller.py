@@ -5,6 +5,8 @@ import itertools
 import logging
 from typing import Any
 
+import pytest
+
 from paddock.base.errors import Terminal, Transient
 from paddock.client.target import Key, plain
 from paddock.runtime import logs
@@ -287,5 +289,26 @@ def test_a_program_from_its_start_to_its_end(play: Play) -> None:
         await asyncio.gather(task, return_exceptions=True)
         assert world.api.parts.following.count == 0
         assert program.health.answer("/livez") == (200, "text/plain; charset=utf-8", "ok\n")
+
+    play(script)
+
+
+def test_a_program_ends_with_an_informer_that_broke(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(world: World) -> None:
+        program = Program(world.client, component="maps", instance="host", machinery=world.machinery)
+        maps = program.informers.of(MAPS)
+
+        async def reconcile(key: Key) -> Outcome:
+            return DONE
+
+        async def broken() -> None:
+            raise ValueError("a defect")
+
+        program.add(Controller("maps", maps, reconcile, machinery=world.machinery))
+        monkeypatch.setattr(maps, "_follow", broken)
+        with pytest.raises(ValueError, match="a defect"):
+            await program.run()
+        assert world.api.parts.following.count == 0
+        assert program.health.answer("/readyz")[0] == 500  # type: ignore[index]
 
     play(script)

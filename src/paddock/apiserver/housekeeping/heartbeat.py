@@ -3,6 +3,10 @@
 Two signs, because the Lease is cheap and the Node is what people look at. A Lease or a Node that somebody deleted is made again.
 """
 
+from collections.abc import Callable
+
+import msgspec
+
 from paddock.apiserver.housekeeping import presence
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
@@ -20,9 +24,11 @@ _WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
 class Heartbeat:
     """Keeps the Node of this host alive."""
 
-    def __init__(self, parts: Parts, host: presence.Host) -> None:
+    def __init__(self, parts: Parts, host: presence.Host, problem: Callable[[], presence.Problem | None] = lambda: None) -> None:
+        """`problem` tells why the host cannot run machines now; None: it can."""
         self._parts = parts
         self._host = host
+        self._problem = problem
         self._told_at = parts.clock.seconds()
 
     async def beat(self) -> None:
@@ -31,11 +37,12 @@ class Heartbeat:
         if nodes is None:
             return
         now = self._parts.clock.seconds()
+        host = msgspec.structs.replace(self._host, problem=self._problem())
         node = self._parts.view.get(nodes.collection, "", self._host.name)
         # A clock that was set back must not silence the host until it has caught up.
-        if node is None or abs(now - self._told_at) >= _STATUS_SECONDS:
-            await presence.ensure_node(self._parts, self._host)
-            self._told_at = now
+        if node is None or host != self._host or abs(now - self._told_at) >= _STATUS_SECONDS:
+            await presence.ensure_node(self._parts, host)
+            self._told_at, self._host = now, host
             node = self._parts.view.get(nodes.collection, "", self._host.name)
         if node is not None:
             await self._renew(_lease(self._host.name, node, ages.micro_timestamp(now)))

@@ -74,11 +74,18 @@ class House:
         """Do this regularly until the end; a failure is logged and the next time comes."""
         self._tasks.append(asyncio.create_task(_every(seconds, work)))
 
+    def once(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do this soon; a failure is logged."""
+        task = asyncio.create_task(_do(work))
+        self._tasks.append(task)
+        task.add_done_callback(self._tasks.remove)
+
     async def stop(self) -> None:
         """End."""
-        for task in self._tasks:
+        tasks = tuple(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for chores in self._chores():
             await chores.stop()
 
@@ -106,7 +113,11 @@ class House:
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
     while True:
         await asyncio.sleep(seconds)
-        try:
-            await work()
-        except Exception:
-            _LOG.exception("a regular chore failed", extra={"chore": work.__name__})
+        await _do(work)
+
+
+async def _do(work: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await work()
+    except Exception:
+        _LOG.exception("a chore failed", extra={"chore": work.__name__})

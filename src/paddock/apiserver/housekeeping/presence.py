@@ -26,6 +26,13 @@ _PODS = "110"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
+class Problem(msgspec.Struct, frozen=True):
+    """Why a host is not ready: a word that stays the same, and a sentence for people."""
+
+    reason: str
+    message: str
+
+
 class Host(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of a host."""
 
@@ -41,6 +48,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     machine_id: str = ""
     boot_id: str = ""
     accelerated: bool = False
+    # why it cannot run machines now; None: it can
+    problem: Problem | None = None
 
 
 def this_host(listening: str) -> Host:
@@ -86,6 +95,9 @@ def _image() -> str:
         return ""
 
 
+_READY = Problem("ServerReady", "the server is up")
+
+
 async def ensure(parts: Parts, host: Host, port: int, inside: str = own_address()) -> None:
     """Make or renew the Node and the Service, whose address is `inside`; `port` is where this server answers."""
     address = host.addresses[0]
@@ -121,8 +133,10 @@ def _status(host: Host, now: str, before: Data | None) -> Data:
     if host.accelerated:
         amounts["devices.kubevirt.io/kvm"] = "1k"
     known = ((before or {}).get("status") or {}).get("conditions") or ()
-    since = next((each.get("lastTransitionTime") for each in known if each["type"] == "Ready" and each["status"] == "True"), now)
-    ready = {"type": "Ready", "status": "True", "reason": "ServerReady", "message": "the server is up", "lastHeartbeatTime": now}
+    problem = host.problem or _READY
+    ready = {"type": "Ready", "status": "True" if host.problem is None else "False", "lastHeartbeatTime": now}
+    ready |= {"reason": problem.reason, "message": problem.message}
+    since = next((each.get("lastTransitionTime") for each in known if each["type"] == "Ready" and each["status"] == ready["status"]), now)
     info = {
         "architecture": host.architecture,
         "operatingSystem": host.system,

@@ -16,7 +16,7 @@ TEXT = "tell whether the control plane runs, and where"
 
 
 def run(given: list[str], console: Console) -> int:
-    """Print one line or a document; 0 when the server is ready, 1 when not."""
+    """Print one line or a document, with the reason if machines are not looked after; 0 when the server is ready, 1 when not."""
     options = arguments.parser("status", TEXT)
     options.add_argument("--dir", type=Path, default=None, help="directory of the server")
     arguments.add_format(options, formats=("text", "json"))
@@ -29,6 +29,7 @@ def run(given: list[str], console: Console) -> int:
         "ready": ready,
         "directory": str(places.root),
         **({"pid": found.pid, "address": found.address, "kubeconfig": str(places.kubeconfig)} if found else {}),
+        **({"problem": found.problem} if found is not None and found.problem else {}),
     }
     if parsed.output == "json":
         console.out(json.dumps(said) + "\n")
@@ -37,6 +38,8 @@ def run(given: list[str], console: Console) -> int:
     else:
         state = "ready" if ready else "not ready"
         console.out(f"{state}: {found.address} (process {found.pid}), kubeconfig {places.kubeconfig}\n")
+        if found.problem:
+            console.out(f"machines are not looked after: {found.problem}\n")
     return 0 if ready else 1
 
 

@@ -1,10 +1,9 @@
 """The controllers of one server and the engine below them: constructed, started and stopped in order.
 
-engine looks at the host -> machines that run are taken over -> controllers        and backwards at the end; machines go on.
+The engine looks at the host and takes over the machines that run before they start; machines go on after they end.
 """
 
 import asyncio
-import logging
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
@@ -25,8 +24,6 @@ from paddock.engine.networks.networks import Settings as NetworkSettings
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import Program
 
-_LOG = logging.getLogger(__name__)
-
 
 class Control:
     """Controllers that reach the server through its own door, and machines that outlive them."""
@@ -41,9 +38,7 @@ class Control:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Take over the machines that run, then begin to look after everything."""
-        await self.engine.start()
-        _LOG.info("machines are taken over", extra={"running": sum(each.observed.live for each in self.engine.machines)})
+        """Begin to look after everything. The engine has started."""
         self.storage = storage.wire(self.program, self.engine, self._around)
         virtualmachines.wire(self.program)
         self.exports = exports.wire(self.program, self.engine.volumes, self._around.address, self._around.authority.decode())
@@ -54,9 +49,13 @@ class Control:
         ]
         fronts.wire(self.program, Fronts())
         for name, work in (("controllers", self.program.run()), *more):
-            task = asyncio.create_task(work, name=name)
-            task.add_done_callback(_ended)
-            self._tasks.append(task)
+            self._tasks.append(asyncio.create_task(work, name=name))
+
+    async def watch(self) -> None:
+        """Return, or raise, when a part ends: they run as long as the server, so that one that ends has a defect."""
+        ended, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
 
     async def stop(self) -> None:
         """Controllers finish what they do; machines go on."""
@@ -93,9 +92,3 @@ def engine_settings(given: Machines, services: str) -> EngineSettings:
         host_paths=given.host_paths,
         memory_overcommit=given.memory_overcommit,
     )
-
-
-def _ended(task: asyncio.Task[None]) -> None:
-    """They run as long as the server; one that ends has a defect, and somebody has to see it."""
-    if not task.cancelled() and task.exception() is not None:
-        _LOG.error("%s ended", task.get_name(), exc_info=task.exception())

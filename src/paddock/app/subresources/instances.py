@@ -14,7 +14,7 @@ from paddock.app.subresources.parts import Machine, World
 from paddock.app.subresources.stored import INSTANCES, Moved, Stored, about, conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.machine.errors import AgentError, Refused
+from paddock.engine.machine.errors import AgentError, Refused, Unanswered
 from paddock.meta import failure
 
 _LOG = logging.getLogger(__name__)
@@ -180,6 +180,8 @@ async def _do(instance: VirtualMachineInstance, work: Awaitable[None]) -> None:
         await work
     except Refused as error:
         raise refused(instance, error) from error
+    except Unanswered as error:
+        raise failure.unanswered(str(error)) from error
     except PaddockError as error:
         raise failure.internal(str(error)) from error
 

@@ -13,6 +13,7 @@ from typing import Any
 from paddock.base.errors import PaddockError
 from paddock.controllers.virtualmachineinstance.probing import Prober, Reach, ended
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.machine.errors import AgentError
 from paddock.engine.machine.machine import Machine
 from paddock.meta.conditions import Condition, holds
 from paddock.plan.instance import cloudinit, guestreport
@@ -23,6 +24,9 @@ _LOG = logging.getLogger(__name__)
 # The address and cloud-init's result are waited for by people; later a look now and then is enough.
 _FIRST_SECONDS, _LATER_SECONDS = 2.0, 30.0
 _EAGER_SECONDS = 300.0
+# An agent that does not answer for so long: the guest hangs. On a busy host one that is emulated is slow to answer.
+SILENT_SECONDS = 60.0
+_HANGS = "The guest's agent is there and does not answer: the guest hangs, or is too busy for it. Its console may tell more."
 _SERIAL_SECONDS = 10.0
 _SERIAL_BYTES = 64 * 1024
 _CLOUD_INIT_PATIENCE = 3600.0
@@ -44,6 +48,7 @@ class Credentials:
 
 
 NOTHING = Credentials({}, {})
+Job = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Follower:
@@ -54,6 +59,10 @@ class Follower:
         self.run = machine.observed.run
         # None: it was not asked yet
         self.guest: Guest | None = None
+        # what is wrong with a guest whose agent has its channel open and does not answer; "": it answers
+        self.silent = ""
+        # since when it does not
+        self._silent_since: float | None = None
         # Whoever froze its file systems before may have ended with an earlier process.
         self._may_be_left_frozen = status is not None and status.phase == RUNNING
         self.cloud_init: Condition | None = None
@@ -83,11 +92,22 @@ class Follower:
 
     def start(self) -> None:
         """Begin to follow."""
-        jobs: list[Coroutine[Any, Any, None]] = [each.run() for each in (self._readiness, self._liveness) if each is not None]
-        jobs += [self._ask(), self._keep()]
+        jobs: list[Job] = [each.run for each in (self._readiness, self._liveness) if each is not None]
+        jobs += [self._ask, self._keep]
         if self._seeded:
-            jobs.append(self._listen())
-        self._tasks = [asyncio.create_task(each, name=f"follow {self._machine.id}") for each in jobs]
+            jobs.append(self._listen)
+        self._tasks = [asyncio.create_task(self._do(each), name=f"follow {self._machine.id}") for each in jobs]
+
+    async def _do(self, job: Job) -> None:
+        """To its end. A defect must not end it: what it found last would stand for ever."""
+        while True:
+            try:
+                await job()
+            except Exception:
+                _LOG.exception("a machine is not followed for a moment", extra={"machine": self._machine.id})
+                await asyncio.sleep(_LATER_SECONDS)
+            else:
+                return
 
     async def stop(self) -> None:
         """Follow no longer."""
@@ -117,6 +137,7 @@ class Follower:
             self._heard.clear()
             if not self._machine.observed.agent:
                 since = None
+                self._heard_of_agent(answered=True)
                 if self.guest != Guest():
                     self._put(guest=Guest())
                 await self._heard.wait()
@@ -125,7 +146,7 @@ class Follower:
             if not self._machine.observed.paused:
                 await self._ask_once()
             eager = loop.time() - since < _EAGER_SECONDS and not self._complete()
-            await asyncio.sleep(_FIRST_SECONDS if eager else _LATER_SECONDS)
+            await asyncio.sleep(_FIRST_SECONDS if eager or self._silent_since is not None else _LATER_SECONDS)
 
     def _complete(self) -> bool:
         """Whether everything people wait for has been said."""
@@ -146,10 +167,25 @@ class Follower:
             found = replace(found, interfaces=guestreport.interfaces(await agent.interfaces()))
         except PaddockError as error:
             _LOG.debug("the agent did not answer", extra={"machine": self._machine.id, "error": str(error)})
+            self._heard_of_agent(answered=not isinstance(error, AgentError) or error.reason != "Unanswered")
+        else:
+            self._heard_of_agent(answered=True)
         cloud_init = self.cloud_init
         if self._seeded and (cloud_init is None or cloud_init.status == "Unknown"):
             cloud_init = await self._cloud_init() or cloud_init
         self._put(guest=found, cloud_init=cloud_init)
+
+    def _heard_of_agent(self, *, answered: bool) -> None:
+        now = asyncio.get_running_loop().time()
+        if answered:
+            self._silent_since = None
+        elif self._silent_since is None:
+            self._silent_since = now
+        long = self._silent_since is not None and now - self._silent_since >= SILENT_SECONDS
+        said = _HANGS if long else ""
+        if said != self.silent:
+            self.silent = said
+            self._tell()
 
     async def _frozen(self) -> bool:
         agent = self._machine.agent

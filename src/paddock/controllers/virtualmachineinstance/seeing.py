@@ -60,6 +60,7 @@ class Seeing:
             hold=hold,
             prepared=machine is not None,
             answers=follower.answers if follower is not None else (False if instance.spec.readinessProbe is not None else None),
+            silent=follower.silent if follower is not None else "",
             cards=cards,
             limits=tuple(dict.fromkeys(limit for plug in plugs.values() for limit in plug.limits)),
             volumes=self._volumes(instance, observed),

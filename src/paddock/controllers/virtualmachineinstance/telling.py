@@ -1,9 +1,13 @@
 """The events of a machine (docs/spec/kubevirt.md 2.7)."""
 
+from collections.abc import Sequence
+
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.engine.machine.observation import End, Observation
+from paddock.meta.conditions import Condition
+from paddock.plan.instance.conditions import FAULTS
 from paddock.plan.instance.phases import FINAL, RUNNING
 from paddock.runtime.controller import Teller
 from paddock.runtime.reference import Reference
@@ -31,6 +35,7 @@ class Telling:
             self._tell(instance, "Normal", "Started", "VirtualMachineInstance started.")
         if status.phase in FINAL and before.phase not in FINAL and observed is not None and observed.end is not None:
             self._ended(instance, observed.end)
+        self._tell_of_faults(instance, before.conditions or (), status.conditions or ())
         for each in status.conditions or ():
             if each.type == "Synchronized" and each.status == "False" and each not in (before.conditions or ()):
                 self._tell(instance, "Warning", "SyncFailed", each.message or each.reason or "")
@@ -50,6 +55,14 @@ class Telling:
     def note(self, instance: VirtualMachineInstance, reason: str, text: str, *, warning: bool = True) -> None:
         """Something that users should know."""
         self._tell(instance, "Warning" if warning else "Normal", reason, text)
+
+    def _tell_of_faults(self, instance: VirtualMachineInstance, before: Sequence[Condition], after: Sequence[Condition]) -> None:
+        """A fault when it comes, and that it is over."""
+        old, new = (next((each for each in those if each.type == "Ready"), Condition()) for those in (before, after))
+        if new.reason in FAULTS and new.reason != old.reason:
+            self._tell(instance, "Warning", new.reason or "", new.message or "")
+        elif old.reason in FAULTS and new.status == "True":
+            self._tell(instance, "Normal", "GuestResponding", "The guest can be used again.")
 
     def _ended(self, instance: VirtualMachineInstance, end: End) -> None:
         kind, reason, text = _ENDS.get(end.reason, _CRASHED)

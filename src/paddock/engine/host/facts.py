@@ -9,7 +9,7 @@ from typing import Literal
 
 from paddock.engine.host import disks, efi, kvm, programs
 from paddock.engine.host.efi import EfiFirmware
-from paddock.engine.host.errors import HostError
+from paddock.engine.host.errors import HostError, QemuMissing
 from paddock.engine.host.kvm import Kind, Kvm
 from paddock.engine.host.qemu import Qemu, inspect
 from paddock.engine.machine.argv.view import HostView, VirtioFs
@@ -70,6 +70,13 @@ class Facts:
     def qemu(self) -> Qemu:
         """The QEMU of the host's own architecture."""
         return self.qemu_for(self.architecture)
+
+    def check(self) -> None:
+        """Raise `QemuMissing` when guests of the host's own architecture cannot be run."""
+        if self.architecture not in self.qemus:
+            name, package = programs.QEMU_NAMES[self.architecture], programs.QEMU_PACKAGES[self.architecture]
+            fix = f"install QEMU (on Debian: apt install {package}), or put {name} on the PATH of Paddock"
+            raise QemuMissing(f"there is no {name} on this host", fix=fix)
 
     def qemu_for(self, architecture: str) -> Qemu:
         """The QEMU for an architecture."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from paddock.engine.machine.argv.view import VirtioFs
 
 QEMU_NAMES = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
+QEMU_PACKAGES = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}
 # Some distributions keep programs that no person starts out of PATH.
 _BESIDE_PATH = ("/usr/libexec", "/usr/lib/qemu", "/usr/lib", "/usr/sbin", "/sbin")
 _CLASSIC_VIRTIOFSD = Path("/usr/lib/qemu/virtiofsd")

@@ -28,6 +28,13 @@ class Times:
     unplug: float = 20.0
     # between looks at whether a full disk has room again, and at the size of the serial log
     look: float = 5.0
+    # between questions whether QEMU answers; an answer that takes so long is a reason to look at the process; after so long it hangs
+    beat: float = 10.0
+    suspicion: float = 5.0
+    silence: float = 20.0
+    # a guest that has not reset itself for so long is up; one that did so as often before does not get up
+    boot: float = 300.0
+    resets: int = 5
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from paddock.engine.machine import survey, taps
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import spare_ports
 from paddock.engine.machine.argv.processors import MEMORY_BLOCK, boot_size, plugged_size
+from paddock.engine.machine.arrivals import Arrivals
 from paddock.engine.machine.config import Disk, Forwarded, MachineConfig, Nic, User
 from paddock.engine.machine.errors import QemuRefused, Refused, Unanswered
 from paddock.engine.machine.observation import DiskState, NicState
@@ -34,6 +35,7 @@ class Hotplug:
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
+        self._arrivals = Arrivals(owner)
         owner.followers.append(self._follow)
 
     async def plug_disk(self, disk: Disk) -> None:
@@ -145,6 +147,7 @@ class Hotplug:
         for slot in free[:missing]:
             place = "-".join(str(number) for number in _topology(slot))
             await owner.execute("device_add", {"driver": slot["type"], "id": f"cpu-{place}", **slot["props"]})
+            self._arrivals.expect(1)
         owner.reconfigure(replace(owner.config, cpu=replace(owner.config.cpu, sockets=count)))
         owner.observe(sockets=count)
 
@@ -178,6 +181,8 @@ class Hotplug:
         """After Paddock was away: what was to be plugged and is not, is."""
         owner = self._owner
         there = await self._devices()
+        # One that was plugged just before may not have arrived.
+        self._arrivals.expect(owner.config.cpu.sockets - owner.started.cpu.sockets)
         for disk in owner.config.disks:
             if disk.hotplugged and names.device(disk.name) not in there:
                 await self._again(disk.name, self.plug_disk(disk))

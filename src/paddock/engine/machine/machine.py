@@ -14,6 +14,7 @@ from paddock.engine.machine.config import Disk, Forwarded, Layer, MachineConfig,
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.errors import Refused
 from paddock.engine.machine.hotplug import Hotplug
+from paddock.engine.machine.liveness import Liveness
 from paddock.engine.machine.observation import Observation, Renewed, Statistics
 from paddock.engine.machine.owner import Owner
 from paddock.engine.machine.pipes import Pipe, Place, last_screen
@@ -46,6 +47,7 @@ class Machine:
         self._hotplug = Hotplug(owner)
         self._layers = BlockJobs(owner)
         self._reboots = Reboots(owner)
+        Liveness(owner)
         self._console, self._vnc = Place(), Place()
         self._usb: dict[int, Place] = {}
         owner.followers.append(self._follow)

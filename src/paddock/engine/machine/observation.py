@@ -66,6 +66,20 @@ class JobState:
 
 
 @dataclass(frozen=True)
+class Fault:
+    """Why a guest cannot be used although its process lives."""
+
+    reason: Literal["ProcessStopped", "MonitorUnresponsive", "GuestRebootLoop"]
+    # a sentence for people
+    message: str
+
+    @property
+    def silent(self) -> bool:
+        """QEMU does not answer."""
+        return self.reason != "GuestRebootLoop"
+
+
+@dataclass(frozen=True)
 class Observation:
     """A machine as it is seen."""
 
@@ -94,6 +108,8 @@ class Observation:
     resets: int = 0
     # when a stop ends with force, in seconds since the epoch; 0: no stop is under way
     deadline: float = 0.0
+    # None: nothing is known to be wrong
+    fault: Fault | None = None
     # a sentence for people, when something needs their attention
     detail: str = ""
 

@@ -30,13 +30,13 @@ from paddock.engine.machine.events import Events
 from paddock.engine.machine.host import Shared
 from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import End, Observation
-from paddock.engine.machine.process import Process, boot_id, start_ticks
+from paddock.engine.machine.process import STOPPED, Process, boot_id, start_ticks, state_of
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
 from paddock.engine.machine.timers import Timers
+from paddock.engine.machine.watcher import Watcher
 
 _LOG = logging.getLogger(__name__)
-_SILENT = "QEMU does not answer; the guest may go on. A stop without a grace period always works."
 
 
 class Owner:
@@ -69,6 +69,7 @@ class Owner:
         self.process: Process | None = None
         self._starting: asyncio.Task[None] | None = None
         self.timers = Timers()
+        self.liveness = Watcher()
         self._tasks: set[asyncio.Task[None]] = set()
         self.returns: Callable[[str], bool] = lambda reason: False  # whether an end by the guest is half of a reboot
         self._failure, self._released = "", False
@@ -105,18 +106,15 @@ class Owner:
     async def execute(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
     ) -> Any:
-        """Tells QEMU something. Raises `QemuRefused`, or `Unanswered` when it is silent, which then can be seen."""
+        """Tells QEMU something. Raises `QemuRefused`, or `Unanswered` when it is silent, which then is looked into."""
         if self.qmp is None:
             raise Unanswered(f"cannot tell the QEMU of machine {self.id} {command}", why="there is no connection to it", fix="try again")
         try:
-            result = await self.qmp.execute(command, arguments, fds=fds, patience=patience)
+            return await self.qmp.execute(command, arguments, fds=fds, patience=patience)
         except Unanswered:
-            if self.process is not None and not self.record.evidence:
-                self.observe(detail=_SILENT)
+            if self.process is not None:
+                self.liveness.suspect()
             raise
-        if self.observed.detail == _SILENT:
-            self.observe(detail="")
-        return result
 
     # Starting.
 
@@ -198,9 +196,9 @@ class Owner:
         with contextlib.suppress(ProcessLookupError):
             self.helpers[name] = Process(pid, ended)
 
-    async def connect(self) -> None:
+    async def connect(self, patience: float | None = None) -> None:
         """To the monitor of the process."""
-        patience = self.surroundings.times.start
+        patience = self.surroundings.times.start if patience is None else patience
         connection = await starting.reach(self.directory, names.QMP, patience)
         self.qmp = await Qmp.connect(connection, self.event, self.silent, patience)
 
@@ -381,13 +379,14 @@ class Owner:
 
     async def _reconnect(self) -> None:
         if self.process is not None and self.qmp is None:
-            self.observe(detail=_SILENT)
             await self.catch_up()
 
     async def catch_up(self) -> None:
         """Asks a QEMU that was not watched for a while; a start that was cut short is finished."""
         try:
-            await self.connect()
+            if state_of(self.observed.pid) in STOPPED:
+                raise Unanswered("cannot talk to QEMU", why="its process is stopped")
+            await self.connect(PATIENCE)
             status = str((await self.execute("query-status")).get("status", ""))
             if status in ("prelaunch", "inmigrate") and not (self.record.begun and self.record.start_paused):
                 if status == "inmigrate" and (await self.execute("query-migrate")).get("status"):
@@ -400,13 +399,14 @@ class Owner:
                 self.save(begun=True)
                 if self.record.stop is None:
                     self.observe(phase="running", detail="")
+                self.observe(fault=None)
                 self.take_status(status)
                 self.arm()
                 for work in self.found:
                     self.background(self._offered(work))
         except (PaddockError, OSError) as error:
             _LOG.warning("a machine that runs could not be asked", extra={"machine": self.id, "error": str(error)})
-            self.observe(detail=_SILENT)
+            self.liveness.unreachable()
             if self.qmp is not None:
                 self.qmp.close()
                 self.qmp = None
@@ -424,6 +424,7 @@ class Owner:
 
     def arm(self) -> None:
         """What is done from time to time while the guest runs."""
+        self.liveness.arm()
         self.timers.after("logs", self.surroundings.times.look, self._bound_logs)
 
     def _bound_logs(self) -> None:

@@ -16,6 +16,8 @@ from paddock.engine.machine.errors import StartFailed
 
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
+# states of a process that somebody has stopped
+STOPPED = ("T", "t")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -49,6 +51,14 @@ def start_ticks(pid: int) -> int:
     except OSError:
         return 0
     return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def state_of(pid: int) -> str:
+    """The letter of a process's state: T and t are stopped, D waits for a device; "" when there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0].decode()
+    except OSError:
+        return ""
 
 
 def cpu_seconds(pid: int, thread: int = 0) -> tuple[float, float]:

@@ -24,6 +24,8 @@ _LONGEST = 8 * 2**20
 _CHUNK = 2**16
 # An ordinary command takes a millisecond; a busy host may need far longer.
 PATIENCE = 10.0
+# It cannot be taken back: QEMU reads it when it goes on.
+UNKNOWN = "whether it is done is not known, and it may be done later: look at the machine before you ask again"
 
 
 def open_socket(folder: Path, name: str) -> socket.socket:
@@ -81,9 +83,9 @@ class Qmp:
         return qmp
 
     async def execute(
-        self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
+        self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float | None = PATIENCE
     ) -> Any:
-        """What QEMU returns. Raises `QemuRefused`, or `Unanswered` after `patience` seconds or when QEMU goes."""
+        """What QEMU returns. Raises `QemuRefused`, or `Unanswered` after `patience` seconds (None: never) or when QEMU goes."""
         if self.closed:
             raise Unanswered(f"cannot tell QEMU {command}", why="it is gone")
         self._number += 1
@@ -98,7 +100,7 @@ class Qmp:
             async with asyncio.timeout(patience):
                 result = await answer
         except TimeoutError:
-            raise Unanswered(f"QEMU did not answer {command}", why=f"nothing came within {patience:g} s") from None
+            raise Unanswered(f"QEMU did not answer {command}", why=f"nothing came within {patience:g} s", fix=UNKNOWN) from None
         finally:
             self._waiting.pop(number, None)
         if isinstance(result, Unanswered):

@@ -12,6 +12,7 @@
     LOOK       refuse    refuse    refuse    go        go        go        refuse     screenshot, statistics, console ...
     FORGET     go        refuse    refuse    refuse    refuse    refuse    go
 
+A QEMU that does not answer is told nothing but to stop: it would do the rest when nobody expects it any more.
 A stop overtakes: what waits when it comes, or is being done, is refused with `Stopping`, unless it only looks.
 """
 
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.errors import Refused, Unanswered
 from paddock.engine.machine.observation import Observation
 
 State = Literal["defined", "queued", "starting", "running", "paused", "stopping", "ended"]
@@ -67,6 +68,8 @@ _GO = Go()
 _ALREADY = Already()
 _NOT_RUNNING = Refuse("NotRunning", "it does not run", "start it first")
 _STARTING = Refuse("StillStarting", "it is being started", "wait until it runs")
+# what is done without QEMU
+_WITHOUT_MONITOR = (Verb.START, Verb.STOP, Verb.FORGET)
 _STOPPING = Refuse("Stopping", "it is being stopped", "wait until it has ended")
 _RUNNING = Refuse("StillRunning", "its process lives", "stop it first")
 _PAUSED = Refuse("Paused", "it is paused", "resume it first")
@@ -103,8 +106,11 @@ def judge(verb: Verb, observed: Observation) -> Rule:
 
 
 def admit(verb: Verb, observed: Observation, name: str, action: str = "") -> bool:
-    """True: do it. False: it is so already. Raises `Refused`; `action` is said instead of the verb."""
+    """True: do it. False: it is so already. Raises `Refused`, or `Unanswered`; `action` is said instead of the verb."""
     rule = judge(verb, observed)
     if isinstance(rule, Refuse):
         raise Refused(f"cannot {action or verb.value} machine {name}", reason=rule.reason, why=rule.why, fix=rule.fix)
+    if observed.fault is not None and observed.fault.silent and verb not in _WITHOUT_MONITOR:
+        why = observed.fault.message.rstrip(".")
+        raise Unanswered(f"cannot {action or verb.value} machine {name}", why=why, fix="it was not told; try again when it answers")
     return isinstance(rule, Go)

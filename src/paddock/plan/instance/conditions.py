@@ -1,8 +1,10 @@
 """The conditions of a running machine (docs/spec/kubevirt.md 2.3)."""
 
 from collections.abc import Iterator
+from typing import get_args, get_type_hints
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.machine.observation import Fault, Observation
 from paddock.meta.conditions import Condition
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 from paddock.plan.instance.sight import Sight
@@ -27,6 +29,9 @@ OWN = frozenset(
         "Synchronized",
     )
 )
+# reasons of Ready that an event tells of: the guest cannot be used although its process lives
+SILENT_GUEST = "GuestNotResponding"
+FAULTS = frozenset((*get_args(get_type_hints(Fault)["reason"]), SILENT_GUEST))
 _PAUSED = {
     "user": ("PausedByUser", "VMI was paused by user"),
     "start": ("PausedByUser", "VMI was paused by user"),
@@ -49,10 +54,9 @@ def of(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[C
         yield Condition(
             type="Paused", status="True", reason=reason, message=f"{message}: {observed.detail}" if observed.detail else message
         )
-    if running and observed is not None and observed.detail and not observed.paused:
-        yield Condition(type="NeedsAttention", status="True", reason="SaidByEngine", message=observed.detail)
-    if running and observed is not None and observed.agent:
-        yield Condition(type="AgentConnected", status="True")
+    if running and observed is not None:
+        yield from _attention(observed)
+        yield from _agent(observed, sight.silent)
     if running and sight.credentials is not None:
         failed = bool(sight.credentials)
         yield Condition(
@@ -77,6 +81,25 @@ def of(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[C
         yield sight.cloud_init
 
 
+def _attention(observed: Observation) -> Iterator[Condition]:
+    """What somebody has to look at."""
+    if observed.fault is not None:
+        yield Condition(type="NeedsAttention", status="True", reason=observed.fault.reason, message=observed.fault.message)
+    elif observed.detail and not observed.paused:
+        yield Condition(type="NeedsAttention", status="True", reason="SaidByEngine", message=observed.detail)
+
+
+def _agent(observed: Observation, silent: str) -> Iterator[Condition]:
+    """Whether the agent can be asked; nothing where none has its channel open."""
+    if not observed.agent:
+        return
+    why = observed.fault.message if observed.fault is not None and observed.fault.silent else silent
+    if why:
+        yield Condition(type="AgentConnected", status="False", reason="AgentNotResponding", message=why)
+    else:
+        yield Condition(type="AgentConnected", status="True")
+
+
 def _ready(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Condition:
     """Whether the guest can be used. It needs to run, not to be going, and to answer when it has a probe."""
     if phase in FINAL:
@@ -86,10 +109,14 @@ def _ready(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Condit
         return Condition(type="Ready", status="False", reason="GuestNotRunning", message=waits)
     if instance.metadata.deletionTimestamp or sight.observed.phase == "stopping":
         return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine is shutting down")
+    if sight.observed.fault is not None:
+        return Condition(type="Ready", status="False", reason=sight.observed.fault.reason, message=sight.observed.fault.message)
     if sight.observed.paused:
         return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine is paused")
     if sight.answers is False:
         return Condition(type="Ready", status="False", reason="ContainersNotReady", message="the readiness probe fails")
+    if sight.silent and sight.answers is None:
+        return Condition(type="Ready", status="False", reason=SILENT_GUEST, message=sight.silent)
     return Condition(type="Ready", status="True")
 
 

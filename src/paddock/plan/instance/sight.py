@@ -39,6 +39,8 @@ class Sight:
     prepared: bool = False
     # None: there is no readiness probe
     answers: bool | None = None
+    # what is wrong with a guest whose agent is there and does not answer; "": it answers
+    silent: str = ""
     cards: Sequence[InterfaceStatus] = ()
     limits: Sequence[str] = ()
     volumes: Sequence[VolumeStatus] = ()

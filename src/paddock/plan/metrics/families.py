@@ -209,6 +209,7 @@ CDI = (
             "clone_progress_total": "How much of a copy is done, in percent.",
         },
     ),
+    *_gauges("paddock_", {"vmi_fault": "1 for a running machine that hangs, with the reason of its condition Ready."}),
     *_gauges(
         "kubevirt_cdi_",
         {

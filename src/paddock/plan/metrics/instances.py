@@ -6,6 +6,7 @@ from typing import NamedTuple
 from paddock.base import quantity
 from paddock.dialects.kubevirt.instance import OUTDATED, VirtualMachineInstance
 from paddock.dialects.kubevirt.status import GuestOSInfo, VirtualMachineInstanceStatus
+from paddock.plan.instance.conditions import FAULTS
 from paddock.plan.metrics.facts import NONE, cards, nature
 from paddock.plan.metrics.page import Sample, labels, prefixed, sample
 
@@ -46,6 +47,7 @@ def told(instance: VirtualMachineInstance) -> Told:
     found = [
         sample("kubevirt_vmi_info", labels(**place, phase=phase, **about, **system, **ends), 1),
         sample("kubevirt_vmi_non_evictable", labels(**place), 1 if stuck else 0),
+        *_faults(place, status),
         *_addresses(place, status),
         *cards("kubevirt_vmi_vnic_info", place, instance.spec),
     ]
@@ -65,6 +67,12 @@ def _is_stuck(instance: VirtualMachineInstance, status: VirtualMachineInstanceSt
     if instance.spec.evictionStrategy != "LiveMigrate":
         return False
     return not any(each.type == "LiveMigratable" and each.status == "True" for each in status.conditions or ())
+
+
+def _faults(place: dict[str, str], status: VirtualMachineInstanceStatus) -> Iterator[Sample]:
+    for each in status.conditions or ():
+        if each.type == "Ready" and each.reason in FAULTS:
+            yield sample("paddock_vmi_fault", labels(**place, reason=each.reason or ""), 1)
 
 
 def _addresses(place: dict[str, str], status: VirtualMachineInstanceStatus) -> Iterator[Sample]:

@@ -97,3 +97,33 @@ def test_a_namespace_that_is_missing_stops_nothing(play: Play) -> None:
         assert (await api.get(f"{LEASES}/host-1")).status == 404
 
     play(script)
+
+
+@pytest.mark.spec("kubevirt", 112)
+def test_a_host_that_cannot_run_machines_says_so_at_once(play: Play) -> None:
+    problem: list[presence.Problem | None] = [None]
+
+    async def script(api: Harness) -> None:
+        async def condition() -> tuple[str, str, str]:
+            (found,) = (await api.get(NODE)).data["status"]["conditions"]
+            return found["status"], found["reason"], found["lastTransitionTime"]
+
+        await api.namespace("kube-node-lease")
+        await presence.ensure_node(api.parts, HOST)
+        alive = Heartbeat(api.parts, HOST, lambda: problem[0])
+        began = api.clock.now()
+        api.clock.time += 100
+        problem[0] = presence.Problem("NetworkUnusable", "there is no network")
+        await alive.beat()
+        since = api.clock.now()
+        assert await condition() == ("False", "NetworkUnusable", since) and since != began
+        api.clock.time += heartbeat.SECONDS
+        problem[0] = presence.Problem("QemuMissing", "there is no QEMU")
+        await alive.beat()
+        assert await condition() == ("False", "QemuMissing", since)
+        api.clock.time += heartbeat.SECONDS
+        problem[0] = None
+        await alive.beat()
+        assert await condition() == ("True", "ServerReady", api.clock.now())
+
+    play(script)

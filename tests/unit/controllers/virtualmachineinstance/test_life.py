@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from paddock.controllers.virtualmachineinstance.following import SILENT_SECONDS
 from paddock.controllers.virtualmachineinstance.upgrades import LOOK_SECONDS
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.guest import GuestInterface
+from paddock.engine.machine.observation import Fault
 from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
 
 
@@ -332,5 +334,70 @@ def test_a_machine_on_a_qemu_that_was_replaced_says_so_until_it_was_renewed(play
         await asyncio.sleep(LOOK_SECONDS + 1)
         said = {each["type"]: each.get("message") for each in (await host.status())["conditions"]}
         assert "restart it" in said["Outdated"] and "its TPM is kept" in said["Outdated"]
+
+    play(script)
+
+
+@pytest.mark.parametrize("reason", ["ProcessStopped", "MonitorUnresponsive", "GuestRebootLoop"])
+def test_a_guest_that_hangs_is_not_ready_and_its_recovery_is_told(play: Play, reason: Any) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        machine.observe(fault=Fault(reason, "It hangs."))
+        await asyncio.sleep(1)
+        assert (await host.conditions())["Ready"] == ("False", reason)
+        assert (await host.conditions())["NeedsAttention"] == ("True", reason)
+        assert (await host.events())[-1] == (reason, "It hangs.")
+        told = len(await host.events())
+        # The same again is no news.
+        machine.observe(resets=machine.observed.resets + 1)
+        await asyncio.sleep(60)
+        assert len(await host.events()) == told
+        machine.observe(fault=None)
+        await asyncio.sleep(1)
+        assert (await host.conditions())["Ready"] == ("True", None)
+        assert (await host.events())[-1][0] == "GuestResponding"
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 114)
+def test_a_guest_whose_agent_is_silent_for_a_minute_hangs(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        machine.agent.connect()
+        await asyncio.sleep(600)
+        assert (await host.conditions())["AgentConnected"] == ("True", None)
+        machine.agent.hangs = True
+        await asyncio.sleep(SILENT_SECONDS - 1)
+        # It may only be slow.
+        assert (await host.conditions())["Ready"] == ("True", None)
+        await asyncio.sleep(35)
+        assert (await host.conditions())["Ready"] == ("False", "GuestNotResponding")
+        assert (await host.conditions())["AgentConnected"] == ("False", "AgentNotResponding")
+        assert (await host.events())[-1][0] == "GuestNotResponding"
+        machine.agent.hangs = False
+        await asyncio.sleep(5)
+        assert (await host.conditions())["Ready"] == ("True", None)
+        machine.agent.hangs = True
+        await asyncio.sleep(200)
+        assert (await host.conditions())["Ready"] == ("False", "GuestNotResponding")
+        # An agent that was ended says so: that is no guest that hangs.
+        machine.agent.disconnect()
+        await asyncio.sleep(5)
+        assert (await host.conditions())["Ready"] == ("True", None) and "AgentConnected" not in await host.conditions()
+
+    play(script)
+
+
+def test_a_defect_does_not_end_what_follows_a_machine(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        whole, machine.agent.told_os = machine.agent.told_os, None  # type: ignore[assignment]
+        machine.agent.connect()
+        await asyncio.sleep(5)
+        assert not (await host.status()).get("guestOSInfo", {}).get("name")
+        machine.agent.told_os = whole
+        await asyncio.sleep(40)
+        assert (await host.status())["guestOSInfo"]["name"] == "Paddock Test Linux"
 
     play(script)

@@ -7,11 +7,12 @@ import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import InterfaceStatus
-from paddock.engine.machine.observation import End, Observation
+from paddock.engine.machine.observation import End, Fault, Observation
 from paddock.meta.conditions import Condition
 from paddock.plan.instance.report import status_of
 from paddock.plan.instance.sight import Guest, Hold, Sight
 
+STOPPED = Fault("ProcessStopped", "QEMU does not answer.")
 RUNNING = Observation(phase="running", accelerator="kvm")
 
 
@@ -36,6 +37,13 @@ def seen(observed: Observation | None = RUNNING, **more: object) -> Sight:
         (seen(answers=False), ("False", "ContainersNotReady")),
         (seen(answers=True), ("True", None)),
         (seen(Observation(phase="running", paused="user")), ("False", "GuestNotRunning")),
+        (seen(Observation(phase="running", fault=STOPPED)), ("False", "ProcessStopped")),
+        # What its probe said last is no news of a guest that does not run.
+        (seen(Observation(phase="running", paused="user", fault=STOPPED), answers=True), ("False", "ProcessStopped")),
+        (seen(Observation(phase="stopping", fault=STOPPED)), ("False", "PodTerminating")),
+        (seen(silent="it hangs"), ("False", "GuestNotResponding")),
+        # A guest that answers its probe serves, whatever its agent does.
+        (seen(silent="it hangs", answers=True), ("True", None)),
         (seen(Observation(phase="stopping")), ("False", "PodTerminating")),
         (seen(Observation(phase="ended", end=End("crashed"))), ("False", "PodTerminating")),
     ],
@@ -58,6 +66,20 @@ def test_what_no_longer_holds_is_taken_away_and_what_others_say_stays() -> None:
 )
 def test_paused(paused: str, reason: str) -> None:
     assert conditions(instance(), seen(Observation(phase="running", paused=paused)))["Paused"] == ("True", reason)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("sight", "agent"),
+    [
+        (seen(Observation(phase="running")), None),
+        (seen(Observation(phase="running", agent=True)), ("True", None)),
+        (seen(Observation(phase="running", agent=True), silent="it hangs"), ("False", "AgentNotResponding")),
+        (seen(Observation(phase="running", agent=True), silent="it hangs", answers=True), ("False", "AgentNotResponding")),
+        (seen(Observation(phase="running", agent=True, fault=STOPPED)), ("False", "AgentNotResponding")),
+    ],
+)
+def test_an_agent_that_is_silent_is_not_connected(sight: Sight, agent: tuple[str, str | None] | None) -> None:
+    assert conditions(instance(), sight).get("AgentConnected") == agent
 
 
 def test_what_needs_attention_is_said_as_long_as_it_does() -> None:

@@ -43,7 +43,8 @@ _WANTED_LIBRARIES = (
     *("libtomcrypt.so", "libtommath.so", "libgmp.so", "libcrypt.so"),
 )
 _GRUB_MODULES = ("biosdisk", "part_gpt", "fat", "linux", "boot")
-_ARGUMENTS = "console=ttyS0 quiet panic=-1 mitigations=off memhp_default_state=online"
+# The kernel's check of the timer counts ticks against a loop of instructions. Emulated on a busy host it fails, and the kernel panics.
+_ARGUMENTS = "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off memhp_default_state=online"
 
 
 @dataclass(frozen=True)

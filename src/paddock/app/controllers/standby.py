@@ -1,0 +1,62 @@
+"""What runs while machines cannot be looked after: the controllers that need no engine, and what tells users why.
+
+Machines are translated, started and stopped as objects meanwhile, so that every one of them has an instance, and a condition with
+the reason.
+"""
+
+import asyncio
+import logging
+
+from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
+from paddock.apiserver.edge.http import Handler
+from paddock.apiserver.housekeeping.presence import Problem
+from paddock.app.controllers import fronts, virtualmachines
+from paddock.app.controllers.fronts import Fronts
+from paddock.app.inside import door
+from paddock.client.client import Client
+from paddock.client.inside import Inside
+from paddock.controllers.outage import controller as outage
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+from paddock.runtime.reference import Reference
+
+_LOG = logging.getLogger(__name__)
+
+
+class Standby:
+    """Tells users what is wrong with a host, from the first report until the end."""
+
+    def __init__(self, api: Handler, node: str) -> None:
+        machinery = Machinery()
+        client = Client(Inside(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
+        self.program = Program(client, component="paddock", instance=node, machinery=machinery)
+        self._node = node
+        self._problem = Problem("", "")
+        self._instances = outage.wire(self.program, lambda: self._problem.message)
+        virtualmachines.wire(self.program)
+        fronts.wire(self.program, Fronts())
+        self._task: asyncio.Task[None] | None = None
+
+    async def report(self, problem: Problem) -> None:
+        """Tell this from now on. What was told already is not told again."""
+        if problem != self._problem:
+            self._problem = problem
+            # As kubelets name their node: its name stands for its UID.
+            about = Reference("v1", "Node", "", self._node, self._node)
+            self.program.recorder.tell(about, "Warning", problem.reason, problem.message)
+            for seen in self.program.informers.of(outage.INSTANCES).cache:
+                self._instances.offer(seen.key)
+        if self._task is None:
+            self._task = asyncio.create_task(self.program.run(), name="standby")
+            self._task.add_done_callback(_ended)
+
+    async def stop(self) -> None:
+        """Tell no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _LOG.error("users are not told any more why machines are not looked after", exc_info=task.exception())

@@ -1,0 +1,1 @@
+"""While the host cannot run machines: every instance says why."""

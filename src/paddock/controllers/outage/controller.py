@@ -1,0 +1,70 @@
+"""While the host cannot run machines, every VirtualMachineInstance that has not ended says why in its condition Ready.
+
+The controller of instances, which makes that condition anew, does not run meanwhile; what is written here goes with its first look.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from paddock.client.client import Client
+from paddock.client.options import merge_patch
+from paddock.client.target import Data, Key, Target, declared
+from paddock.dialects.kubevirt import instance
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.meta import ages
+from paddock.meta.conditions import Condition
+from paddock.plan.instance.phases import FINAL
+from paddock.runtime.controller import DONE, Controller, Outcome
+from paddock.runtime.informer import Informer
+from paddock.runtime.machinery import Machinery
+from paddock.runtime.program import Program
+
+INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
+_DATA: Target[Data] = declared(instance.KINDS[0], dict)
+REASON = "HostNotReady"
+
+
+class Outage:
+    """The controller of instances that nobody looks after."""
+
+    def __init__(self, client: Client, informer: Informer, machinery: Machinery, why: Callable[[], str]) -> None:
+        self._client = client
+        self._informer = informer
+        self._clock = machinery.clock
+        self._why = why
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Say why one instance is not looked after."""
+        seen = self._informer.cache.get(key)
+        if seen is None:
+            return DONE
+        status = seen.read(INSTANCES).status
+        if status is not None and status.phase in FINAL:
+            return DONE
+        conditions = said((status.conditions if status is not None else None) or (), self._why(), ages.timestamp(self._clock.seconds()))
+        if conditions is not None:
+            metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
+            document = {"metadata": metadata, "status": {"conditions": msgspec.to_builtins(conditions)}}
+            await self._client.patch(_DATA, key, merge_patch(document))
+        return DONE
+
+
+def said(before: Sequence[Condition], why: str, now: str) -> list[Condition] | None:
+    """The conditions with Ready saying why; None: it does so already."""
+    message = f"the host cannot run machines: {why}"
+    old = next((each for each in before if each.type == "Ready"), None)
+    if old is not None and (old.status, old.reason, old.message) == ("False", REASON, message):
+        return None
+    since = old.lastTransitionTime if old is not None and old.status == "False" else now
+    ready = Condition(type="Ready", status="False", reason=REASON, message=message, lastTransitionTime=since)
+    return [ready, *(each for each in before if each.type != "Ready")]
+
+
+def wire(program: Program, why: Callable[[], str]) -> Controller:
+    """The controller, wired to a program. Offer it what is to be looked at again when `why` says something else."""
+    informer = program.informers.of(INSTANCES)
+    outage = Outage(program.client, informer, program.machinery, why)
+    controller = Controller("outage", informer, outage.reconcile, machinery=program.machinery, teller=program.recorder)
+    program.add(controller)
+    return controller

@@ -1,0 +1,14 @@
+"""Who is to see to it that a QEMU answers."""
+
+
+class Watcher:
+    """Told by a machine's owner; this one does nothing."""
+
+    def arm(self) -> None:
+        """The guest runs: look regularly from now on."""
+
+    def suspect(self) -> None:
+        """QEMU did not answer somebody."""
+
+    def unreachable(self) -> None:
+        """There is no connection to QEMU, and none could be made."""

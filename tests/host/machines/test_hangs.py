@@ -1,0 +1,57 @@
+"""A guest whose kernel panics for ever, and a QEMU that is stopped."""
+
+import os
+import signal
+
+import pytest
+
+from paddock.engine.images.build import tiny
+from paddock.engine.machine.config import Cpu, Devices, Kernel, MachineConfig, Memory
+from paddock.engine.machine.errors import Unanswered
+from tests.host.machines.conftest import Place, bare, run, until, until_phase
+
+pytestmark = pytest.mark.needs("qemu")
+MIB = 1 << 20
+
+
+@pytest.mark.spec("kubevirt", 114)
+def test_a_kernel_that_panics_for_ever_is_seen(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        # There is nothing that it could start from.
+        kernel = Kernel(tiny_guest.bare, None, "console=ttyS0 panic=-1")
+        memory, devices = Memory(192 * MIB, 192 * MIB), Devices(graphics=False, balloon=False)
+        config = MachineConfig("ns_tiny", Cpu(model="qemu64", features=(("rdrand", True),)), memory, kernel=kernel, devices=devices)
+        machine = await machines.define("a", config)
+        await machine.start()
+        await until(machine, lambda one: one.observed.fault is not None, "its loop is seen", 200)
+        assert machine.observed.fault is not None and machine.observed.fault.reason == "GuestRebootLoop"
+        assert "Kernel panic - not syncing" in machine.observed.fault.message
+        assert machine.observed.resets >= 5
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script, 300)
+
+
+@pytest.mark.spec("kubevirt", 113)
+def test_a_stopped_qemu_is_told_nothing(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", bare())
+        await machine.start()
+        await until_phase(machine, "running")
+        os.kill(machine.observed.pid, signal.SIGSTOP)
+        await until(machine, lambda one: one.observed.fault is not None, "its silence is seen", 30)
+        assert machine.observed.fault is not None and machine.observed.fault.reason == "ProcessStopped"
+        with pytest.raises(Unanswered, match="it was not told"):
+            await machine.pause()
+        os.kill(machine.observed.pid, signal.SIGCONT)
+        await until(machine, lambda one: one.observed.fault is None, "it goes on", 30)
+        assert machine.observed.paused == ""
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script)

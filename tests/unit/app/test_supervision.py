@@ -1,0 +1,132 @@
+"""Controllers that fail are started again after a pause that grows, and meanwhile something tells users why."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from paddock.apiserver.housekeeping.presence import Problem
+from paddock.app.supervision import PAUSES, STARTING, Supervisor
+from paddock.base.errors import Terminal
+from tests import virtualtime
+
+UNUSABLE = Terminal("there is no network", fix="make one")
+
+
+class Play:
+    """Attempts that fail as a test says: at each of the given steps, then not any more."""
+
+    def __init__(self, *failures: tuple[str, Exception]) -> None:
+        self.failures = list(failures)
+        self.log: list[tuple[float, str]] = []
+        self.working = 0
+        self.standing_by = 0
+        self.supervisor = Supervisor(lambda: Work(self), lambda: Standby(self), lambda error: "EngineFailed")
+        self.problems: list[Problem | None] = []
+        self.supervisor.listeners.append(self.problems.append)
+
+    def problem_now(self) -> Problem | None:
+        return self.supervisor.problem
+
+    def reach(self, step: str) -> None:
+        self.log.append((asyncio.get_running_loop().time(), step))
+        if self.failures and self.failures[0][0] == step:
+            raise self.failures.pop(0)[1]
+
+
+class Work:
+    def __init__(self, play: Play) -> None:
+        self._play = play
+        play.reach("make")
+
+    async def prepare(self) -> None:
+        self._play.working += 1
+        assert self._play.working == 1
+        self._play.reach("prepare")
+
+    async def start(self) -> None:
+        # Two controllers of one kind would undo each other's work.
+        assert self._play.standing_by == 0
+        self._play.reach("start")
+
+    async def watch(self) -> None:
+        await asyncio.sleep(3600)
+        self._play.reach("watch")
+        await asyncio.Event().wait()
+
+    async def stop(self) -> None:
+        self._play.working = 0
+        self._play.reach("stop")
+
+
+class Standby:
+    def __init__(self, play: Play) -> None:
+        self._play = play
+
+    async def report(self, problem: Problem) -> None:
+        self._play.standing_by = 1
+
+    async def stop(self) -> None:
+        self._play.standing_by = 0
+
+
+def perform(play: Callable[[], Play], script: Callable[[Play], Awaitable[None]]) -> None:
+    async def inside() -> None:
+        made = play()
+        made.supervisor.start()
+        await script(made)
+        await made.supervisor.stop()
+        assert (made.working, made.standing_by) == (0, 0)
+
+    virtualtime.run(inside())
+
+
+@pytest.mark.parametrize("step", ["make", "prepare", "start"])
+def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
+    async def script(play: Play) -> None:
+        assert play.problem_now() == STARTING
+        problem = await play.supervisor.settled()
+        assert problem == Problem("EngineFailed", "there is no network; make one")
+        await asyncio.sleep(0.1)
+        assert play.standing_by == 1
+        await asyncio.sleep(4 * PAUSES.longest)
+        assert play.problem_now() is None
+        # The same problem is told once.
+        assert play.problems == [problem, None]
+        assert (play.working, play.standing_by) == (1, 0)
+
+    perform(lambda: Play(*[(step, UNUSABLE)] * 4), script)
+
+
+def test_pauses_grow_up_to_the_longest() -> None:
+    async def script(play: Play) -> None:
+        await asyncio.sleep(300)
+        times = [at for at, step in play.log if step == "prepare"]
+        pauses = [after - before for before, after in itertools.pairwise(times)]
+        assert len(pauses) == 7
+        assert pauses == sorted(pauses[:4]) + pauses[4:]
+        assert max(pauses) <= PAUSES.longest * (1 + PAUSES.jitter)
+
+    perform(lambda: Play(*[("prepare", UNUSABLE)] * 7), script)
+
+
+def test_controllers_that_end_are_started_again() -> None:
+    async def script(play: Play) -> None:
+        assert await play.supervisor.settled() is None
+        await asyncio.sleep(3600.5)
+        assert play.problem_now() == Problem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
+        assert play.standing_by == 1
+        await asyncio.sleep(2)
+        assert play.problem_now() is None
+        assert [step for _, step in play.log] == ["make", "prepare", "start", "watch", "stop", "make", "prepare", "start"]
+
+    perform(lambda: Play(("watch", ExceptionGroup("several", [KeyError("defect")]))), script)
+
+
+def test_one_that_does_not_end_well_is_replaced_nevertheless() -> None:
+    async def script(play: Play) -> None:
+        await asyncio.sleep(5)
+        assert play.problem_now() is None
+
+    perform(lambda: Play(("prepare", UNUSABLE), ("stop", OSError(5, "Input/output error"))), script)
