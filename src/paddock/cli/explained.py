@@ -8,6 +8,7 @@ from paddock.meta import ages
 from paddock.plan.why.explain import Answer
 from paddock.plan.why.rule import Finding
 from paddock.plan.why.scene import About, Ask, Ref
+from paddock.plan.why.table import OPEN_ENDS
 
 # What stands before the first finding, by what it means.
 _LABELS = {"fails": "cause", "waits": "waits", "notice": "but"}
@@ -28,14 +29,16 @@ def lines(answer: Answer, now: float) -> Iterator[str]:
         yield _line("fix", finding.fix)
         if others := [each for each in answer.findings[1:] if each.rank < each.rank.TOLD and each.node.ref != answer.findings[0].node.ref]:
             yield _line("besides", "; ".join(each.cause.rstrip(".") for each in others[:2]) + ".")
-    if answer.blind and answer.state != "good":
+    if answer.blind and answer.state not in ("good", "unknown"):
         yield _line("not seen", f"{', '.join(_kinds(answer))}: your rights do not reach there, and the cause may lie there.")
 
 
 def _head(answer: Answer) -> str:
+    hints = "".join(f" ({each.cause})" for each in answer.hints if each.rule not in OPEN_ENDS)
     if answer.state == "good":
-        hints = "".join(f" ({each.cause})" for each in answer.hints)
         return one_line(f"{answer.ref} {answer.word}; nothing is wrong with it.{hints}")
+    if answer.state == "unknown":
+        return one_line(f"{answer.ref} {answer.word}; nothing was found. Not checked: {'; '.join(answer.unchecked)}.{hints}")
     return one_line(f"{answer.ref} {answer.word}, and nothing says why.")
 
 
@@ -66,6 +69,7 @@ def as_data(answer: Answer) -> dict[str, Any]:
         "says": answer.word,
         "findings": [_finding(each) for each in answer.findings],
         "hints": [_finding(each) for each in answer.hints],
+        "notChecked": list(answer.unchecked),
         "notSeen": [{**_asked(asked), "why": why} for asked, why in answer.blind],
     }
 

@@ -65,6 +65,8 @@ def _nothing(rule: Rule, view: View) -> Iterator[Finding]:
 def matched(table: Sequence[Words], view: View) -> Iterator[Finding]:
     """A finding for every saying that the table knows."""
     for saying in view.sayings:
+        if saying.former:
+            continue
         for words in table:
             match = words.knows(saying)
             if match is not None:
