@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from paddock.base.jsondata import copied
-from paddock.dialects import catalog
+from paddock.dialects import admission, catalog
 from paddock.plan.changes import UNWRITTEN
-from paddock.schema.kind import Kind
+from paddock.schema.kind import Kind, Settings
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.fakehost import FakeHost
@@ -71,6 +71,8 @@ async def refused(kind: Kind, tried: Sequence[Change]) -> dict[str, str]:
     return found
 
 
+@pytest.mark.spec("kubevirt", 111)
+@pytest.mark.spec("stakater", 71)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}.{kind.group or 'core'}")
 def test_plan_refuses_what_the_server_refuses(kind: Kind, tmp_path: Path) -> None:
     tried = list(changes(kind, _MOST))
@@ -186,6 +188,7 @@ def _all() -> list[tuple[Change, bool]]:
     return found
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_plan_knows_what_waits_for_a_restart(tmp_path: Path) -> None:
     tried = _all()
     verdicts = planned([change for change, _ in tried], tmp_path)
@@ -216,6 +219,79 @@ def test_plan_knows_what_waits_for_a_restart(tmp_path: Path) -> None:
     assert said == seen
 
 
+def test_every_field_of_a_machine_waits_or_does_not_as_planned(tmp_path: Path) -> None:
+    """The same for fields that nobody chose: machines that run are changed, and say whether they need a restart."""
+    kind = catalog.find("kubevirt.io", "VirtualMachine")
+    assert kind is not None
+    made = (Change(each.path, _own_disk(each.old), _own_disk(each.new)) for each in changes(kind, _MOST))
+    # A lun needs a claim.
+    tried = [each for each in made if all(admission.admit(copied(side), Settings()).accepted for side in (each.old, each.new))]
+    verdicts = planned(tried, tmp_path)
+    waits: dict[str, bool] = {}
+
+    async def batch(some: Sequence[Change], root: Path) -> None:
+        async with FakeHost(root) as host:
+            await _surroundings(host)
+            made = [each for each in some if (await host.api.post(_path(each.old), each.old)).status == 201]
+            await asyncio.sleep(60)
+            running = [each for each in made if await host.status(each.old["metadata"]["name"]) == "Running"]
+            first = {each: await _uid(host, each) for each in map(_name, running)}
+            for each in running:
+                await host.api.merge(f"{_path(each.old)}/{each.old['metadata']['name']}", {"spec": _without(each.old, each.new)})
+            await asyncio.sleep(30)
+            for each in running:
+                found = await host.vm(each.old["metadata"]["name"])
+                # One that was ended meanwhile, by a probe that nobody answers, has restarted.
+                if found["spec"]["template"] != each.old["spec"]["template"] and await _uid(host, _name(each)) == first[_name(each)]:
+                    conditions = found["status"]["conditions"]
+                    waits[found["metadata"]["name"]] = any(one["type"] == "RestartRequired" for one in conditions)
+
+    for number in range(0, len(tried), _BATCH):
+        root = tmp_path / f"host{number}"
+        root.mkdir()
+        virtualtime.run(batch(tried[number : number + _BATCH], root))
+    said = {name: "restart" in verdicts.get(name, {}).values() for name in waits}
+    fields = {each.old["metadata"]["name"]: ".".join(map(str, each.path)) for each in tried}
+    wrong = {fields[name]: (verdicts.get(name), waits[name]) for name in waits if said[name] != waits[name]}
+    assert not wrong
+    assert len(waits) > 40, len(waits)
+
+
+def _name(change: Change) -> str:
+    return str(change.old["metadata"]["name"])
+
+
+async def _uid(host: FakeHost, name: str) -> str:
+    return str((await host.vmi(name)).get("metadata", {}).get("uid"))
+
+
+# A host has memory for so many.
+_BATCH = 40
+
+
+def _own_disk(document: Data) -> Data:
+    """The machine with a root disk of its own, which is there at once."""
+    found = copied(document)
+    for each in found["spec"]["template"]["spec"].get("volumes") or ():
+        if (each.get("persistentVolumeClaim") or {}).get("claimName") == "root":
+            del each["persistentVolumeClaim"]
+            each["emptyDisk"] = {"capacity": "1Gi"}
+    return found
+
+
+def _without(old: Any, new: Any) -> Any:
+    """A merge patch from the one to the other spec."""
+    old, new = old.get("spec", old), new.get("spec", new)
+
+    def patch(before: Any, after: Any) -> Any:
+        if not isinstance(before, dict) or not isinstance(after, dict):
+            return after
+        gone: Data = {key: None for key in before if key not in after}
+        return {**gone, **{key: patch(before.get(key), each) for key, each in after.items()}}
+
+    return patch(old, new)
+
+
 def _path(document: Data) -> str:
     return f"/apis/{document['apiVersion']}/namespaces/default/{document['kind'].lower()}s"
 
@@ -243,6 +319,7 @@ def effects(tmp_path: Path, old: Data, new: Data) -> dict[str, str]:
     return planned([Change((), old, new)], tmp_path)[old["metadata"]["name"]]
 
 
+@pytest.mark.spec("vitistack", 81)
 def test_an_unknown_template_fails(tmp_path: Path) -> None:
     about = ("vitistack.io/v1alpha1", "Machine", "web")
     old, new = _front(*about, VITISTACK), _front(*about, {**VITISTACK, "template": "huge"})

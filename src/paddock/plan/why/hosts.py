@@ -77,7 +77,7 @@ HOSTS: tuple[Words, ...] = (
     Words(
         id="architecture-missing",
         title="The host has no QEMU for this processor architecture.",
-        fix="Install QEMU for it on the host (Debian: apt install qemu-system-x86), or correct spec.template.spec.architecture if it is set.",
+        fix="Install QEMU for it on the host (Debian: apt install qemu-system-x86); correct spec.architecture if it is set.",
         text=r"no QEMU for this architecture is installed|architecture \S+ is not (supported|available)",
     ),
     Words(
