@@ -5,6 +5,7 @@ from typing import Any
 
 from paddock.cli.console import one_line
 from paddock.meta import ages
+from paddock.plan.instance.qemulog import legible
 from paddock.plan.why.explain import Answer
 from paddock.plan.why.rule import Finding
 from paddock.plan.why.scene import About, Ask, Ref
@@ -48,7 +49,7 @@ def _evidence(finding: Finding, now: float) -> Iterator[str]:
         place = str(finding.node.above.ref)
     told = finding.quote in finding.cause
     when = f", {ages.since(finding.since, now)} ago" if finding.since else ""
-    quote = " / ".join(line.strip() for line in finding.quote.splitlines() if line.strip())
+    quote = " / ".join(line.strip() for line in legible(finding.quote).splitlines() if line.strip())
     shown = quote if len(quote) <= _LONGEST_QUOTE else f"{quote[:_LONGEST_QUOTE]} ..."
     yield _line("seen", f"{place}, {finding.field or 'status'}{when}" + (f": {shown}" if shown and not told else ""))
 

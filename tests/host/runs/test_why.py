@@ -107,4 +107,4 @@ def test_a_cause_that_is_over_is_not_named(play: Play, tiny_disk_image: str) -> 
 
 
 def _runs_anew(found: dict[str, Any], former: str) -> bool:
-    return found.get("status", {}).get("phase") == "Running" and found["metadata"]["uid"] != former
+    return bool(found.get("status", {}).get("phase") == "Running" and found["metadata"]["uid"] != former)
