@@ -21,9 +21,21 @@ _SECURE_BOOT = "with KVM at once; an emulated guest with Secure Boot gets proces
 
 def restart_reason(before: Data, after: Data) -> str:
     """Why a running machine of the first spec needs a restart to be of the second; empty where it does not."""
+    before, after = _as_made(before), _as_made(after)
     spec = to_data(defaults.defaulted(from_data(before["template"]["spec"], VirtualMachineInstanceSpec), defaults.Installation()))
     metadata = {"labels": {}, "annotations": {}, **(before["template"].get("metadata") or {})}
     return liveupdate.update(before, after, {"metadata": metadata, "spec": spec, "status": {}}).restart
+
+
+def _as_made(spec: Data) -> Data:
+    """The spec with what the server sets when a machine is made: who spells that out changes nothing."""
+    found = copied(spec)
+    hardware = found["template"]["spec"]
+    architecture = hardware.setdefault("architecture", defaults.Installation().architecture)
+    machine = hardware.setdefault("domain", {}).setdefault("machine", {})
+    if not machine.get("type") and architecture in defaults.MACHINE_TYPES:
+        machine["type"] = defaults.MACHINE_TYPES[architecture]
+    return found
 
 
 def growth_reason(before: Data, after: Data, part: tuple[str, ...]) -> str:
