@@ -9,7 +9,7 @@ from paddock.plan.instance.qemulog import legible
 from paddock.plan.why.explain import Answer
 from paddock.plan.why.rule import Finding
 from paddock.plan.why.scene import About, Ask, Ref
-from paddock.plan.why.table import OPEN_ENDS
+from paddock.plan.why.table import GAPS
 
 # What stands before the first finding, by what it means.
 _LABELS = {"fails": "cause", "waits": "waits", "notice": "but"}
@@ -35,11 +35,11 @@ def lines(answer: Answer, now: float) -> Iterator[str]:
 
 
 def _head(answer: Answer) -> str:
-    hints = "".join(f" ({each.cause})" for each in answer.hints if each.rule not in OPEN_ENDS)
+    hints = "".join(f" ({each.cause})" for each in answer.hints if each.rule not in GAPS)
     if answer.state == "good":
         return one_line(f"{answer.ref} {answer.word}; nothing is wrong with it.{hints}")
     if answer.state == "unknown":
-        return one_line(f"{answer.ref} {answer.word}; nothing was found. Not checked: {'; '.join(answer.unchecked)}.{hints}")
+        return one_line(f"{answer.ref} {answer.word}; nothing was found. Not checked: {'; '.join(answer.gaps)}.{hints}")
     return one_line(f"{answer.ref} {answer.word}, and nothing says why.")
 
 
@@ -70,7 +70,7 @@ def as_data(answer: Answer) -> dict[str, Any]:
         "says": answer.word,
         "findings": [_finding(each) for each in answer.findings],
         "hints": [_finding(each) for each in answer.hints],
-        "notChecked": list(answer.unchecked),
+        "notChecked": list(answer.gaps),
         "notSeen": [{**_asked(asked), "why": why} for asked, why in answer.blind],
     }
 

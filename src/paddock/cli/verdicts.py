@@ -46,7 +46,7 @@ class Failure(msgspec.Struct, frozen=True):
     why: str
 
 
-class Changed(msgspec.Struct, frozen=True):
+class ObjectChange(msgspec.Struct, frozen=True):
     """An object on both sides, and the KubeVirt objects that each form becomes; empty where that cannot be known."""
 
     pair: Pair
@@ -115,9 +115,9 @@ class Changed(msgspec.Struct, frozen=True):
         return group != _VIRTRIGAUD or self.settings.target != "embedded"
 
 
-def changed(pair: Pair, worlds: tuple[World, World], settings: Settings) -> Changed:
+def object_change(pair: Pair, worlds: tuple[World, World], settings: Settings) -> ObjectChange:
     """A pair with what both forms become."""
-    found = Changed(pair, settings)
+    found = ObjectChange(pair, settings)
     kind = pair.kind
     if pair.old is None or pair.new is None or kind is None:
         return found

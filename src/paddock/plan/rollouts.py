@@ -29,7 +29,7 @@ def restart_reason(before: Data, after: Data) -> str:
 
 def _as_made(spec: Data) -> Data:
     """The spec with what the server sets when a machine is made: who spells that out changes nothing."""
-    found = copied(spec)
+    found: Data = copied(spec)
     hardware = found["template"]["spec"]
     architecture = hardware.setdefault("architecture", defaults.Installation().architecture)
     machine = hardware.setdefault("domain", {}).setdefault("machine", {})

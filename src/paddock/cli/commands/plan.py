@@ -13,7 +13,7 @@ from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.cli.gather import gather
 from paddock.cli.objects import Reader
 from paddock.cli.rendered import Outcome
-from paddock.cli.verdicts import FAILS, Changed, Verdict, changed
+from paddock.cli.verdicts import FAILS, ObjectChange, Verdict, object_change
 from paddock.plan.differences import ABSENT, Difference, How, format_named
 from paddock.plan.effects import Effect
 from paddock.schema.finding import Finding
@@ -56,12 +56,12 @@ def run(given: Sequence[str], console: Console) -> int:
     if old.refused or new.refused:
         return FINDINGS
     pairs = pair(old, new, Outcome(console), crossing=False)
-    steps = [step for each in pairs for step in _steps(changed(each, (old.world, new.world), settings))]
+    steps = [step for each in pairs for step in _steps(object_change(each, (old.world, new.world), settings))]
     _print(steps, parsed.output, console)
     return FINDINGS if any(step.effect in (REFUSED, FAILS, Effect.LOSS) for step in steps) else GOOD
 
 
-def _steps(change: Changed) -> Iterator[Step]:
+def _steps(change: ObjectChange) -> Iterator[Step]:
     pair = change.pair
     side = pair.new or pair.old
     assert side is not None

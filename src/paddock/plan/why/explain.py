@@ -9,7 +9,7 @@ from paddock.plan.references import INSTANCE, MACHINE
 from paddock.plan.why import sayings, told, verdict
 from paddock.plan.why.rule import Finding, Rank, View
 from paddock.plan.why.scene import About, Ask, Ref, Scene, texts
-from paddock.plan.why.table import LOOKING, OPEN_ENDS, WORDS
+from paddock.plan.why.table import GAPS, LOOKING, WORDS
 from paddock.plan.why.walk import walk
 
 # good: nothing to do; notice: it works, but not as it should; unknown: nothing was found, and not all was there to be judged
@@ -28,7 +28,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     hints: tuple[Finding, ...] = ()
     blind: tuple[tuple[Ask, str], ...] = ()
     # why this is no all-clear although nothing was found
-    unchecked: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
 
     @property
     def cause(self) -> Finding | None:
@@ -49,23 +49,23 @@ def explain(scene: Scene, start: Ref) -> Answer:
     hints = tuple(each for each in found if each.mood == "hint" and each.rank is not Rank.TOLD)
     blind = tuple(sorted(scene.blind.items(), key=str))
     state = _state(judged, causes)
-    open_ends = tuple(_open_ends(judged, hints, blind)) if state == "good" else ()
+    gaps = tuple(_gaps(judged, hints, blind)) if state == "good" else ()
     return Answer(
         ref=start,
-        state="unknown" if open_ends else state,
+        state="unknown" if gaps else state,
         word=judged.word,
         findings=tuple(causes),
         hints=hints,
         blind=blind,
-        unchecked=open_ends,
+        gaps=gaps,
     )
 
 
-def _open_ends(judged: verdict.Verdict, hints: Sequence[Finding], blind: Sequence[tuple[Ask, str]]) -> Iterator[str]:
+def _gaps(judged: verdict.Verdict, hints: Sequence[Finding], blind: Sequence[tuple[Ask, str]]) -> Iterator[str]:
     """What an all-clear would say without a look at it."""
     if judged.state == "unknown":
         yield "its state (it has no condition Ready, and no rule knows its kind)"
-    yield from (OPEN_ENDS[each.rule] for each in hints if each.rule in OPEN_ENDS)
+    yield from (GAPS[each.rule] for each in hints if each.rule in GAPS)
     if kinds := sorted({"events" if isinstance(asked, About) else f"{asked.kind}s" for asked, _ in blind}):
         yield f"{', '.join(kinds)} (your rights do not reach there)"
 

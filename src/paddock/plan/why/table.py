@@ -21,7 +21,7 @@ LOOKING: tuple[Rule, ...] = (*objects.RULES, *disks.RULES, *boots.RULES, *hosts.
 
 
 # Remarks that leave a question open, by rule: with one of them nothing is all clear.
-OPEN_ENDS: Mapping[str, str] = {"disks-blank": "whether the guest boots (its disks were made empty, or it has none)"}
+GAPS: Mapping[str, str] = {"disks-blank": "whether the guest boots (its disks were made empty, or it has none)"}
 
 
 @cache
