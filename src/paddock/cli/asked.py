@@ -6,6 +6,7 @@ from paddock.dialects import catalog
 from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
 from paddock.plan.why.links import CLONE, EXPORT, NETWORK, NODE, POD, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK, ref_of
 from paddock.plan.why.scene import Ref
+from paddock.plan.why.verdict import VIRTRIGAUD
 
 # What is looked for when no kind is named: what stands in front goes before what is made of it.
 LIKELY: tuple[KindId, ...] = (
@@ -15,6 +16,8 @@ LIKELY: tuple[KindId, ...] = (
     REPLICA_SET,
     MACHINE,
     INSTANCE,
+    (VIRTRIGAUD, "VirtualMachine"),
+    (VIRTRIGAUD, "VMSet"),
     NETWORK,
     CLONE,
     RESTORE,

@@ -7,3 +7,5 @@ FINDINGS = 1
 UNUSABLE = 2
 # something was lost in translation, and --strict was given
 LOSSES = 3
+# nothing was found, and not everything could be checked
+UNJUDGED = 4

@@ -5,9 +5,11 @@ from typing import Any
 
 from paddock.cli.console import one_line
 from paddock.meta import ages
+from paddock.plan.instance.qemulog import legible
 from paddock.plan.why.explain import Answer
 from paddock.plan.why.rule import Finding
 from paddock.plan.why.scene import About, Ask, Ref
+from paddock.plan.why.table import GAPS
 
 # What stands before the first finding, by what it means.
 _LABELS = {"fails": "cause", "waits": "waits", "notice": "but"}
@@ -28,14 +30,16 @@ def lines(answer: Answer, now: float) -> Iterator[str]:
         yield _line("fix", finding.fix)
         if others := [each for each in answer.findings[1:] if each.rank < each.rank.TOLD and each.node.ref != answer.findings[0].node.ref]:
             yield _line("besides", "; ".join(each.cause.rstrip(".") for each in others[:2]) + ".")
-    if answer.blind and answer.state != "good":
+    if answer.blind and answer.state not in ("good", "unknown"):
         yield _line("not seen", f"{', '.join(_kinds(answer))}: your rights do not reach there, and the cause may lie there.")
 
 
 def _head(answer: Answer) -> str:
+    hints = "".join(f" ({each.cause})" for each in answer.hints if each.rule not in GAPS)
     if answer.state == "good":
-        hints = "".join(f" ({each.cause})" for each in answer.hints)
         return one_line(f"{answer.ref} {answer.word}; nothing is wrong with it.{hints}")
+    if answer.state == "unknown":
+        return one_line(f"{answer.ref} {answer.word}; nothing was found. Not checked: {'; '.join(answer.gaps)}.{hints}")
     return one_line(f"{answer.ref} {answer.word}, and nothing says why.")
 
 
@@ -45,7 +49,7 @@ def _evidence(finding: Finding, now: float) -> Iterator[str]:
         place = str(finding.node.above.ref)
     told = finding.quote in finding.cause
     when = f", {ages.since(finding.since, now)} ago" if finding.since else ""
-    quote = " / ".join(line.strip() for line in finding.quote.splitlines() if line.strip())
+    quote = " / ".join(line.strip() for line in legible(finding.quote).splitlines() if line.strip())
     shown = quote if len(quote) <= _LONGEST_QUOTE else f"{quote[:_LONGEST_QUOTE]} ..."
     yield _line("seen", f"{place}, {finding.field or 'status'}{when}" + (f": {shown}" if shown and not told else ""))
 
@@ -66,6 +70,7 @@ def as_data(answer: Answer) -> dict[str, Any]:
         "says": answer.word,
         "findings": [_finding(each) for each in answer.findings],
         "hints": [_finding(each) for each in answer.hints],
+        "notChecked": list(answer.gaps),
         "notSeen": [{**_asked(asked), "why": why} for asked, why in answer.blind],
     }
 

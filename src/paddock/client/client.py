@@ -41,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     manager: str = "paddock"
     seconds: float = 30.0
     retries: Retries = Retries()
+    # the server's warnings about requests go to the log
+    warnings: bool = True
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -310,7 +312,7 @@ class Client:
         raise error_of(flow.status, body, flow.headers.get("retry-after", ""))
 
     def _warn(self, text: str, about: str) -> None:
-        if text not in self._warned and len(self._warned) < _MOST_WARNINGS:
+        if self._settings.warnings and text not in self._warned and len(self._warned) < _MOST_WARNINGS:
             self._warned.add(text)
             _LOG.warning("the server warns: %s", text, extra={"resource": about})
 

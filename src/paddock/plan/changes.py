@@ -57,9 +57,9 @@ def _size(path: str, *, grow: str = _GROW) -> Rows:
     return (Row(path, LIVE, grow), Row(path, LOSS, _SHRINK, _DOWN))
 
 
-def _pluggable(path: str) -> Rows:
+def _pluggable(path: str, growth: str) -> Rows:
     """Processors and memory that grow while the guest runs."""
-    return (Row(path, RESTART, _TOPOLOGY), Row(path, LIVE, _PLUGGED, _UP))
+    return (Row(path, RESTART, _TOPOLOGY, growth=growth), Row(path, LIVE, _PLUGGED, _UP, growth=growth))
 
 
 _P = "spec.parameters"
@@ -80,12 +80,12 @@ _STAKATER: Rows = (
     *_size(f"{_DISK}.size"),
     *_each(_DISK, "storageClassName accessModes volumeMode sourceType source", LOSS, _NEW_DISK),
     Row(f"{_DISK}.bus", RESTART, _HARDWARE),
-    *_pluggable(f"{_P}.cpu.sockets"),
+    *_pluggable(f"{_P}.cpu.sockets", "sockets"),
     Row(f"{_P}.cpu.cores", RESTART, _TOPOLOGY),
     Row(f"{_P}.cpu.threads", RESTART, _TOPOLOGY),
-    *_pluggable(f"{_P}.memory.guest"),
+    *_pluggable(f"{_P}.memory.guest", "memory"),
     Row(f"{_P}.networks", RESTART, _HARDWARE),
-    Row(f"{_P}.cloudInit", NONE, _FIRST_BOOT),
+    Row(f"{_P}.cloudInit", RESTART, _REWRITTEN),
     Row(f"{_P}.sshPublicKey", RESTART, "with qemuGuestAgent at once, else at the next boot and only if cloud-init runs again"),
     Row(f"{_P}.runStrategy", LIVE, _POWER),
     Row(f"{_P}.terminationGracePeriodSeconds", RESTART, "the running machine stops as it was started"),
@@ -102,8 +102,8 @@ _VITISTACK: Rows = (
     Row("spec.template", RESTART, "processors and memory follow at the next restart; a larger root disk grows at once"),
     Row("spec.resources.cpu.cores", RESTART, _TOPOLOGY),
     Row("spec.resources.cpu.threads", RESTART, _TOPOLOGY),
-    *_pluggable("spec.resources.cpu.sockets"),
-    *_pluggable("spec.resources.memory.size"),
+    *_pluggable("spec.resources.cpu.sockets", "sockets"),
+    *_pluggable("spec.resources.memory.size", "memory"),
     Row("spec.disks", RESTART, _ORDER, (How.REORDERED,)),
     Row("spec.disks[]", RESTART, "the claim is made at once, the guest sees the disk after a restart", _COMING),
     Row("spec.disks[]", RESTART, "the guest loses the disk at its next restart; the claim is kept until the machine is deleted", _GOING),
@@ -112,7 +112,7 @@ _VITISTACK: Rows = (
     *_each("spec.disks[]", "storageClass accessMode volumeMode", LOSS, _NEW_DISK),
     Row("spec.networks", RESTART, _HARDWARE),
     Row("spec.bootOrder", RESTART, "read when the machine starts"),
-    Row("spec.cloudInit", NONE, _FIRST_BOOT),
+    Row("spec.cloudInit", RESTART, _REWRITTEN),
     Row("spec.domain", RESTART, _HARDWARE),
     Row("spec.os", NONE, "the installation image is fetched when the machine is made"),
 )
@@ -133,8 +133,8 @@ def _instance(at: str) -> Rows:
     plugged = "volumes from claims are plugged in and out while the machine runs; their data stays"
     return (
         Row(at, RESTART, _HARDWARE),
-        *_pluggable(f"{at}.domain.cpu.sockets"),
-        *_pluggable(f"{at}.domain.memory.guest"),
+        *_pluggable(f"{at}.domain.cpu.sockets", "sockets"),
+        *_pluggable(f"{at}.domain.memory.guest", "memory"),
         *_each(at, "nodeSelector affinity tolerations", LIVE, "takes hold when the machine moves or starts next"),
         Row(volume, RESTART, "the guest has the other volume after a restart; the old one keeps its data"),
         Row(volume, LIVE, plugged, (*_COMING, *_GOING), claims),
@@ -199,8 +199,8 @@ _DATA_SOURCE: Rows = (Row("spec", NONE, "disks that exist are independent copies
 _SETTINGS: Rows = (Row("spec", LIVE, "counts for what is made, started or moved from now on"),)
 
 _RIGAUD_CLASS: Rows = (
-    *_pluggable("spec.cpu"),
-    *_pluggable("spec.memory"),
+    *_pluggable("spec.cpu", "sockets"),
+    *_pluggable("spec.memory", "memory"),
     *_each(
         "spec",
         "firmware diskDefaults guestToolsPolicy resourceLimits performanceProfile securityProfile extraConfig",
@@ -225,8 +225,8 @@ def _rigaud_machine(at: str) -> Rows:
         Row(f"{at}.userData", NONE, _FIRST_BOOT),
         Row(f"{at}.metaData", NONE, _FIRST_BOOT),
         Row(f"{at}.powerState", LIVE, _POWER),
-        *_pluggable(f"{at}.resources.cpu"),
-        *_pluggable(f"{at}.resources.memoryMiB"),
+        *_pluggable(f"{at}.resources.cpu", "sockets"),
+        *_pluggable(f"{at}.resources.memoryMiB", "memory"),
         Row(f"{at}.resources.gpu", RESTART, _HARDWARE),
         Row(f"{at}.snapshot", LOSS, "the machine goes back to the snapshot: what was written since is gone"),
         Row(f"{at}.snapshot", NONE, "the machine stays as it is", _GOING),
@@ -387,6 +387,11 @@ CHANGES: dict[KindId, Rows] = {
 }
 # Kinds of which only the labels ever change: nobody writes them.
 UNWRITTEN = frozenset({("", "Event")})
+# The least that the status of an object says once it was carried out: some rules about changes hold from then on.
+CARRIED_OUT: dict[KindId, dict[str, object]] = {
+    ("infrastructure.stakater.com", "VirtualMachine"): {"vm": {"name": "made"}},
+    ("infra.virtrigaud.io", "VirtualMachine"): {"id": "made"},
+}
 
 
 def rows_of(kind: Kind) -> Rows:

@@ -5,7 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from paddock.plan.differences import How
-from paddock.plan.patterns import MEMBER, Parts, parse
+from paddock.plan.patterns import ENTRY, MEMBER, Parts, parse
 
 
 class Effect(StrEnum):
@@ -27,7 +27,8 @@ class Row(msgspec.Struct, frozen=True):
     """A place and everything below it.
 
     `when` limits the row to ways of changing, `having` to list entries with one of these members (a volume from a claim can be
-    plugged in, a volume from a container image cannot).
+    plugged in, a volume from a container image cannot). A row about entries that come or go speaks of whole entries alone. `growth`
+    names what of a machine it lets grow up to a maximum: `sockets` or `memory`.
     """
 
     path: str
@@ -35,6 +36,7 @@ class Row(msgspec.Struct, frozen=True):
     why: str
     when: tuple[How, ...] = ()
     having: tuple[str, ...] = ()
+    growth: str = ""
 
     @property
     def parts(self) -> Parts:
@@ -44,6 +46,8 @@ class Row(msgspec.Struct, frozen=True):
     def covers(self, parts: Parts) -> bool:
         """Whether a place is this one or below it."""
         own = self.parts
+        if len(own) < len(parts) and own[-1] == ENTRY and self.when and set(self.when) <= {How.ADDED, How.REMOVED}:
+            return False
         return len(own) <= len(parts) and all(a in (b, MEMBER) for a, b in zip(own, parts, strict=False))
 
     def fits(self, how: How, entry: object) -> bool:

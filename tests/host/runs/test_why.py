@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,8 @@ def test_what_became_of_real_machines_is_explained(play: Play) -> None:
         await talk.make(VMS, machine("imageless", "127.0.0.1:1/nothing:1"))
         uids = {name: (await talk.running(name))["metadata"]["uid"] for name in ("killed", "hung")}
         await talk.until(f"{VMIS}/hung", lambda found: condition(found, "Ready").get("status") == "True", "it is ready")
-        assert "nothing is wrong" in why(talk.host, "vm/hung", 0)
+        # It runs, and has nothing to boot from: that is no all-clear.
+        assert "nothing was found. Not checked: whether the guest boots" in why(talk.host, "vm/hung", 4)
         qemus = talk.host.qemus()
         os.kill(qemus[uids["killed"]][0], signal.SIGKILL)
         os.kill(qemus[uids["hung"]][0], signal.SIGSTOP)
@@ -48,3 +50,61 @@ def test_what_became_of_real_machines_is_explained(play: Play) -> None:
         ), said
 
     play(script)
+
+
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+RIGAUD = "/apis/infra.virtrigaud.io/v1beta1/namespaces/default/virtualmachines"
+
+
+def test_what_runs_and_is_not_well_is_no_all_clear(play: Play) -> None:
+    async def script(talk: Talk) -> None:
+        spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "8Mi"}}}
+        await talk.make(CLAIMS, {"metadata": {"name": "data"}, "spec": spec})
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        await talk.make(VMS, machine("web", volumes=volumes))
+        await talk.make(RIGAUD, _rigaud("db"))
+        await talk.running("web")
+        said = why(talk.host, "web", 4)
+        assert "Not checked: whether the guest boots" in said
+        assert why(talk.host, "db").startswith("VirtRigaud VirtualMachine db is not carried out.\n  cause:    Paddock stores VirtRigaud ")
+        await talk.client.request("DELETE", f"{CLAIMS}/data")
+        said = why(talk.host, "web")
+        assert "  but:      PersistentVolumeClaim data was deleted while web runs" in said, said
+        assert "  but:      PersistentVolumeClaim data was deleted while web runs" in why(talk.host, "pvc/data")
+        assert "299" not in said
+
+    play(script)
+
+
+def _rigaud(name: str) -> dict[str, Any]:
+    spec = {"providerRef": {"name": "local"}, "classRef": {"name": "small"}, "imageRef": {"name": "debian"}}
+    return {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VirtualMachine", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_cause_that_is_over_is_not_named(play: Play, tiny_disk_image: str) -> None:
+    """QEMU is killed and comes back; then the image below its disk goes, and it comes back no more."""
+
+    async def script(talk: Talk) -> None:
+        await talk.make(VMS, machine("web", tiny_disk_image, domain={"memory": {"guest": "192Mi"}}))
+        first = (await talk.running("web"))["metadata"]["uid"]
+        os.kill(talk.host.qemus()[first][0], signal.SIGKILL)
+        await talk.until(f"{VMIS}/web", lambda found: _runs_anew(found, first), "it runs again")
+        assert "crashed" in why(talk.host, "web")
+        for image in (talk.host.root / "engine" / "images").rglob("*"):
+            if image.is_file() and image.stat().st_size > 1 << 20:
+                image.unlink()
+        second = (await talk.get(f"{VMIS}/web"))["metadata"]["uid"]
+        os.kill(talk.host.qemus()[second][0], signal.SIGKILL)
+        broken = ("CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff")
+        await talk.until(f"{VMS}/web", lambda found: found.get("status", {}).get("printableStatus") in broken, "it cannot be started")
+        for _ in range(10):
+            said = why(talk.host, "web")
+            assert "killed from outside" not in said, said
+            await asyncio.sleep(1)
+        assert "is gone from the host" in said, said
+
+    play(script)
+
+
+def _runs_anew(found: dict[str, Any], former: str) -> bool:
+    return bool(found.get("status", {}).get("phase") == "Running" and found["metadata"]["uid"] != former)

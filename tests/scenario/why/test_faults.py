@@ -16,9 +16,12 @@ from tests.scenario.why.host_faults import HOST_FAULTS
 from tests.scenario.why.image_faults import IMAGE_FAULTS
 from tests.scenario.why.machine_faults import MACHINE_FAULTS
 from tests.scenario.why.operation_faults import OPERATION_FAULTS
-from tests.scenario.why.told_faults import TOLD, Told
+from tests.scenario.why.told_faults import TOLD as TOLD_FAULTS
+from tests.scenario.why.told_faults import Told
+from tests.scenario.why.truth_faults import TOLD_TRUTHS, TRUTH_FAULTS
 
-FAULTS: tuple[Fault, ...] = (*IMAGE_FAULTS, *DISK_FAULTS, *HOST_FAULTS, *MACHINE_FAULTS, *FRONT_FAULTS, *OPERATION_FAULTS)
+FAULTS: tuple[Fault, ...] = (*IMAGE_FAULTS, *DISK_FAULTS, *HOST_FAULTS, *MACHINE_FAULTS, *FRONT_FAULTS, *OPERATION_FAULTS, *TRUTH_FAULTS)
+TOLD: tuple[Told, ...] = (*TOLD_FAULTS, *TOLD_TRUTHS)
 
 
 def test_there_are_enough_faults() -> None:

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from paddock.app.inside import door
+from paddock.base.clock import SystemClock
 from paddock.cli.asked import NoKind, candidates
 from paddock.cli.looking import Looking, NotLookedAt
+from paddock.client import kubeconfig
 from paddock.client.client import Client
+from paddock.client.http.https import Https
 from paddock.client.inside import Inside
 from paddock.client.transport import Ask, Reply
 from paddock.plan.why.explain import explain
@@ -169,3 +172,43 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
     answer = paddock("why", "vm/web", "--kubeconfig", str(tmp_path / "none"))
     assert answer.code == 2
     assert "there is no kubeconfig" in answer.err
+
+
+RIGAUD = {
+    "apiVersion": "infra.virtrigaud.io/v1beta1",
+    "kind": "VirtualMachine",
+    "metadata": {"name": "db", "namespace": "default"},
+    "spec": {"providerRef": {"name": "local"}, "classRef": {"name": "small"}, "imageRef": {"name": "debian"}},
+}
+
+
+def posted(root: Path, path: str, document: dict[str, Any]) -> None:
+    """Make an object on the server of a directory."""
+
+    async def script() -> None:
+        access = kubeconfig.find({}, SystemClock(), explicit=root / "kubeconfig")
+        async with Client(Https(access)) as client:
+            await client.request("POST", path, body=json.dumps(document).encode())
+
+    asyncio.run(script())
+
+
+@pytest.mark.spec("kubevirt", 117)
+def test_the_command_says_what_nobody_carries_out_and_what_it_cannot_judge(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Served(tmp_path) as server:
+        posted(tmp_path, "/apis/infra.virtrigaud.io/v1beta1/namespaces/default/virtualmachines", RIGAUD)
+        stored = server.why("db")
+        assert stored.code == 1
+        assert stored.out.startswith(
+            "VirtRigaud VirtualMachine db is not carried out.\n  cause:    Paddock stores VirtRigaud VirtualMachine db and"
+        )
+        # A kind without rules, which says nothing of itself.
+        posted(
+            tmp_path,
+            "/apis/cdi.kubevirt.io/v1beta1/cdis",
+            {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "CDI", "metadata": {"name": "own"}, "spec": {}},
+        )
+        unjudged = server.why("cdi/own")
+        assert (unjudged.code, "nothing was found. Not checked: its state" in unjudged.out) == (4, True), unjudged.out
+        # The server calls v1 Endpoints deprecated to whoever reads them.
+        assert "299" not in server.why("svc/kubernetes").err and "deprecated" not in caplog.text

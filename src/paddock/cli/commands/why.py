@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from paddock.base.errors import Terminal
 from paddock.cli import arguments, explained, report
 from paddock.cli.console import Console
-from paddock.cli.exits import FINDINGS, GOOD
+from paddock.cli.exits import FINDINGS, GOOD, UNJUDGED
 from paddock.plan.why.explain import Answer
 
 _TEXT = """Tell why an object is not what it should be: one cause, where it was read, and one fix. KIND is a kind, its plural
-or a short name (vm, dv, pvc, Machine ...), also with its group; without it the likeliest object of the name is taken."""
+or a short name (vm, dv, pvc, Machine ...), also with its group; without it the likeliest object of the name is taken. Exit code 4:
+nothing was found, and something could not be checked; the line says what."""
 
 
 class NotThere(Terminal):
@@ -32,7 +33,7 @@ def run(given: Sequence[str], console: Console) -> int:
         console.out("".join(f"{line}\n" for line in explained.lines(answer, now)))
     else:
         console.out(report.structured(explained.as_data(answer), parsed.output))
-    return GOOD if answer.state == "good" else FINDINGS
+    return {"good": GOOD, "unknown": UNJUDGED}.get(answer.state, FINDINGS)
 
 
 async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer, float]:
@@ -43,7 +44,7 @@ async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer,
     from paddock.cli.asked import candidates  # noqa: PLC0415
     from paddock.cli.looking import Looking  # noqa: PLC0415
     from paddock.client import kubeconfig  # noqa: PLC0415
-    from paddock.client.client import Client  # noqa: PLC0415
+    from paddock.client.client import Client, Settings  # noqa: PLC0415
     from paddock.client.errors import BadAccess  # noqa: PLC0415
     from paddock.client.http.https import Https  # noqa: PLC0415
     from paddock.plan.why.explain import explain  # noqa: PLC0415
@@ -58,7 +59,8 @@ async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer,
         error.fix = error.fix or "name one with --kubeconfig; `paddock up` writes one into its directory"
         raise
     namespace = parsed.namespace or access.namespace
-    async with Client(Https(access)) as client:
+    # The server's warnings are about the kinds that are asked for here; nobody wrote them.
+    async with Client(Https(access), Settings(warnings=False)) as client:
         looking = Looking(client, clock)
         found = await looking.find(candidates(parsed.what, namespace))
         if not found:

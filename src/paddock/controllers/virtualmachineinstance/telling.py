@@ -9,6 +9,7 @@ from paddock.engine.machine.observation import End, Observation
 from paddock.meta.conditions import Condition
 from paddock.plan.instance.conditions import FAULTS
 from paddock.plan.instance.phases import FINAL, RUNNING
+from paddock.plan.instance.qemulog import legible
 from paddock.runtime.controller import Teller
 from paddock.runtime.reference import Reference
 
@@ -66,7 +67,7 @@ class Telling:
 
     def _ended(self, instance: VirtualMachineInstance, end: End) -> None:
         kind, reason, text = _ENDS.get(end.reason, _CRASHED)
-        more = f"{end.reason}: {end.text}" if reason == "Stopped" and kind == "Warning" and end.text else ""
+        more = f"{end.reason}: {legible(end.text)}" if reason == "Stopped" and kind == "Warning" and end.text else ""
         self._tell(instance, kind, reason, f"{text} {more}".strip())
 
     def _tell(self, instance: VirtualMachineInstance, kind: str, reason: str, note: str) -> None:

@@ -49,8 +49,9 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
 @transition("core/storage-class-change")
 def classes_stay(old: StorageClass, new: StorageClass, settings: Settings) -> Iterator[Finding]:
     """Volumes were made by what the class says, so it does not change."""
-    for name in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
-        if getattr(old, name) != getattr(new, name):
+    # What the server sets where nobody says anything is no change.
+    for name, default in (("provisioner", None), ("parameters", None), ("reclaimPolicy", "Delete"), ("volumeBindingMode", "Immediate")):
+        if (getattr(old, name) or default) != (getattr(new, name) or default):
             yield finding.forbidden((name,), "updates to this field are forbidden", "core/storage-class-change")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paddock.meta import ages
-from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME
+from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE
 from paddock.plan.why import verdict
 from paddock.plan.why.links import STORAGE_CLASS, ref_of
 from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
@@ -16,7 +16,7 @@ DISKS: tuple[Words, ...] = (
     Words(
         id="host-disk-full",
         title="The disk of the host is full.",
-        fix="Make room in the directory that is named, or give Paddock a larger one (--root, or a storage pool). It is tried again.",
+        fix="Make room in the directory that is named, or give Paddock a larger one (--dir, or a storage pool: --pool). It is tried again.",
         text=r"no space is left|no space left on device|no room for an image|does not fit on the host's disk|disk quota exceeded",
     ),
     Words(
@@ -150,9 +150,19 @@ DISKS: tuple[Words, ...] = (
         reason=("HostDiskNotFound",),
     ),
     Words(
+        id="disk-file-missing",
+        title="A file that a disk of the machine is made of is gone from the host.",
+        fix="Bring the file back, or restore the disk from a snapshot or a backup; a disk without data is made anew when it is deleted.",
+        text=r"(Could not open|backing file:) '(\.\./)*(?P<file>[^']+)': No such file or directory",
+        of=(INSTANCE, MACHINE),
+        cause="A file that a disk of the machine is made of is gone from the host: {file}",
+        how="Bring {file} back. If it was an image that others can offer again, delete the disk that was made from it, or the machine, "
+        "and make it anew; else restore the disk from a snapshot or a backup.",
+    ),
+    Words(
         id="volume-not-plugged",
         title="A volume that was added to the running machine is not plugged in.",
-        fix="See what the message says; virtctl removevolume takes the request back.",
+        fix="Correct what the message names; virtctl removevolume NAME --volume-name=VOLUME takes the request back.",
         reason=("VolumePending",),
         text=r"^(?!.*being plugged)",
         cause="A volume that was added to the running machine is not plugged in: {message}",
@@ -241,9 +251,37 @@ def _filling(rule: Rule, view: View) -> Iterator[Finding]:
             # It says itself why it does not go on.
             continue
         progress = texts(node.data, "status", "progress")
-        done = f", {progress} done" if progress not in ("", "N/A") else ""
-        cause = f"DataVolume {node.ref.name} is being filled{done}."
-        yield rule.found(node, cause, rank=Rank.SAID, seen=Seen("status.phase", f"{phase} {progress}".strip(), _since(node)))
+        moves = progress not in ("", "N/A", "0%", "0.00%")
+        cause = f"DataVolume {node.ref.name} is being filled{f', {progress} done' if moves else ''}."
+        # Another attempt tells nothing new until something comes: why the last one failed still is the answer.
+        rank = Rank.VAGUE if at(node.data, "status", "restartCount") and not moves else Rank.SAID
+        yield rule.found(node, cause, rank=rank, seen=Seen("status.phase", f"{phase} {progress}".strip(), _since(node)))
+
+
+def _leaving(rule: Rule, view: View) -> Iterator[Finding]:
+    """A claim that was deleted under a machine that runs, and goes with it."""
+    for node in view.nodes:
+        gone = ages.seconds_of(texts(node.data, "metadata", "deletionTimestamp"))
+        if node.ref.id != CLAIM or gone is None:
+            continue
+        users = _users(view, node)
+        if users:
+            cause = f"{node.ref} was deleted while {', '.join(users)} runs: it goes, with its data, when that stops."
+            yield rule.found(node, cause, rank=Rank.SAID, seen=Seen("metadata.deletionTimestamp", "", gone))
+
+
+def _users(view: View, claim: Node) -> list[str]:
+    """The running machines that have a claim as a disk."""
+    running = {each.ref: each.data for each in view.nodes if each.ref.id == INSTANCE and each.data is not None}
+    for asked, found in view.scene.lists.items():
+        if (asked.group, asked.kind) == INSTANCE and asked.namespace == claim.ref.namespace:
+            running.update({each: view.scene.objects[each] for each in found})
+    return sorted(ref.name for ref, data in running.items() if texts(data, "status", "phase") == "Running" and _names(data, claim.ref.name))
+
+
+def _names(data: Data, claim: str) -> bool:
+    volumes = entries(data, "spec", "volumes")
+    return any(claim in (texts(each, "persistentVolumeClaim", "claimName"), texts(each, "dataVolume", "name")) for each in volumes)
 
 
 def _since(node: Node) -> float | None:
@@ -261,6 +299,14 @@ RULES: tuple[Rule, ...] = (
         title="A disk names no storage class, and no class is the default.",
         fix='Name a class in storageClassName, or make one the default (annotation storageclass.kubernetes.io/is-default-class: "true").',
         look=_unbound,
+    ),
+    Rule(
+        id="claim-terminating",
+        title="A disk was deleted while a machine runs on it: it goes, with its data, when the machine stops.",
+        fix="A deletion cannot be taken back. Before the machine stops, copy what you need out of the guest, "
+        "or take a VirtualMachineSnapshot and restore it to another machine.",
+        look=_leaving,
+        mood="notice",
     ),
     Rule(
         id="waits-for-consumer",

@@ -8,12 +8,12 @@ import msgspec
 from paddock.plan.references import INSTANCE, MACHINE
 from paddock.plan.why import sayings, told, verdict
 from paddock.plan.why.rule import Finding, Rank, View
-from paddock.plan.why.scene import Ask, Ref, Scene, texts
-from paddock.plan.why.table import LOOKING, WORDS
+from paddock.plan.why.scene import About, Ask, Ref, Scene, texts
+from paddock.plan.why.table import GAPS, LOOKING, WORDS
 from paddock.plan.why.walk import walk
 
-# good: nothing to do; notice: it works, but not as it should
-State = Literal["good", "notice", "waits", "fails"]
+# good: nothing to do; notice: it works, but not as it should; unknown: nothing was found, and not all was there to be judged
+State = Literal["good", "notice", "waits", "fails", "unknown"]
 _ORDER = {"fails": 0, "waits": 1, "notice": 2, "hint": 3}
 
 
@@ -27,6 +27,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     # worth knowing of something that works
     hints: tuple[Finding, ...] = ()
     blind: tuple[tuple[Ask, str], ...] = ()
+    # why this is no all-clear although nothing was found
+    gaps: tuple[str, ...] = ()
 
     @property
     def cause(self) -> Finding | None:
@@ -46,7 +48,26 @@ def explain(scene: Scene, start: Ref) -> Answer:
         causes = [each for each in causes if _counts(each, start)]
     hints = tuple(each for each in found if each.mood == "hint" and each.rank is not Rank.TOLD)
     blind = tuple(sorted(scene.blind.items(), key=str))
-    return Answer(ref=start, state=_state(judged, causes), word=judged.word, findings=tuple(causes), hints=hints, blind=blind)
+    state = _state(judged, causes)
+    gaps = tuple(_gaps(judged, hints, blind)) if state == "good" else ()
+    return Answer(
+        ref=start,
+        state="unknown" if gaps else state,
+        word=judged.word,
+        findings=tuple(causes),
+        hints=hints,
+        blind=blind,
+        gaps=gaps,
+    )
+
+
+def _gaps(judged: verdict.Verdict, hints: Sequence[Finding], blind: Sequence[tuple[Ask, str]]) -> Iterator[str]:
+    """What an all-clear would say without a look at it."""
+    if judged.state == "unknown":
+        yield "its state (it has no condition Ready, and no rule knows its kind)"
+    yield from (GAPS[each.rule] for each in hints if each.rule in GAPS)
+    if kinds := sorted({"events" if isinstance(asked, About) else f"{asked.kind}s" for asked, _ in blind}):
+        yield f"{', '.join(kinds)} (your rights do not reach there)"
 
 
 def _judged(scene: Scene, start: Ref) -> verdict.Verdict:
@@ -62,16 +83,20 @@ def _counts(finding: Finding, start: Ref) -> bool:
     """Whether something is wrong with an object that is as it should be by its own word."""
     if finding.mood == "notice":
         return finding.rank is not Rank.TOLD or finding.rule == "crashed-lately"
-    return finding.rule in _OUTSIDE and finding.node.ref == start
+    return (finding.rule in _OUTSIDE and finding.node.ref == start) or finding.rule in _BELOW
 
 
 # What an object is not told of: others have it.
 _OUTSIDE = ("service-without-machine", "port-taken")
+# Where nobody looks after an object, its own word is an old one.
+_BELOW = ("host-not-ready",)
 
 
 def _state(judged: verdict.Verdict, causes: Sequence[Finding]) -> State:
     if judged.state in ("good", "off"):
         return "notice" if causes else "good"
+    if judged.state == "unknown" and not causes:
+        return "good"
     if not causes:
         return "fails" if judged.state == "bad" else "waits"
     return {"fails": "fails", "waits": "waits", "notice": "notice", "hint": "good"}[causes[0].mood]  # type: ignore[return-value]

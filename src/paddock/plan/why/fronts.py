@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 
-from paddock.plan.references import ATTACHMENT, DATA_SOURCE
+from paddock.meta import ages
+from paddock.plan.references import ATTACHMENT, DATA_SOURCE, MACHINE
 from paddock.plan.why.links import NETWORK, STAKATER, VITISTACK
 from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
-from paddock.plan.why.scene import at, texts
+from paddock.plan.why.sayings import Saying
+from paddock.plan.why.scene import Data, Ref, at, entries, texts
 from paddock.plan.why.told import Words
+from paddock.plan.why.verdict import VIRTRIGAUD
+from paddock.plan.why.walk import Node
 
 _FRONTS = (STAKATER, VITISTACK)
 FRONTS: tuple[Words, ...] = (
@@ -14,7 +18,7 @@ FRONTS: tuple[Words, ...] = (
         id="name-conflict",
         title="An object of a name that the machine needs exists already and belongs to somebody else.",
         fix="Rename the machine, or delete the other object.",
-        reason=("NameConflict",),
+        text=r"NameConflict|it exists and belongs to |: it exists already",
         cause="An object that the machine needs exists already and is not its own: {message}",
     ),
     Words(
@@ -99,7 +103,7 @@ FRONTS: tuple[Words, ...] = (
     Words(
         id="deletion-stalled",
         title="The deletion does not go on: something that belongs to the machine remains.",
-        fix="See what the message names, and why that is not gone.",
+        fix="Ask about what the message names: paddock why KIND/NAME; often a machine still runs or a finalizer holds it.",
         reason=("DeletionStalled",),
         cause="The deletion does not go on: {message}",
     ),
@@ -149,7 +153,56 @@ def _undefined(rule: Rule, view: View) -> Iterator[Finding]:
             yield rule.found(above, cause, rank=Rank.SAID, seen=Seen("status.connectedMachines", ", ".join(map(str, used))))
 
 
+def _taken(rule: Rule, view: View) -> Iterator[Finding]:
+    """Two objects in front of one machine: both have its name, and it belongs to one of them."""
+    for node in view.nodes:
+        above = node.above
+        if node.ref.id != MACHINE or node.data is None or above is None or above.ref.id not in _FRONTS:
+            continue
+        owner = next((_owner(node, each) for each in entries(node.data, "metadata", "ownerReferences") if each.get("controller")), None)
+        if owner == above.ref or (owner is None and not any(_says_conflict(each, above) for each in view.sayings)):
+            continue
+        whose = f"belongs to {owner}" if owner is not None else "was made by somebody else"
+        cause = f"{above.ref} needs a VirtualMachine {node.ref.name}, which exists already and {whose}."
+        other = owner or node.ref
+        place = f"{KINDS.get(other.id, other.kind.lower())}.{other.group} {other.name} -n {other.namespace}"
+        fix = f"Give one of them another metadata.name; or delete the other, if nobody needs it: kubectl delete {place}"
+        yield rule.found(above, cause, fix=fix, seen=Seen("metadata.name", above.ref.name))
+
+
+def _owner(node: Node, reference: Data) -> Ref:
+    group = texts(reference, "apiVersion").rpartition("/")[0]
+    return Ref(group, texts(reference, "kind"), node.ref.namespace, texts(reference, "name"))
+
+
+def _says_conflict(saying: Saying, front: Node) -> bool:
+    return saying.node is front and ("NameConflict" in saying.reason or "it exists" in saying.message)
+
+
+def _stored(rule: Rule, view: View) -> Iterator[Finding]:
+    """VirtRigaud's objects, which this server keeps without a controller for them."""
+    node = view.start
+    if node.data is not None and node.ref.group == VIRTRIGAUD and not at(node.data, "status"):
+        cause = f"Paddock stores {node.ref} and nothing carries it out yet."
+        made = ages.seconds_of(texts(node.data, "metadata", "creationTimestamp"))
+        yield rule.found(node, cause, seen=Seen("status", "(empty)", made))
+
+
+# What kubectl calls the kinds that may own a machine.
+KINDS = {STAKATER: "virtualmachines", VITISTACK: "machines", MACHINE: "virtualmachines"}
 RULES: tuple[Rule, ...] = (
+    Rule(
+        id="name-conflict",
+        title="An object of a name that the machine needs exists already and belongs to somebody else.",
+        fix="Rename the machine, or delete the other object.",
+        look=_taken,
+    ),
+    Rule(
+        id="kind-not-carried-out",
+        title="Paddock stores objects of this kind (VirtRigaud's) and nothing carries them out yet.",
+        fix="Write it as a machine that Paddock runs (paddock convert --to kubevirt FILE), or run VirtRigaud's own controllers.",
+        look=_stored,
+    ),
     Rule(
         id="network-undefined",
         title="The definition that machines are attached to a network by is not there.",

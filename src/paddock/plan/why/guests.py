@@ -29,7 +29,7 @@ GUESTS: tuple[Words, ...] = (
     Words(
         id="qemu-start-refused",
         title="QEMU could not start with what the machine asks for.",
-        fix="The evidence is the end of QEMU's log: change the field that it complains about.",
+        fix="Change the field of the machine that QEMU complains about: its last lines stand behind seen; then virtctl start NAME.",
         text=r"(crashed\. |ended: )never-started(: (?P<log>.+))?",
         cause="QEMU could not be started: {log}",
     ),
@@ -43,7 +43,7 @@ GUESTS: tuple[Words, ...] = (
     Words(
         id="processor-error",
         title="The virtual processor got into a state that the host cannot handle.",
-        fix="Give the machine another cpu.model, or turn nested virtualization off in the guest; the evidence is QEMU's log.",
+        fix="Give the machine another cpu.model, or turn nested virtualization off in the guest.",
         text=r"(crashed\. |ended: )internal-error",
     ),
     Words(
@@ -55,7 +55,7 @@ GUESTS: tuple[Words, ...] = (
     Words(
         id="qemu-crashed",
         title="QEMU ended without being told to.",
-        fix="The evidence is the end of QEMU's log. Start the machine again; if it comes back, keep the log and report it.",
+        fix="Start the machine again: virtctl start NAME. If it comes back, report it with QEMU's last lines, which stand behind seen.",
         text=rf"{_CRASHED}",
         cause="QEMU ended without being told to.",
     ),
@@ -79,7 +79,7 @@ GUESTS: tuple[Words, ...] = (
     Words(
         id="machine-impaired",
         title="The machine has lost a part of itself, and its guest goes on without.",
-        fix="Stop and start the machine; see what the message says.",
+        fix="Stop and start the machine: virtctl stop NAME, then virtctl start NAME.",
         type=("NeedsAttention",),
         cause="The machine runs, and not as it should: {message}",
         mood="notice",
@@ -252,6 +252,15 @@ def _starting(rule: Rule, view: View) -> Iterator[Finding]:
             yield rule.found(node, rank=Rank.VAGUE, seen=Seen("status.phase", phase, since))
 
 
+def _unasked(rule: Rule, view: View) -> Iterator[Finding]:
+    """A guest that nothing was heard of: that it runs is all that is known."""
+    for node in view.nodes:
+        if node.ref.id != INSTANCE or texts(node.data, "status", "phase") != "Running" or "AgentConnected" in conditions(node.data):
+            continue
+        if not (at(node.data, "spec", "readinessProbe") or at(node.data, "spec", "livenessProbe")):
+            yield rule.found(node, rank=Rank.SAID, seen=Seen("status.conditions"))
+
+
 def _refused(data: object) -> bool:
     return any(holds(data, each, "False") for each in ("Synchronized", "PodScheduled", "DataVolumesReady"))
 
@@ -260,7 +269,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="crashed-lately",
         title="The machine runs again, and has crashed a moment ago or several times.",
-        fix="Look at the guest's logs; the evidence is what QEMU said. A guest that panics does so again.",
+        fix="Look at the guest's own logs of that time: virtctl console NAME. A guest that panics does so again.",
         look=_again_and_again,
         mood="notice",
     ),
@@ -269,6 +278,13 @@ RULES: tuple[Rule, ...] = (
         title="The machine could not be started several times in a row.",
         fix="See why it did not start (kubectl describe vmi NAME); virtctl start NAME tries again at once.",
         look=_crash_loop,
+    ),
+    Rule(
+        id="guest-not-asked",
+        title="Its guest was not asked: it has no agent and no probe.",
+        fix="Install qemu-guest-agent in the guest, or give the machine a readinessProbe; a look at the guest: virtctl console NAME.",
+        look=_unasked,
+        mood="hint",
     ),
     Rule(
         id="guest-shutting-down",

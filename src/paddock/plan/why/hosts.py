@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from paddock.meta import ages
 from paddock.plan.why.links import NODE
 from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
 from paddock.plan.why.scene import conditions, texts
@@ -59,7 +60,7 @@ NETWORKS: tuple[Words, ...] = (
     Words(
         id="network-card-failed",
         title="A network card could not be connected on the host.",
-        fix="See what the message says: the bridge has to exist on the host, and Paddock needs the right to use it.",
+        fix="Make the bridge that is named on the host (ip link add BRIDGE type bridge), and let Paddock use it: run it as root.",
         reason=("FailedNetwork", "FailedCreatePodSandBox", "CardFailed"),
         cause="A network card could not be connected: {message}",
     ),
@@ -75,8 +76,8 @@ HOSTS: tuple[Words, ...] = (
     ),
     Words(
         id="architecture-missing",
-        title="The host cannot run machines of this processor architecture.",
-        fix="Correct spec.template.spec.architecture, or install QEMU for it on the host.",
+        title="The host has no QEMU for this processor architecture.",
+        fix="Install QEMU for it on the host (Debian: apt install qemu-system-x86); correct spec.architecture if it is set.",
         text=r"no QEMU for this architecture is installed|architecture \S+ is not (supported|available)",
     ),
     Words(
@@ -157,7 +158,7 @@ HOSTS: tuple[Words, ...] = (
     Words(
         id="not-placed",
         title="No host takes the machine.",
-        fix="See what the message says about each host.",
+        fix="Ask for less, or for nothing that the hosts lack: kubectl get nodes --show-labels, kubectl describe nodes.",
         type=("PodScheduled",),
         cause="No host takes the machine: {message}",
         rank=Rank.VAGUE,
@@ -169,8 +170,22 @@ def _silent(rule: Rule, view: View) -> Iterator[Finding]:
     for node in view.nodes:
         ready = conditions(node.data).get("Ready") if node.ref.id == NODE else None
         if ready is not None and texts(ready, "status") != "True":
-            cause = f"Host {node.ref.name} does not answer, or is not ready."
-            yield rule.found(node, cause, seen=Seen("status.conditions[Ready].status", texts(ready, "message")))
+            said, reason = texts(ready, "message"), texts(ready, "reason")
+            if (reason in _FIRST) != (rule.id == "host-starting"):
+                continue
+            cause = f"Host {node.ref.name} is not ready" + (f": {said}" if said else ", or does not answer.")
+            since = ages.seconds_of(texts(ready, "lastTransitionTime"))
+            yield rule.found(node, cause, fix=_HOST_FIXES.get(reason, ""), seen=Seen("status.conditions[Ready]", reason, since))
+
+
+# The reasons of a host whose server has just begun.
+_FIRST = ("EngineStarting",)
+_HOST_FIXES = {
+    "QemuMissing": "Install QEMU (Debian: apt install qemu-system-x86 qemu-utils); it is looked for again by itself.",
+    "NetworkUnusable": "Do what the message says; without rights to make networks: paddock up --network user. It is tried again.",
+    "EngineFailed": "Mend what the message names (rights, room in --dir); it is tried again, and the server's log says more.",
+    "ControllersFailed": "It is started again by itself; if it comes back, report it with the server's log.",
+}
 
 
 def _emulated(rule: Rule, view: View) -> Iterator[Finding]:
@@ -186,6 +201,13 @@ RULES: tuple[Rule, ...] = (
         title="The host does not answer, or is not ready.",
         fix="See whether the host and Paddock (or its kubelet) run: kubectl describe node HOST.",
         look=_silent,
+    ),
+    Rule(
+        id="host-starting",
+        title="The server has just begun, and does not look after machines yet.",
+        fix="Wait: it takes some seconds.",
+        look=_silent,
+        mood="waits",
     ),
     Rule(
         id="emulated",

@@ -1,5 +1,6 @@
 """Causes that lie with an image, or with the way to it: words of this engine, of CDI's importer, of container runtimes."""
 
+from paddock.plan.why.rule import Rank
 from paddock.plan.why.told import Words
 
 IMAGES: tuple[Words, ...] = (
@@ -126,6 +127,16 @@ IMAGES: tuple[Words, ...] = (
         title="This kind of source cannot be imported from here.",
         fix="Use http, registry or s3, or upload the disk.",
         text=r"cannot import from ",
+    ),
+    Words(
+        id="image-being-pulled",
+        title="The machine's container image is being pulled.",
+        fix="Wait: how long it takes depends on its size and the network. paddock image ls shows what is there.",
+        text=r"(?P<image>\S+) is being pulled",
+        cause="Image {image} is being pulled.",
+        mood="waits",
+        # Why an earlier attempt failed says more.
+        rank=Rank.VAGUE,
     ),
     Words(
         id="image-limit",

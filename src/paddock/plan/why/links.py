@@ -118,6 +118,7 @@ def _one(id: KindId, ref: Ref, name: str, path: str = "") -> Link:
 
 def _of_machine(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
     yield _one(INSTANCE, ref, ref.name)
+    yield from _hosts(scene, ref, data)
     if holds(data, "Ready"):
         return
     for index, each in enumerate(entries(data, "spec", "dataVolumeTemplates")):
@@ -130,7 +131,29 @@ def _of_machine(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
 def _of_instance(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
     if node := texts(data, "status", "nodeName"):
         yield Link((ref_of(NODE, "", node),), "uses", "status.nodeName")
+    yield from _hosts(scene, ref, data)
     yield from _members(scene, ref, data, POD)
+    if texts(data, "status", "phase") == "Running":
+        # A guest goes on using its disks; other things that it was started with it does not miss.
+        for index, volume in enumerate(entries(data, "spec", "volumes")):
+            for member, field in (("persistentVolumeClaim", "claimName"), ("dataVolume", "name")):
+                if name := texts(volume, member, field):
+                    yield Link((ref_of(CLAIM, ref.namespace, name),), "uses", f"spec.volumes[{index}].{member}.{field}")
+
+
+def _hosts(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
+    """The hosts of a cluster that has none that is ready: nobody looks after a machine that is on none of them."""
+    for asked in _every_host(ref, data):
+        found = sorted(scene.lists.get(asked, ()))
+        if not any(holds(scene.objects.get(each, {}), "Ready") for each in found):
+            for each in found[:_MOST_MEMBERS]:
+                yield Link((each,), "uses")
+
+
+def _every_host(ref: Ref, data: Data) -> Iterator[Children]:
+    placed = texts(data, "status", "nodeName") or holds(data, "Ready")
+    if not placed and texts(data, "status", "printableStatus") != "Stopped":
+        yield Children(*NODE, "")
 
 
 def _of_data_volume(scene: Scene, ref: Ref, data: Data) -> Iterator[Link]:
@@ -305,6 +328,7 @@ _USES: dict[KindId, Callable[[Scene, Ref, Data], Iterator[Link]]] = {
 
 
 def _pods(ref: Ref, data: Data) -> Iterator[Children]:
+    yield from _every_host(ref, data)
     if uid := texts(data, "metadata", "uid"):
         yield Children(*POD, ref.namespace, f"{CREATED_BY}={uid}")
 
@@ -327,9 +351,12 @@ def _instances(ref: Ref, data: Data) -> Iterator[Children]:
 def _classes(ref: Ref, data: Data) -> Iterator[Children]:
     if texts(data, "status", "phase") != "Bound":
         yield Children(*STORAGE_CLASS, "")
+    if texts(data, "metadata", "deletionTimestamp"):
+        yield Children(*INSTANCE, ref.namespace)
 
 
 _LISTS: dict[KindId, Callable[[Ref, Data], Iterator[Children]]] = {
+    MACHINE: _every_host,
     INSTANCE: _pods,
     REPLICA_SET: _selected(INSTANCE),
     **dict.fromkeys(POOLS, _selected(MACHINE)),

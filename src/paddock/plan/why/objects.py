@@ -165,11 +165,14 @@ def _vague(rule: Rule, view: View) -> Iterator[Finding]:
         member, words = ("message", saying.message) if saying.message or " " not in saying.reason else ("reason", saying.reason)
         if matters and words and saying.kind != "event":
             field = f"{saying.field}.{member}" if saying.kind == "condition" else saying.field
-            found = rule.found(node, f"{node.ref} says: {words}", rank=Rank.UNKNOWN, seen=Seen(field, words, saying.since))
+            place = f"{node.ref.name}{f' -n {node.ref.namespace}' if node.ref.namespace else ''}"
+            fix = f"Do what the message says. More, with its events: kubectl describe {_resource(node)} {place}; and in the server's log."
+            found = rule.found(node, f"{node.ref} says: {words}", fix=fix, rank=Rank.UNKNOWN, seen=Seen(field, words, saying.since))
             waits = verdict.of(node.ref, node.data or {}).state == "waits"
-            yield msgspec.structs.replace(found, mood="waits") if waits else found
+            yield msgspec.structs.replace(found, mood="waits", fix=_WAIT) if waits else found
 
 
+_WAIT = "Wait; ask again in a minute or two."
 _TITLES = {
     "secret-missing": "A Secret does not exist.",
     "configmap-missing": "A ConfigMap does not exist.",
@@ -216,7 +219,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         id="said-by-object",
         title="The object says itself what is wrong; no rule knows more.",
-        fix="See the evidence; kubectl describe tells everything the object says.",
+        fix="Do what the message says. More, with its events: kubectl describe KIND NAME; and in the server's log.",
         look=_vague,
     ),
 )

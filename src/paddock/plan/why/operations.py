@@ -139,7 +139,7 @@ OPERATIONS: tuple[Words, ...] = (
     Words(
         id="series-failing",
         title="Machines of a series cannot be made or deleted.",
-        fix="See what the message says.",
+        fix="Correct the template of the series as the message says; the members that failed: paddock why vm/NAME.",
         type=("ReplicaFailure",),
         cause="Machines of the series cannot be made or deleted: {message}",
         rank=Rank.VAGUE,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from paddock.meta import ages
-from paddock.plan.references import CLAIM, DATA_VOLUME
+from paddock.plan.references import CLAIM, DATA_VOLUME, INSTANCE, MACHINE
 from paddock.plan.why import verdict
 from paddock.plan.why.links import POD
 from paddock.plan.why.scene import About, Data, Scene, at, entries, texts
@@ -16,6 +16,7 @@ from paddock.plan.why.walk import Node
 _GOOD = frozenset(
     (
         "AccessCredentialsSynchronized",
+        "AgentConnected",
         "Bound",
         "CloudInitFinished",
         "DataSourceResolved",
@@ -73,6 +74,8 @@ class Saying(msgspec.Struct, frozen=True):
     message: str
     since: float | None = None
     count: int = 1
+    # said of an earlier object of the name
+    former: bool = False
 
     @property
     def text(self) -> str:
@@ -130,6 +133,7 @@ def _containers(node: Node, data: Data) -> Iterator[Saying]:
 
 def _events(scene: Scene, node: Node) -> Iterator[Saying]:
     made = ages.seconds_of(texts(node.data, "metadata", "creationTimestamp")) or 0.0
+    present, settled = _present(node), _settled(scene, node)
     for each in scene.events.get(About(node.ref.namespace, node.ref.name), ()):
         about = each.get("involvedObject") or each.get("regarding") or {}
         if texts(about, "kind") != node.ref.kind or not _of_group(texts(about, "apiVersion"), node.ref.group):
@@ -143,8 +147,30 @@ def _events(scene: Scene, node: Node) -> Iterator[Saying]:
         if since is not None and since < made and scene.now - since > _FRESH_SECONDS:
             # It was said of one that had the name before.
             continue
-        count = each.get("count") or at(each, "series", "count") or 1
-        yield Saying(node, f"event {reason}", "event", weight, "", reason, message, since, int(count))
+        count = int(each.get("count") or at(each, "series", "count") or 1)
+        uid = texts(about, "uid")
+        former = bool(present and uid and uid not in present) or (since is not None and since < settled)
+        yield Saying(node, f"event {reason}", "event", weight, "", reason, message, since, count, former)
+
+
+def _settled(scene: Scene, node: Node) -> float:
+    """Since when an object is as it should be: what was said before that is over."""
+    if node.data is None or verdict.of(node.ref, node.data).state != "good":
+        return 0.0
+    ready = [each for each in entries(node.data, "status", "conditions") if texts(each, "type") == "Ready"]
+    return next((since for each in ready if (since := ages.seconds_of(texts(each, "lastTransitionTime")))), scene.now)
+
+
+def _present(node: Node) -> tuple[str, ...]:
+    """The UIDs whose events are about the object as it is now; nothing where none is known, and all events count.
+
+    A machine that cannot be started has an instance for each attempt, or none between two: the last one that failed says why.
+    """
+    own = texts(node.data, "metadata", "uid")
+    failed = ""
+    if node.ref.id == INSTANCE and node.above is not None and node.above.ref.id == MACHINE:
+        failed = texts(node.above.data, "status", "startFailure", "lastFailedVMIUID")
+    return tuple(each for each in (own, failed) if each)
 
 
 def _of_group(api_version: str, group: str) -> bool:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from paddock.plan.why import disks, fronts, guests, hosts, objects, operations
+from paddock.plan.why import boots, disks, fronts, guests, health, hosts, objects, operations
 from paddock.plan.why.disks import DISKS
 from paddock.plan.why.fronts import FRONTS
 from paddock.plan.why.guests import GUESTS
+from paddock.plan.why.health import HEALTH
 from paddock.plan.why.hosts import HOSTS, NETWORKS
 from paddock.plan.why.images import IMAGES
 from paddock.plan.why.objects import ADMISSION, REFUSED
@@ -15,8 +16,12 @@ from paddock.plan.why.rule import Rule
 from paddock.plan.why.told import Words, rules
 
 # Fronts repeat what others say, so their own reasons come late; that something is not valid is what remains.
-WORDS: tuple[Words, ...] = (*OPERATIONS, *DISKS, *ADMISSION, *NETWORKS, *HOSTS, *GUESTS, *IMAGES, *FRONTS, *REFUSED)
-LOOKING: tuple[Rule, ...] = (*objects.RULES, *disks.RULES, *hosts.RULES, *guests.RULES, *operations.RULES, *fronts.RULES)
+WORDS: tuple[Words, ...] = (*HEALTH, *OPERATIONS, *DISKS, *ADMISSION, *NETWORKS, *HOSTS, *GUESTS, *IMAGES, *FRONTS, *REFUSED)
+LOOKING: tuple[Rule, ...] = (*objects.RULES, *disks.RULES, *boots.RULES, *hosts.RULES, *guests.RULES, *operations.RULES, *fronts.RULES)
+
+
+# Remarks that leave a question open, by rule: with one of them nothing is all clear.
+GAPS: Mapping[str, str] = {"disks-blank": "whether the guest boots (its disks were made empty, or it has none)"}
 
 
 @cache
@@ -33,10 +38,10 @@ def _grouped() -> Mapping[str, tuple[str, ...]]:
     listed = {
         "Something that is named and not there, held, or refused": _ids(objects.RULES, ADMISSION, REFUSED),
         "Images and the way to them": _ids(IMAGES),
-        "Disks": _ids(DISKS, disks.RULES),
-        "The host": _ids(HOSTS, hosts.RULES),
+        "Disks": _ids(DISKS, disks.RULES, boots.RULES),
+        "The host": _ids(health.HOST, HOSTS, hosts.RULES),
         "Networks": _ids(NETWORKS),
-        "Machines and their guests": _ids(GUESTS, guests.RULES),
+        "Machines and their guests": _ids(health.GUEST, GUESTS, guests.RULES),
         "Snapshots, restores, clones, exports, series, Services": _ids(OPERATIONS, operations.RULES),
         "Stakater's, Vitistack's and Kubermatic's objects": _ids(FRONTS, fronts.RULES),
     }

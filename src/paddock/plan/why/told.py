@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.plan.instance.qemulog import legible
 from paddock.plan.references import KindId
 from paddock.plan.why import sources
 from paddock.plan.why.rule import Finding, Mood, Rank, Rule, View
@@ -65,6 +66,8 @@ def _nothing(rule: Rule, view: View) -> Iterator[Finding]:
 def matched(table: Sequence[Words], view: View) -> Iterator[Finding]:
     """A finding for every saying that the table knows."""
     for saying in view.sayings:
+        if saying.former:
+            continue
         for words in table:
             match = words.knows(saying)
             if match is not None:
@@ -75,7 +78,7 @@ def matched(table: Sequence[Words], view: View) -> Iterator[Finding]:
 def _found(words: Words, saying: Saying, match: "re.Match[str]") -> Finding:
     ref = saying.node.ref
     groups: dict[str, Any] = {name: value or "" for name, value in match.groupdict().items()}
-    said = _BEFORE.sub("", saying.message or saying.reason)
+    said = legible(_BEFORE.sub("", saying.message or saying.reason))
     given = {
         "kind": ref.kind,
         "name": ref.name,

@@ -9,8 +9,9 @@ from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, M
 from paddock.plan.why.links import CLONE, EXPORT, NETWORK, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK
 from paddock.plan.why.scene import Data, Ref, at, conditions, entries, holds, texts
 
-# good: as it should be; off: at rest, as somebody wanted; waits: on its way; bad: something is wrong; going: being deleted
-State = Literal["good", "off", "waits", "bad", "going"]
+# good: as it should be; off: at rest, as somebody wanted; waits: on its way; bad: something is wrong; going: being deleted;
+# unknown: it does not say, and no rule knows its kind
+State = Literal["good", "off", "waits", "bad", "going", "unknown"]
 
 _NOTES = "cdi.kubevirt.io/storage.condition."
 
@@ -26,6 +27,11 @@ def of(ref: Ref, data: Data) -> Verdict:
     """The verdict on an object."""
     if texts(data, "metadata", "deletionTimestamp"):
         return Verdict("going", "is being deleted")
+    if ref.group == VIRTRIGAUD and not at(data, "status"):
+        return Verdict("bad", "is not carried out")
+    if ref.id in PASSIVE:
+        phase = texts(data, "status", "phase")
+        return Verdict("good", f"is {phase}" if phase else "is there")
     return _KINDS.get(ref.id, _any)(data)
 
 
@@ -178,9 +184,33 @@ def _any(data: Data) -> Verdict:
     phase = texts(data, "status", "phase")
     if phase in ("Failed", "Error", "Lost"):
         return Verdict("bad", "has failed")
-    if holds(data, "Ready") or "Ready" not in conditions(data):
-        return Verdict("good", "is there" if phase == "" else f"is {phase}")
+    if "Ready" not in conditions(data):
+        return Verdict("unknown", "is there" if phase == "" else f"is {phase}")
+    if holds(data, "Ready"):
+        return Verdict("good", "is ready")
     return Verdict("bad", "is not ready")
+
+
+def _of(group: str, kinds: str) -> frozenset[KindId]:
+    return frozenset((group, kind) for kind in kinds.split())
+
+
+VIRTRIGAUD = "infra.virtrigaud.io"
+# Kinds that are there for others to use: nothing is done for the object itself, so nothing can go wrong with it.
+PASSIVE: frozenset[KindId] = (
+    _of("", "ConfigMap Secret ServiceAccount LimitRange Namespace")
+    | _of("apps", "ControllerRevision")
+    | _of("storage.k8s.io", "StorageClass")
+    | _of("scheduling.k8s.io", "PriorityClass")
+    | _of("snapshot.storage.k8s.io", "VolumeSnapshotClass")
+    | _of("instancetype.kubevirt.io", "VirtualMachineInstancetype VirtualMachineClusterInstancetype")
+    | _of("instancetype.kubevirt.io", "VirtualMachinePreference VirtualMachineClusterPreference")
+    | _of("migrations.kubevirt.io", "MigrationPolicy")
+    | _of("kubevirt.io", "VirtualMachineInstancePreset")
+    | _of("cdi.kubevirt.io", "VolumeImportSource VolumeUploadSource VolumeCloneSource StorageProfile CDIConfig")
+    | _of("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
+    | _of("vitistack.io", "MachineTemplate")
+)
 
 
 _KINDS: dict[KindId, Callable[[Data], Verdict]] = {

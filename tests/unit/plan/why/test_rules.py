@@ -1,10 +1,12 @@
 """The rules as a whole, and the answers of objects that are as they should be, or of which little is known."""
 
+import re
 from typing import Any
 
 import pytest
 
 from paddock.cli.explained import as_data, lines
+from paddock.meta import ages
 from paddock.plan.why.explain import Answer
 from paddock.plan.why.table import GROUPS, WORDS, every
 from tests.scenario.why.cluster import NOW, Cluster, condition, event, made, ref_of
@@ -27,7 +29,11 @@ def why(*objects: Data, blind: tuple[str, ...] = ()) -> Answer:
     return Cluster(objects, blind).why(ref_of(objects[0]))
 
 
-RUNNING = (machine({"printableStatus": "Running", "conditions": [READY]}), instance({"phase": "Running", "conditions": [READY]}))
+BOOTS = [{"name": "root", "containerDisk": {"image": "debian:12"}}]
+RUNNING = (
+    machine({"printableStatus": "Running", "conditions": [READY]}),
+    instance({"phase": "Running", "conditions": [READY, condition("AgentConnected", "True", "")]}, volumes=BOOTS),
+)
 
 
 def test_every_cause_is_in_one_group_and_says_what_to_do() -> None:
@@ -70,7 +76,7 @@ def test_what_failed_on_the_way_is_over_when_the_machine_runs() -> None:
 
 def test_a_guest_that_runs_does_not_miss_a_secret_that_is_gone() -> None:
     vm, vmi = RUNNING
-    with_secret = {**vmi, "spec": {"volumes": [{"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "gone"}}}]}}
+    with_secret = {**vmi, "spec": {"volumes": [*BOOTS, {"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "gone"}}}]}}
     assert why(vm, with_secret).state == "good"
 
 
@@ -91,7 +97,10 @@ def test_crashes_count_while_they_are_fresh_or_many(ago: float, count: int, stat
 
 def test_emulation_is_a_remark_and_no_cause() -> None:
     vm, vmi = RUNNING
-    slow = {**vmi, "status": {"phase": "Running", "conditions": [READY, condition("SoftwareEmulation", "True", "NoAcceleration", "x")]}}
+    slow = {
+        **vmi,
+        "status": {"phase": "Running", "conditions": [*vmi["status"]["conditions"], condition("SoftwareEmulation", "True", "", "x")]},
+    }
     answer = why(vm, slow)
     assert answer.state == "good"
     assert list(lines(answer, NOW)) == [
@@ -204,3 +213,101 @@ def test_the_fix_names_the_field_that_people_wrote() -> None:
         cause = next(each for each in why(vm, disk).findings if each.rule == "image-missing")
         after = "Then: kubectl delete dv root -n default (it is made anew)."
         assert cause.fix == f"Correct {field}: the path and the tag have to exist. {after}"
+
+
+def test_an_all_clear_names_what_it_did_not_check() -> None:
+    node = made("Node", "v1", "host", {}, {})
+    answer = why(node)
+    assert answer.state == "unknown"
+    assert list(lines(answer, NOW)) == [
+        "Node host is there; nothing was found. Not checked: its state (it has no condition Ready, and no rule knows its kind)."
+    ]
+    assert as_data(answer)["notChecked"] == ["its state (it has no condition Ready, and no rule knows its kind)"]
+
+
+def test_what_rights_do_not_reach_is_not_all_clear() -> None:
+    answer = why(*RUNNING, blind=("Event",))
+    assert answer.state == "unknown"
+    assert list(lines(answer, NOW)) == ["VirtualMachine web runs; nothing was found. Not checked: events (your rights do not reach there)."]
+
+
+def test_a_thing_that_others_use_is_well_when_it_is_there() -> None:
+    assert why(made("ConfigMap", "v1", "settings")).state == "good"
+
+
+def test_a_guest_without_agent_and_probe_was_not_asked() -> None:
+    vm, vmi = RUNNING
+    silent = {**vmi, "status": {"phase": "Running", "conditions": [READY]}}
+    answer = why(vm, silent)
+    assert (answer.state, [each.rule for each in answer.hints]) == ("good", ["guest-not-asked"])
+    assert why(vm, {**silent, "spec": {**vmi["spec"], "readinessProbe": {"tcpSocket": {"port": 80}}}}).hints == ()
+
+
+def blank(made_ago: float, started_ago: float, *conditions: Data, **spec: Any) -> Answer:
+    """A machine on an empty disk."""
+    vm, _ = RUNNING
+    dates = {"creationTimestamp": ages.timestamp(NOW - made_ago)}
+    claim = made("PersistentVolumeClaim", "v1", "root", {}, {"phase": "Bound"}, **dates)
+    volumes = [{"name": "root", "persistentVolumeClaim": {"claimName": "root"}}]
+    vmi = instance({"phase": "Running", "conditions": [READY, *conditions]}, volumes=volumes, **spec)
+    vmi["metadata"]["creationTimestamp"] = ages.timestamp(NOW - started_ago)
+    return why(vm, vmi, claim)
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        (blank(900, 880), "notice"),
+        # It may boot yet.
+        (blank(100, 80), "unknown"),
+        # A run before this one may have installed something.
+        (blank(90_000, 880), "unknown"),
+        (blank(900, 880, condition("AgentConnected", "True", "")), "good"),
+        (blank(900, 880, domain={"devices": {"interfaces": [{"name": "lan", "bootOrder": 1}]}}), "good"),
+        (blank(900, 880, domain={"firmware": {"kernelBoot": {"container": {}}}}), "good"),
+    ],
+)
+def test_a_machine_on_an_empty_disk(answer: Answer, state: str) -> None:
+    assert answer.state == state
+    assert any(each.rule == "disks-blank" for each in (*answer.findings, *answer.hints)) == (state != "good")
+
+
+@pytest.mark.parametrize(
+    "how", [{"dataSource": {"kind": "VolumeSnapshot", "name": "s"}}, {"dataSourceRef": {"kind": "VolumeImportSource", "name": "s"}}]
+)
+def test_a_claim_with_a_source_is_not_empty(how: Data) -> None:
+    vm, vmi = RUNNING
+    on_claim = {**vmi, "spec": {"volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": "root"}}]}}
+    claim = made("PersistentVolumeClaim", "v1", "root", how, {"phase": "Bound"})
+    assert why(vm, on_claim, claim).state == "good"
+
+
+def test_events_about_another_instance_of_the_name_are_over() -> None:
+    waits = machine({"printableStatus": "Starting"})
+    fresh = instance({"phase": "Scheduling", "conditions": [condition("Ready", "False", "GuestNotRunning", "x")]})
+    old = event(fresh, "Stopped", "The VirtualMachineInstance crashed. crashed: QEMU was ended by signal SIGKILL", ago=20)
+    old["involvedObject"]["uid"] = "uid-of-another"
+    assert why(waits, fresh, old).state == "waits"
+    old["involvedObject"]["uid"] = "uid-web"
+    assert why(waits, fresh, old).findings[0].rule == "qemu-killed"
+
+
+def test_of_a_machine_that_cannot_start_the_last_failure_counts_and_no_earlier_one() -> None:
+    status = {"printableStatus": "CrashLoopBackOff", "startFailure": {"consecutiveFailCount": 3, "lastFailedVMIUID": "uid-last"}}
+    vm, about = machine(status), instance({})
+    told = [("uid-first", "crashed: QEMU was ended by signal SIGKILL", 25), ("uid-last", "never-started: x is no device", 5)]
+    events = []
+    for uid, text, ago in told:
+        found = event(about, f"Stopped{uid}", f"The VirtualMachineInstance crashed. {text}", ago=ago)
+        found["involvedObject"]["uid"] = uid
+        events.append(found)
+    assert why(vm, *events).findings[0].rule == "qemu-start-refused"
+    # The next attempt tells nothing new before it has ended.
+    again = {**about, "metadata": {**about["metadata"], "uid": "uid-next"}, "status": {"phase": "Scheduling"}}
+    assert why(vm, again, *events).findings[0].rule == "qemu-start-refused"
+
+
+def test_fixes_are_things_to_do() -> None:
+    for rule in every().values():
+        assert not re.search(r"see (the|what the) (evidence|message)|the evidence is", rule.fix, re.IGNORECASE), rule.id
+        assert "--root" not in rule.fix, rule.id

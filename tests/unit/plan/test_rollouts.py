@@ -1,0 +1,46 @@
+"""What a change of a machine needs, before anything runs."""
+
+from typing import Any
+
+import pytest
+
+from paddock.plan import rollouts
+
+Data = dict[str, Any]
+
+
+def spec(**domain: Any) -> Data:
+    hardware = domain.pop("hardware", {})
+    return {"template": {"spec": {"domain": {"devices": {}, "cpu": {"sockets": 1}, "memory": {"guest": "1Gi"}, **domain}, **hardware}}}
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [
+        (spec(), ""),
+        (spec(hardware={"architecture": "amd64"}), ""),
+        (spec(machine={"type": "q35"}), ""),
+        (spec(hardware={"architecture": "arm64"}), "non-live-updatable"),
+        (spec(cpu={"sockets": 4}), ""),
+        (spec(cpu={"sockets": 5}), "higher than what's available"),
+        (spec(cpu={"sockets": 1, "cores": 2}), "non-live-updatable"),
+        (spec(memory={"guest": "4Gi"}), ""),
+        (spec(memory={"guest": "512Mi"}), "lower than what the VM started with"),
+    ],
+)
+def test_what_needs_a_restart(after: Data, reason: str) -> None:
+    found = rollouts.restart_reason(spec(), after)
+    assert reason in found and bool(reason) == bool(found)
+
+
+def test_growth_is_judged_for_itself() -> None:
+    after = spec(cpu={"sockets": 2, "cores": 2}, memory={"guest": "8Gi"})
+    assert rollouts.growth_reason(spec(), after, rollouts.SOCKETS) == ""
+    assert "higher" in rollouts.growth_reason(spec(), after, rollouts.GUEST)
+
+
+@pytest.mark.parametrize("secure", [True, None, False])
+def test_processors_of_an_emulated_guest_with_secure_boot_may_wait(secure: bool | None) -> None:
+    firmware = {"bootloader": {"efi": {} if secure is None else {"secureBoot": secure}}}
+    found = rollouts.growth_reason(spec(firmware=firmware), spec(firmware=firmware, cpu={"sockets": 2}), rollouts.SOCKETS)
+    assert ("Secure Boot" in found) == (secure is not False)
