@@ -80,7 +80,7 @@ class Running:
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
         await bootstrap.ensure(self.parts)
-        self._house = House(self.parts, credentials.trusted.decode(), tokens)
+        self._house = House(self.parts, credentials.trusted.decode(), tokens, selecting=not self._settings.controllers)
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()

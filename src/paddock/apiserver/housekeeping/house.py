@@ -12,6 +12,7 @@ from paddock.apiserver.housekeeping.apiservices import ApiServices
 from paddock.apiserver.housekeeping.chores import Chores
 from paddock.apiserver.housekeeping.claims import Claims
 from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.housekeeping.endpoints import Endpoints
 from paddock.apiserver.housekeeping.eventlife import EventLife
 from paddock.apiserver.housekeeping.flows import Flows
 from paddock.apiserver.housekeeping.namespaces import Namespaces
@@ -30,12 +31,13 @@ _REQUESTS_SECONDS = 600.0
 class House:
     """Everything the server does by itself."""
 
-    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None) -> None:
+    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None, *, selecting: bool = False) -> None:
         self._parts = parts
         self.collector = Collector(parts)
         self.namespaces = Namespaces(parts, authority)
         self.aggregation = Aggregation(parts)
         self.claims = Claims(parts)
+        self.endpoints = Endpoints(parts, selecting=selecting)
         self.quotas = Quotas(parts)
         self.policies = Policies(parts)
         self.flows = Flows(parts)
@@ -60,6 +62,7 @@ class House:
         self.namespaces.start()
         self.aggregation.start()
         self.claims.start()
+        self.endpoints.start()
         self.quotas.start()
         self.policies.start()
         self.flows.start()
@@ -89,7 +92,8 @@ class House:
                 await chores.settled()
 
     def _chores(self) -> tuple[Chores[Any], ...]:
-        house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.policies, self.flows, self.apiservices)
+        objects = (self.namespaces, self.collector, self.claims, self.endpoints)
+        house = (*objects, self.aggregation, self.quotas, self.policies, self.flows, self.apiservices)
         more = (each for each in (self.secrets, self.signing) if each is not None)
         return (*(each.chores for each in house), *(each.chores for each in more))
 
