@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import namespaces, served, services
+from paddock.apiserver.builtin import components, namespaces, served
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge import connection
 from paddock.apiserver.edge.server import Server
@@ -48,6 +48,7 @@ class Running:
         self._places = Places(settings.root)
         self.port = 0
         self.has_kubeconfig = False
+        self._started = False
         self._hosting: asyncio.Task[Hosting] | None = None
 
     async def start(self) -> None:
@@ -73,14 +74,16 @@ class Running:
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
         self._starting = "the server is starting"
         self.api.health.add_ready("startup", lambda: self._starting)
-        self.api.health.add_ready("store", lambda: self.store.unavailable)
+        self.api.health.add_store(lambda: self.store.unavailable)
+        self.api.health.add_start(lambda: "" if self._started else self._starting)
+        self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         # Users' kinds are there before anybody may ask for them.
         ending = assembly.install(self.parts)
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
         await bootstrap.ensure(self.parts)
-        self._house = House(self.parts, credentials.trusted.decode(), tokens, selecting=not self._settings.controllers)
+        self._house = House(self.parts, credentials.trusted.decode(), tokens, alone=not self._settings.controllers)
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()
@@ -91,13 +94,13 @@ class Running:
         self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
         told = self._settings.advertise or self._settings.host
         host = presence.this_host(told)
-        await presence.ensure(self.parts, host, self.port, services.own_address(self._settings.network))
+        await presence.ensure(self.parts, host, self.port, self._settings.network)
         alive = heartbeat.Heartbeat(self.parts, host)
         await alive.beat()
         self._house.every(heartbeat.SECONDS, alive.beat)
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._house.every(RENEW_SECONDS, credentials.renew)
-        self._starting = ""
+        self._starting, self._started = "", True
         self._host_machines(host.name, credentials.trusted)
         loop.spare_the_collector()
 

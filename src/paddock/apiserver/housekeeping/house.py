@@ -19,6 +19,7 @@ from paddock.apiserver.housekeeping.namespaces import Namespaces
 from paddock.apiserver.housekeeping.policies import Policies
 from paddock.apiserver.housekeeping.quotas import Quotas
 from paddock.apiserver.housekeeping.signing import Signing
+from paddock.apiserver.housekeeping.volumes import Volumes
 from paddock.apiserver.parts import Parts, running_time
 from paddock.apiserver.security.pki import Authority
 from paddock.apiserver.security.tokens import AccountTokens
@@ -31,13 +32,15 @@ _REQUESTS_SECONDS = 600.0
 class House:
     """Everything the server does by itself."""
 
-    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None, *, selecting: bool = False) -> None:
+    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None, *, alone: bool = False) -> None:
+        """`alone`: no controllers of machines run beside, which would look after Services and storage."""
         self._parts = parts
         self.collector = Collector(parts)
         self.namespaces = Namespaces(parts, authority)
         self.aggregation = Aggregation(parts)
         self.claims = Claims(parts)
-        self.endpoints = Endpoints(parts, selecting=selecting)
+        self.endpoints = Endpoints(parts, selecting=alone)
+        self.volumes = Volumes(parts, binds=alone)
         self.quotas = Quotas(parts)
         self.policies = Policies(parts)
         self.flows = Flows(parts)
@@ -63,6 +66,7 @@ class House:
         self.aggregation.start()
         self.claims.start()
         self.endpoints.start()
+        self.volumes.start()
         self.quotas.start()
         self.policies.start()
         self.flows.start()
@@ -92,7 +96,7 @@ class House:
                 await chores.settled()
 
     def _chores(self) -> tuple[Chores[Any], ...]:
-        objects = (self.namespaces, self.collector, self.claims, self.endpoints)
+        objects = (self.namespaces, self.collector, self.claims, self.endpoints, self.volumes)
         house = (*objects, self.aggregation, self.quotas, self.policies, self.flows, self.apiservices)
         more = (each for each in (self.secrets, self.signing) if each is not None)
         return (*(each.chores for each in house), *(each.chores for each in more))

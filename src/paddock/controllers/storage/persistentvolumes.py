@@ -4,11 +4,11 @@ from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import Deletion, Write, merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.storage.claims import PV_PROTECTION
 from paddock.controllers.storage.ports import Volumes
 from paddock.controllers.storage.targets import CLAIMS, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.world import World
+from paddock.dialects.core.storageclass import VOLUME_PROTECTION
 from paddock.runtime import finalizers
 from paddock.runtime.cache import Meta
 from paddock.runtime.controller import DONE, Outcome
@@ -60,7 +60,7 @@ class PersistentVolumes:
                 return
         except NotFound:
             return
-        await finalizers.take_off(self._client, VOLUMES, meta, PV_PROTECTION)
+        await finalizers.take_off(self._client, VOLUMES, meta, VOLUME_PROTECTION)
 
 
 def is_ours(data: Data) -> bool:

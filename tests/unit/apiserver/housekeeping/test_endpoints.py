@@ -26,10 +26,10 @@ def endpoints(*addresses: str, **meta: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def housekept(*, selecting: bool = True) -> AsyncIterator[tuple[Harness, Callable[[], Awaitable[list[Any]]]]]:
+async def housekept(*, alone: bool = True) -> AsyncIterator[tuple[Harness, Callable[[], Awaitable[list[Any]]]]]:
     """A server with its housekeeping, and what slices it has when all is done."""
     async with Harness() as api:
-        house = House(api.parts, "authority", selecting=selecting)
+        house = House(api.parts, "authority", alone=alone)
         house.start()
 
         async def settled() -> list[Any]:
@@ -69,7 +69,7 @@ def test_a_service_that_selects_nothing_has_empty_endpoints_until_it_goes() -> N
 
 def test_where_machines_are_looked_after_their_controller_writes_them() -> None:
     async def script() -> None:
-        async with housekept(selecting=False) as (api, settled):
+        async with housekept(alone=False) as (api, settled):
             await api.post(SERVICES, service(selector={"app": "web"}))
             assert await settled() == []
             assert (await api.get(f"{ENDPOINTS}/web")).status == 404
