@@ -72,11 +72,7 @@ class Running:
         self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
         self.api.paths["/metrics"] = Metrics(flows, self._lines.counted).answer
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
-        self._starting = "the server is starting"
-        self.api.health.add_ready("startup", lambda: self._starting)
-        self.api.health.add_store(lambda: self.store.unavailable)
-        self.api.health.add_start(lambda: "" if self._started else self._starting)
-        self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
+        self._report_health()
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         # Users' kinds are there before anybody may ask for them.
         ending = assembly.install(self.parts)
@@ -103,6 +99,15 @@ class Running:
         self._starting, self._started = "", True
         self._host_machines(host.name, credentials.trusted)
         loop.spare_the_collector()
+
+    def _report_health(self) -> None:
+        """Serve the checks of this server, and the same as the parts of a cluster."""
+        self._starting = "the server is starting"
+        health = self.api.health
+        health.add_ready("startup", lambda: self._starting)
+        health.add_store(lambda: self.store.unavailable)
+        health.add_start(lambda: "" if self._started else self._starting)
+        self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
 
     def _host_machines(self, node: str, authority: bytes) -> None:
         if self._settings.controllers:

@@ -280,6 +280,11 @@ def _wrong_requests(spec: Data, place: Path) -> Iterator[Finding]:
 class ClaimStrategy(Strategy):
     """What is claimed does not change."""
 
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        """Nothing was given. Patches of the status find it there."""
+        new["status"] = {}
+        return new
+
     def returns_deleted(self) -> bool:
         return True
 
@@ -297,6 +302,9 @@ class ClaimStrategy(Strategy):
 
 class ClaimTemplateStrategy(ClaimStrategy):
     """As the claims that would be made of it."""
+
+    def prepare_create(self, new: Data, context: Context) -> Data:
+        return new
 
     def complete(self, new: Data) -> None:
         _complete((new.get("spec") or {}).get("spec") or {})

@@ -131,9 +131,9 @@ class IngressStrategy(Strategy):
         """The default class; nothing has been observed."""
         new["status"] = {"loadBalancer": {}}
         spec = new.get("spec") or {}
-        if spec.get("ingressClassName") is None and _CLASS not in (new["metadata"].get("annotations") or {}):
-            if name := _default_class(context):
-                spec["ingressClassName"] = name
+        says_none = spec.get("ingressClassName") is None and _CLASS not in (new["metadata"].get("annotations") or {})
+        if says_none and (name := _default_class(context)):
+            spec["ingressClassName"] = name
         return new
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:

@@ -111,7 +111,9 @@ class NetworkStrategy(Strategy):
             if str(network) != text:
                 yield finding.invalid((*path, index), text, f'must be in canonical form ("{network}")', _RULE)
         if len(families) != len(set(families)):
-            yield finding.invalid(path, wanted, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64", _RULE)
+            yield finding.invalid(
+                path, wanted, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64", _RULE
+            )
 
 
 def own_network(cidr: str) -> Data:

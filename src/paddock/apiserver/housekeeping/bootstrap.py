@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from paddock.apiserver.housekeeping import flows, kubevirtroles
+from paddock.apiserver.housekeeping import controllerroles, flows, kubevirtroles
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
@@ -123,6 +123,7 @@ def objects() -> Iterator[tuple[str, Data]]:
                 "subjects": [{"kind": "Group", "apiGroup": _RBAC, "name": group} for group in groups],
             },
         )
+    yield from controllerroles.objects(_META)
 
 
 async def ensure(parts: Parts) -> None:
