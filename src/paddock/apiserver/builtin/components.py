@@ -63,7 +63,7 @@ def _status(name: str, wrong: str) -> Data:
 
 
 def _cells(data: Data, now: float) -> list[Any]:
-    condition = next(iter(data.get("conditions") or ()), {})
+    condition: Data = next(iter(data.get("conditions") or ()), {})
     state = {"True": "Healthy", "False": "Unhealthy"}.get(condition.get("status", ""), "Unknown")
     return [name_of(data), state, condition.get("message") or "", condition.get("error") or ""]
 

@@ -256,7 +256,7 @@ def objects(meta: Data) -> Iterator[tuple[str, Data]]:
 
 
 def _role(name: str, rules: tuple[str, ...], subject: Data, meta: Data) -> Iterator[tuple[str, Data]]:
-    role = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name, **meta}}
+    role: Data = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name, **meta}}
     yield "clusterroles", {**role, "rules": [_rule(text) for text in rules]}
     binding = {**role, "kind": "ClusterRoleBinding", "metadata": {"name": name, **meta}, "subjects": [subject]}
     yield "clusterrolebindings", {**binding, "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}}
