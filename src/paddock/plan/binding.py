@@ -8,6 +8,7 @@ from paddock.meta import selectors
 
 Data = dict[str, Any]
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+_ATTRIBUTES = "volumeAttributesClassName"
 _COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
@@ -46,6 +47,7 @@ def _fits(volume: Data, claim: Data) -> bool:
     return (
         (offered.get("storageClassName") or "") == (wanted.get("storageClassName") or "")
         and (offered.get("volumeMode") or "Filesystem") == (wanted.get("volumeMode") or "Filesystem")
+        and (offered.get(_ATTRIBUTES) or "") == (wanted.get(_ATTRIBUTES) or "")
         and set(wanted.get("accessModes") or ()) <= set(offered.get("accessModes") or ())
         and (selector is None or selectors.matches(selectors.read(selector), volume["metadata"].get("labels") or {}))
         and _size(volume) >= quantity.parse(size)
@@ -79,7 +81,9 @@ def bound_claim(claim: Data, volume: Data) -> Data:
 def claim_status(volume: Data) -> Data:
     """Return the status of a claim that has a volume."""
     spec = volume.get("spec") or {}
-    return {"phase": "Bound", "accessModes": list(spec.get("accessModes") or ()), "capacity": dict(spec.get("capacity") or {})}
+    attributes = {"currentVolumeAttributesClassName": spec[_ATTRIBUTES]} if spec.get(_ATTRIBUTES) else {}
+    bound = {"phase": "Bound", "accessModes": list(spec.get("accessModes") or ()), "capacity": dict(spec.get("capacity") or {})}
+    return {**bound, **attributes}
 
 
 def phase(volume: Data, claim: Data | None) -> str:

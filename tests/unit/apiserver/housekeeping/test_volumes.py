@@ -77,6 +77,8 @@ def test_a_claim_gets_the_smallest_volume_that_fits_and_releases_it() -> None:
         (volume("v", storageClassName="a"), claim(), False),
         (volume("v", storageClassName="a"), claim(storageClassName="a"), True),
         (volume("v"), claim(accessModes=["ReadWriteMany"]), False),
+        (volume("v", volumeAttributesClassName="gold"), claim(), False),
+        (volume("v", volumeAttributesClassName="gold"), claim(volumeAttributesClassName="gold"), True),
         (volume("v", volumeMode="Block"), claim(), False),
         (volume("v"), claim(selector={"matchLabels": {"a": "b"}}), False),
         (volume("v", labels={"a": "b"}), claim(selector={"matchLabels": {"a": "b"}}), True),
