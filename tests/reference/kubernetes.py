@@ -24,7 +24,19 @@ HERE = Path(__file__).parent / "conformance"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "kubernetes-conformance.md"
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-_AREAS = ("api-machinery", "apps", "architecture", "auth", "autoscaling", "cli", "instrumentation", "network", "node", "scheduling", "storage")
+_AREAS = (
+    "api-machinery",
+    "apps",
+    "architecture",
+    "auth",
+    "autoscaling",
+    "cli",
+    "instrumentation",
+    "network",
+    "node",
+    "scheduling",
+    "storage",
+)
 _SECONDS = 1500
 _ABOUT = """# Kubernetes' own tests
 
