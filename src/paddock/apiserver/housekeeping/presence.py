@@ -90,7 +90,7 @@ async def ensure(parts: Parts, host: Host, port: int, network: ipaddress.IPv4Net
     """Make or renew the Node, the network of Services and the Service of this server; `port` is where it answers."""
     address = host.addresses[0]
     await ensure_node(parts, host)
-    await _ensure_network(parts, str(network))
+    await ensure_network(parts, str(network))
     await _ensure(parts, "", "services", "default", service(port, services.own_address(network)))
     await _ensure(parts, "", "endpoints", "default", endpoints(address, port))
     await _ensure(parts, "discovery.k8s.io", "endpointslices", "default", endpoint_slice(address, port))
@@ -187,7 +187,7 @@ async def ensure_node(parts: Parts, host: Host) -> None:
     await parts.writer.replace(resource, "", host.name, lambda old: Proposal(node(host, now, old)), status)
 
 
-async def _ensure_network(parts: Parts, cidr: str) -> None:
+async def ensure_network(parts: Parts, cidr: str) -> None:
     """Make or renew the network of Services, and say that it is in use."""
     await _ensure(parts, servicenetworks.GROUP, "servicecidrs", "", servicenetworks.own_network(cidr))
     resource = parts.registry.find(servicenetworks.GROUP, "v1", "servicecidrs")
