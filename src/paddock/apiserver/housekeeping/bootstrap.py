@@ -136,7 +136,7 @@ async def ensure(parts: Parts) -> None:
 
 
 async def _ensure(parts: Parts, plural: str, data: Data) -> None:
-    resource = parts.registry.find(_RBAC if plural.startswith("cluster") else "", "v1", plural)
+    resource = parts.registry.find(data["apiVersion"].rpartition("/")[0], "v1", plural)
     if resource is None:
         return
     try:
