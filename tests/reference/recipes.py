@@ -5,6 +5,7 @@ from pathlib import Path
 from tests.reference.build import Program, Recipe
 
 HERE = Path(__file__).parent / "programs"
+CLUSTER = Path(__file__).parent / "conformance"
 
 # The newest kubectl comes with the real server. The oldest insists on OpenAPI v2, 1.29 speaks the beta of aggregated discovery, 1.30
 # the final one, 1.32 sends its own typed bodies as protobuf.
@@ -81,11 +82,23 @@ SUITE = Recipe(
     command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
 )
 
-# Kubernetes' own conformance tests, of the minor version that the server says it is.
-CONFORMANCE = Recipe(
-    name="conformance",
-    module=Path(__file__).parent / "conformance",
-    programs=(Program("e2e.test", "k8s.io/kubernetes/test/e2e"),),
+# Kubernetes' own end-to-end tests: of the minor version that the server says it is, and of the newest.
+CONFORMANCE = {
+    release: Recipe(
+        name=f"conformance-{release}",
+        module=CLUSTER,
+        programs=(Program("e2e.test", "k8s.io/kubernetes/test/e2e"),),
+        release="k8s.io/kubernetes",
+        modfile=modfile,
+        command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
+    )
+    for release, modfile in (("1.35", "1.35.mod"), ("1.36", "go.mod"))
+}
+
+# The controllers of a real cluster, of the newest release.
+CONTROLLERS = Recipe(
+    name="kube-controller-manager",
+    module=CLUSTER,
+    programs=(Program("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),),
     release="k8s.io/kubernetes",
-    command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
 )

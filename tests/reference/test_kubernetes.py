@@ -1,6 +1,7 @@
 """Kubernetes' own tests, as far as they can be asked of this server: all that have to pass do."""
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,19 @@ from tests.reference.recipes import CONFORMANCE
 pytestmark = pytest.mark.reference
 
 
+NEWEST = max(CONFORMANCE)
+Programs = Callable[[str], Path]
+
+
 @pytest.fixture(scope="module")
-def program(pytestconfig: pytest.Config) -> Path:
+def programs(pytestconfig: pytest.Config) -> Programs:
     terminal = pytestconfig.pluginmanager.getplugin("terminalreporter")
-    return built(CONFORMANCE, say=terminal.write_line if terminal else print) / "e2e.test"
+    return lambda release: built(CONFORMANCE[release], say=terminal.write_line if terminal else print) / "e2e.test"
 
 
-def check(program: Path, binaries: Binaries, directory: Path, tests: list[str], content_type: str) -> None:
+def check(program: Path, binaries: Binaries, directory: Path, listed: Sequence[str], content_type: str) -> None:
+    there = set(kubernetes.every_test(program))
+    tests = [test for test in listed if test in there]
     with serving(directory / "server") as server:
         went = kubernetes.Runner(program, binaries.kubectl, server.kubeconfig, directory, content_type).run(tests)
     failed = {test: went[test].message if test in went else "did not run" for test in tests}
@@ -27,24 +34,29 @@ def check(program: Path, binaries: Binaries, directory: Path, tests: list[str], 
     assert not failed, "\n".join(f"{test}\n    {why}" for test, why in failed.items())
 
 
+# The newest release goes first, and twice: most of its tests are those of the one before.
 @pytest.mark.spec("kube-api", 136)
-@pytest.mark.parametrize("content_type", [kubernetes.JSON, kubernetes.PROTOBUF])
-def test_what_has_to_pass_passes(program: Path, binaries: Binaries, tmp_path: Path, content_type: str) -> None:
+@pytest.mark.parametrize(
+    ("release", "content_type"),
+    [(NEWEST, kubernetes.JSON), (NEWEST, kubernetes.PROTOBUF), *((each, kubernetes.JSON) for each in CONFORMANCE if each != NEWEST)],
+)
+def test_what_has_to_pass_passes(programs: Programs, binaries: Binaries, tmp_path: Path, release: str, content_type: str) -> None:
     wanted = kubernetes.expected()
     assert len(wanted.run) >= 60
-    check(program, binaries, tmp_path, list(wanted.run), content_type)
+    check(programs(release), binaries, tmp_path, wanted.run, content_type)
 
 
 @pytest.mark.soak
-def test_what_takes_long_passes_too(program: Path, binaries: Binaries, tmp_path: Path) -> None:
-    check(program, binaries, tmp_path, list(kubernetes.expected().slow), kubernetes.JSON)
+@pytest.mark.parametrize("release", CONFORMANCE)
+def test_what_takes_long_passes_too(programs: Programs, binaries: Binaries, tmp_path: Path, release: str) -> None:
+    check(programs(release), binaries, tmp_path, kubernetes.expected().slow, kubernetes.JSON)
 
 
-def test_something_is_said_of_every_test(program: Path) -> None:
+def test_something_is_said_of_every_test(programs: Programs) -> None:
     wanted = kubernetes.expected()
-    tests = kubernetes.every_test(program)
+    tests = {test for release in CONFORMANCE for test in kubernetes.every_test(programs(release))}
     ours = {*wanted.run, *wanted.slow}
-    assert ours <= set(tests), "these tests are not there any more"
+    assert ours <= tests, "these tests are not there any more"
     assert len(ours) == len(wanted.run) + len(wanted.slow)
     unsaid = [test for test in tests if test not in ours and not wanted.why_not(test)]
     assert not unsaid, "say in conformance/tests.toml whether these are run, or why not"
@@ -62,7 +74,10 @@ def test_the_page_tells_how_each_test_went() -> None:
     ]
     went = dict(kubernetes.outcomes([{"SpecReports": report}]))
     assert went == {good: kubernetes.Outcome("passed", 2.0, ""), bad: kubernetes.Outcome("failed", 2.0, "no")}
-    made = kubernetes.page("v1.2.3", [good, bad, other], wanted, went)
-    assert f"## Passed\n\n- {good}\n\n## Failed\n\n- {bad}\n" in made
+    newest = kubernetes.Release("v1.2.3", [good, bad, other], went)
+    made = kubernetes.page([newest, kubernetes.Release("v1.1.1", [good], {good: went[good]})], wanted)
+    assert f"## Passed\n\n- {good}\n\n## Failed\n\n- {bad} (v1.2.3)\n" in made
+    assert "## v1.2.3: 1 of 2 passed" in made
+    assert "## v1.1.1: 1 of 1 passed" in made
     assert f"### It runs pods\n\n- {other}\n" in made
     assert "| auth | 1 | 1 | 1 | 0 |" in made

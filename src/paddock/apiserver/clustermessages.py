@@ -20,6 +20,15 @@ CLUSTER_MESSAGES: dict[str, str] = {
     "IngressLoadBalancerStatus": "1:ingress:*IngressLoadBalancerIngress",
     "IngressLoadBalancerIngress": "1:ip 2:hostname 4:ports:*IngressPortStatus",
     "IngressPortStatus": "1:port:int 2:protocol 3:error:string?",
+    "NetworkPolicy": "1:metadata:ObjectMeta 2:spec:NetworkPolicySpec",
+    "NetworkPolicySpec": (
+        "1:podSelector:LabelSelector 2:ingress:*NetworkPolicyIngressRule 3:egress:*NetworkPolicyEgressRule 4:policyTypes:*string"
+    ),
+    "NetworkPolicyIngressRule": "1:ports:*NetworkPolicyPort 2:from:*NetworkPolicyPeer",
+    "NetworkPolicyEgressRule": "1:ports:*NetworkPolicyPort 2:to:*NetworkPolicyPeer",
+    "NetworkPolicyPeer": "1:podSelector:LabelSelector 2:namespaceSelector:LabelSelector 3:ipBlock:IPBlock",
+    "NetworkPolicyPort": "1:protocol:string? 2:port:IntOrString 3:endPort:int?",
+    "IPBlock": "1:cidr 2:except:*string",
     "LimitRange": "1:metadata:ObjectMeta 2:spec:LimitRangeSpec",
     "LimitRangeSpec": "1:limits:*LimitRangeItem",
     "LimitRangeItem": (

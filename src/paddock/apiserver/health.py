@@ -11,6 +11,28 @@ from paddock.apiserver.edge.http import Request, Response
 # The minor version whose semantics are implemented; our own name stands in the build metadata, so that clients can parse it.
 _MAJOR, _MINOR = "1", "35"
 _TEXT = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"), ("cache-control", "no-cache, private"))
+# What kube-apiserver starts one after the other and reports under these names; here one start does all of it.
+_HOOKS = (
+    "start-apiserver-admission-initializer",
+    "generic-apiserver-start-informers",
+    "start-apiextensions-informers",
+    "start-apiextensions-controllers",
+    "crd-informer-synced",
+    "storage-readiness",
+    "bootstrap-controller",
+    "start-system-namespaces-controller",
+    "start-service-ip-repair-controllers",
+    "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes",
+    "priority-and-fairness-config-producer",
+    "start-cluster-authentication-info-controller",
+    "start-kube-aggregator-informers",
+    "apiservice-registration-controller",
+    "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller",
+    "kube-apiserver-autoregistration",
+    "apiservice-openapi-controller",
+)
 # A check gives the reason why it fails; empty when it does not.
 Check = Callable[[], str]
 
@@ -19,7 +41,7 @@ class Health:
     """The checks of a server."""
 
     def __init__(self) -> None:
-        self._live: dict[str, Check] = {"ping": lambda: ""}
+        self._live: dict[str, Check] = {"ping": lambda: "", "log": lambda: ""}
         self._ready: dict[str, Check] = {}
 
     def add_live(self, name: str, check: Check) -> None:
@@ -29,6 +51,17 @@ class Health:
     def add_ready(self, name: str, check: Check) -> None:
         """The server is not to be asked while this fails."""
         self._ready[name] = check
+
+    def add_start(self, started: Check) -> None:
+        """The start, under the names that kube-apiserver has for its steps. It is over before it can fail again."""
+        for name in (*(f"poststarthook/{each}" for each in _HOOKS), "autoregister-completion"):
+            self._live[name] = started
+        self._ready["informer-sync"] = started
+
+    def add_store(self, check: Check) -> None:
+        """The store, as `store` and as `etcd`. A full disk is no reason to end the server: it reads on."""
+        self._ready["store"] = self._ready["etcd"] = check
+        self._live["etcd"] = lambda: ""
 
     def answer(self, request: Request) -> Response | None:
         """The answer to a health path or /version, or None."""

@@ -14,6 +14,7 @@ import orjson
 
 from paddock.apiserver.clustermessages import CLUSTER_MESSAGES
 from paddock.apiserver.definitionmessages import DEFINITION_MESSAGES
+from paddock.apiserver.devicemessages import DEVICE_MESSAGES
 from paddock.apiserver.messages import MESSAGES
 from paddock.apiserver.podmessages import POD_MESSAGES
 from paddock.apiserver.securitymessages import SECURITY_MESSAGES
@@ -35,7 +36,7 @@ def _table(text: str) -> dict[int, _Field]:
     return fields
 
 
-_TEXTS = {**POD_MESSAGES, **CLUSTER_MESSAGES, **DEFINITION_MESSAGES, **SECURITY_MESSAGES, **MESSAGES}
+_TEXTS = {**POD_MESSAGES, **DEVICE_MESSAGES, **CLUSTER_MESSAGES, **DEFINITION_MESSAGES, **SECURITY_MESSAGES, **MESSAGES}
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import namespaces, served, services
+from paddock.apiserver.builtin import components, namespaces, served
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge import connection
 from paddock.apiserver.edge.server import Server
@@ -55,6 +55,7 @@ class Running:
         self._places = Places(settings.root)
         self.port = 0
         self.has_kubeconfig = False
+        self._started = False
         # keeps machines looked after, where that is wanted
         self.machines: Supervisor | None = None
 
@@ -80,16 +81,14 @@ class Running:
         self.api = Api(self.parts, Guard(identities, rbac), journal, (flows, Deadlines(given.request_seconds)))
         self._count(flows)
         self.api.subresources.update(Reviews(self.parts, identities, rbac, tokens).handlers())
-        self._starting = "the server is starting"
-        self.api.health.add_ready("startup", lambda: self._starting)
-        self.api.health.add_ready("store", lambda: self.store.unavailable)
+        self._report_health()
         self.api.subresources["", "namespaces", "finalize", "update"] = lambda call: namespaces.finalize(self.parts, call)
         # Users' kinds are there before anybody may ask for them.
         ending = assembly.install(self.parts)
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
         await bootstrap.ensure(self.parts)
-        self._house = House(self.parts, credentials.trusted.decode(), tokens)
+        self._house = House(self.parts, credentials.trusted.decode(), tokens, alone=not self._settings.controllers)
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()
@@ -100,12 +99,21 @@ class Running:
         alive = await self._announce()
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._house.every(RENEW_SECONDS, credentials.renew)
-        self._starting = ""
+        self._starting, self._started = "", True
         if self.machines is not None:
             self._authority = credentials.trusted
             self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
             self.machines.start()
         loop.spare_the_collector()
+
+    def _report_health(self) -> None:
+        """Serve the checks of this server, and the same as the parts of a cluster."""
+        self._starting = "the server is starting"
+        health = self.api.health
+        health.add_ready("startup", lambda: self._starting)
+        health.add_store(lambda: self.store.unavailable)
+        health.add_start(lambda: "" if self._started else self._starting)
+        self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
 
     async def _announce(self) -> heartbeat.Heartbeat:
         """Make this host and its server known, and keep them so."""
@@ -114,7 +122,7 @@ class Running:
             self.machines = Supervisor(self._hosting, self._standby, self._reason, partial(importlib.import_module, "paddock.app.hosting"))
             self.api.health.add_ready("machines", self._why_not)
         host = msgspec.structs.replace(presence.this_host(told), problem=self._problem())
-        await presence.ensure(self.parts, host, self.port, services.own_address(self._settings.network))
+        await presence.ensure(self.parts, host, self.port, self._settings.network)
         alive = heartbeat.Heartbeat(self.parts, host, self._problem)
         await alive.beat()
         self._house.every(heartbeat.SECONDS, alive.beat)

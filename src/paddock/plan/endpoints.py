@@ -147,11 +147,12 @@ def _grouped(spec: ServiceSpec, backends: Iterable[Backend]) -> dict[Resolved, l
 
 
 def slices(service: Service, backends: Collection[Backend]) -> Iterator[Data]:
-    """EndpointSlices: one for each family and set of ports."""
+    """EndpointSlices: one for each family and set of ports; an empty one where there is no machine."""
     spec = service.spec or ServiceSpec()
     meta = service.metadata
-    for resolved, group in _grouped(spec, backends).items():
-        family = "IPv6" if ":" in group[0].address else "IPv4"
+    nobody: dict[Resolved, list[Backend]] = {(): []}
+    for resolved, group in (_grouped(spec, backends) or nobody).items():
+        family = "IPv6" if ":" in (group[0].address if group else spec.clusterIP or "") else "IPv4"
         mark = hashlib.sha256(repr((family, resolved)).encode()).hexdigest()[:5]
         yield {
             "apiVersion": "discovery.k8s.io/v1",

@@ -7,8 +7,11 @@ from paddock.base import quantity
 Data = dict[str, Any]
 Amounts = dict[str, int]
 SERVICES, CLAIMS = "services", "persistentvolumeclaims"
+DEVICES = "resourceclaims.resource.k8s.io"
 REQUESTED = "requests.storage"
 _CLASS = ".storageclass.storage.k8s.io/"
+_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
+_ALL_DEVICES = 32
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 # Counted under their own name besides `count/NAME`.
 _PLAIN = frozenset(("configmaps", "secrets", "resourcequotas", "replicationcontrollers", SERVICES, CLAIMS))
@@ -18,7 +21,7 @@ IGNORED = frozenset(("events",))
 
 def is_weighed(collection: str) -> bool:
     """Whether it matters what an object of a collection holds; all others just count."""
-    return collection in (SERVICES, CLAIMS)
+    return collection in (SERVICES, CLAIMS, DEVICES)
 
 
 def counted(collection: str) -> Amounts:
@@ -34,6 +37,8 @@ def measured(collection: str, data: Data) -> Amounts:
         amounts.update(_service(data.get("spec") or {}))
     elif collection == CLAIMS:
         amounts.update(_claim(data))
+    elif collection == DEVICES:
+        amounts.update(_devices(data.get("spec") or {}))
     return amounts
 
 
@@ -58,6 +63,20 @@ def _claim(data: Data) -> Amounts:
         amounts[REQUESTED] = size
         if named:
             amounts[f"{named}{_CLASS}{REQUESTED}"] = size
+    return amounts
+
+
+def _devices(spec: Data) -> Amounts:
+    """Count the devices of each class; of alternatives the most that may be given, of `All` the most that any claim gets."""
+    amounts: Amounts = {}
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        worst: Amounts = {}
+        for each in request.get("firstAvailable") or (request.get("exactly") or {},):
+            count = _ALL_DEVICES if each.get("allocationMode") == "All" else each.get("count") or 0
+            name = f"{each.get('deviceClassName', '')}{_DEVICE_CLASS}"
+            worst[name] = max(worst.get(name, 0), count * quantity.UNIT)
+        for name, amount in worst.items():
+            amounts[name] = amounts.get(name, 0) + amount
     return amounts
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paddock.apiserver.resources.strategy import Context, Data, Strategy
-from paddock.dialects.core.storageclass import IS_DEFAULT
+from paddock.dialects.core.storageclass import IS_DEFAULT, VOLUME_PROTECTION
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
@@ -24,6 +24,12 @@ def _is_default(data: Data) -> bool:
     return (data["metadata"].get("annotations") or {}).get(IS_DEFAULT) == "true"
 
 
+def _protect(new: Data, finalizer: str) -> None:
+    meta = new["metadata"]
+    if finalizer not in (meta.get("finalizers") or ()):
+        meta["finalizers"] = [*(meta.get("finalizers") or ()), finalizer]
+
+
 class ClaimStrategy(Strategy):
     """A claim waits for a volume, and stays as long as it is used."""
 
@@ -40,9 +46,7 @@ class ClaimStrategy(Strategy):
         spec = self._settled(new)
         if "storageClassName" not in spec and (name := default_class(context)):
             spec["storageClassName"] = name
-        meta = new["metadata"]
-        if PROTECTION not in (meta.get("finalizers") or ()):
-            meta["finalizers"] = [*(meta.get("finalizers") or ()), PROTECTION]
+        _protect(new, PROTECTION)
         new["status"] = {"phase": "Pending"}
         return new
 
@@ -65,8 +69,9 @@ class VolumeStrategy(Strategy):
     """A volume is free until a claim has it."""
 
     def prepare_create(self, new: Data, context: Context) -> Data:
-        """A phase."""
+        """A phase, and protection."""
         new["status"] = {"phase": "Pending"}
+        _protect(new, VOLUME_PROTECTION)
         return new
 
     def returns_deleted(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from paddock.apiserver.builtin.ingresses import IS_DEFAULT
 from paddock.apiserver.builtin.tables import NONE, Cells, age_of, column, name_of
 from paddock.meta import selectors
 from paddock.meta.wire import from_data
@@ -12,7 +13,6 @@ Data = dict[str, Any]
 _UNSET = "<unset>"
 _REGISTRATION, _STORAGE = "admissionregistration.k8s.io", "storage.k8s.io"
 _INTEGER, _BOOLEAN = "integer", "boolean"
-_DEFAULT_INGRESS = "ingressclass.kubernetes.io/is-default-class"
 
 
 def _quota(data: Data, now: float) -> list[Any]:
@@ -64,7 +64,7 @@ def _priority(data: Data, now: float) -> list[Any]:
 
 def _ingress(data: Data, now: float) -> list[Any]:
     spec = data.get("spec") or {}
-    default = (data["metadata"].get("annotations") or {}).get(_DEFAULT_INGRESS) == "true"
+    default = (data["metadata"].get("annotations") or {}).get(IS_DEFAULT) == "true"
     found = spec.get("parameters")
     shown = NONE
     if found:

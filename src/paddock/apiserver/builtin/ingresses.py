@@ -13,6 +13,10 @@ from paddock.schema.kind import AGE, Column, Kind
 
 GROUP = "networking.k8s.io"
 _RULE = "core/ingress"
+_CLASSES = f"ingressclasses.{GROUP}"
+IS_DEFAULT = "ingressclass.kubernetes.io/is-default-class"
+# The older way to name a class.
+_CLASS = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
@@ -124,8 +128,12 @@ class IngressStrategy(Strategy):
         return True
 
     def prepare_create(self, new: Data, context: Context) -> Data:
-        """Nothing has been observed."""
+        """The default class; nothing has been observed."""
         new["status"] = {"loadBalancer": {}}
+        spec = new.get("spec") or {}
+        says_none = spec.get("ingressClassName") is None and _CLASS not in (new["metadata"].get("annotations") or {})
+        if says_none and (name := _default_class(context)):
+            spec["ingressClassName"] = name
         return new
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
@@ -138,6 +146,14 @@ class IngressStrategy(Strategy):
         for index, rule in enumerate(spec.get("rules") or ()):
             if rule.get("http") is not None:
                 yield from _paths(rule["http"].get("paths") or (), ("spec", "rules", index, "http", "paths"))
+
+
+def _default_class(context: Context) -> str | None:
+    """Return the newest of the classes that are marked, and of equal ones the first by name."""
+    metas = (each["metadata"] for each in context.view.list(_CLASSES))
+    marked = [each for each in metas if (each.get("annotations") or {}).get(IS_DEFAULT) == "true"]
+    newest = max((each.get("creationTimestamp", "") for each in marked), default="")
+    return min((each["name"] for each in marked if each.get("creationTimestamp", "") == newest), default=None)
 
 
 def _paths(paths: Any, place: finding.Path) -> Iterator[Finding]:

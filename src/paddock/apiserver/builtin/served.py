@@ -12,8 +12,10 @@ from paddock.apiserver.builtin import (
     admissionkinds,
     apiservices,
     claims,
+    components,
     csr,
     datavolumes,
+    devices,
     endpoints,
     events,
     flowcontrol,
@@ -31,6 +33,7 @@ from paddock.apiserver.builtin import (
     rbacrules,
     reviews,
     secrets,
+    servicenetworks,
     services,
     storagekinds,
     workloads,
@@ -55,8 +58,12 @@ _CLUSTER_KINDS = (
     *_WORKLOADS,
     *storagekinds.KINDS,
     *admissionkinds.KINDS,
+    *components.KINDS,
+    *devices.KINDS,
+    *servicenetworks.KINDS,
 )
-_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **csr.TABLES, **ingresses.TABLES, **networkpolicies.TABLES}
+_NETWORK_TABLES = {**ingresses.TABLES, **networkpolicies.TABLES, **servicenetworks.TABLES}
+_TABLES = {**TABLES, **CLUSTER_TABLES, **flowtables.TABLES, **csr.TABLES, **_NETWORK_TABLES, **devices.TABLES, **components.TABLES}
 # Kinds that no manifest of Paddock's commands holds.
 KINDS = (*rbac.KINDS, *reviews.KINDS, *leases.KINDS, *events.KINDS, *endpoints.KINDS, *nodes.KINDS, *kept.KINDS, *_CLUSTER_KINDS)
 _STRATEGIES: dict[tuple[str, str], Strategy] = {
@@ -78,6 +85,8 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     **podkinds.STRATEGIES,
     **ingresses.STRATEGIES,
     **networkpolicies.STRATEGIES,
+    **servicenetworks.STRATEGIES,
+    **devices.STRATEGIES,
     **flowcontrol.STRATEGIES,
     **workloads.STRATEGIES,
     **storagekinds.STRATEGIES,
@@ -102,6 +111,7 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
         "from_stored": events.from_stored,
     },
     ("", "Service"): {"create_on_update": True},
+    ("", "ComponentStatus"): {"verbs": components.VERBS, "deprecation": components.DEPRECATION},
     ("", "Endpoints"): {
         "create_on_update": True,
         "deprecation": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -113,6 +123,7 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
         "selectable": (*(f"spec.{name}" for name in _POD_PLACES), "status.phase", "status.podIP", "status.nominatedNodeName"),
     },
     ("policy", "PodDisruptionBudget"): {"unconditional_update": False},
+    (devices.GROUP, "ResourceSlice"): {"selectable": ("spec.nodeName", "spec.driver")},
 }
 
 

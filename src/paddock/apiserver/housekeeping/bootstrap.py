@@ -1,17 +1,19 @@
 """What is there before anybody makes anything: namespaces, roles, bindings. Missing objects are made at every start; roles that
 carry the autoupdate annotation get back what was taken from them, and keep what was added."""
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from paddock.apiserver.housekeeping import flows, kubevirtroles
+from paddock.apiserver.housekeeping import controllerroles, flows, kubevirtroles
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
 from paddock.meta import failure
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
 _RBAC = "rbac.authorization.k8s.io"
 _AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _META = {"labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}, "annotations": {_AUTOUPDATE: "true"}}
@@ -96,7 +98,7 @@ BINDINGS = {
 
 
 def objects() -> Iterator[tuple[str, Data]]:
-    """Every object with the plural of its kind, in the order in which they are needed."""
+    """Return every object with the plural of its kind."""
     for name in NAMESPACES:
         yield "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     for name, rules in ROLES.items():
@@ -123,24 +125,27 @@ def objects() -> Iterator[tuple[str, Data]]:
                 "subjects": [{"kind": "Group", "apiGroup": _RBAC, "name": group} for group in groups],
             },
         )
+    yield from controllerroles.objects(_META)
 
 
 async def ensure(parts: Parts) -> None:
     """Make what is missing, and give roles back what they lack."""
     await flows.ensure(parts)
-    options = Options(user="system:apiserver", manager="paddock", unasked=True)
-    for plural, data in objects():
-        group = _RBAC if plural.startswith("cluster") else ""
-        resource = parts.registry.find(group, "v1", plural)
-        if resource is None:
-            continue
-        try:
-            await parts.writer.create(resource, "", data, options)
-        except failure.Failure as said:
-            if said.reason != "AlreadyExists":
-                raise
-            if "rules" in data or "subjects" in data:
-                await parts.writer.replace(resource, "", data["metadata"]["name"], partial(_completed, data), options)
+    # Together, so that they share a commit.
+    await asyncio.gather(*(_ensure(parts, plural, data) for plural, data in objects()))
+
+
+async def _ensure(parts: Parts, plural: str, data: Data) -> None:
+    resource = parts.registry.find(data["apiVersion"].rpartition("/")[0], "v1", plural)
+    if resource is None:
+        return
+    try:
+        await parts.writer.create(resource, "", data, _WHO)
+    except failure.Failure as said:
+        if said.reason != "AlreadyExists":
+            raise
+        if "rules" in data or "subjects" in data:
+            await parts.writer.replace(resource, "", data["metadata"]["name"], partial(_completed, data), _WHO)
 
 
 def _completed(wanted: Data, old: Data) -> Proposal:

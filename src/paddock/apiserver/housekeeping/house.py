@@ -12,12 +12,14 @@ from paddock.apiserver.housekeeping.apiservices import ApiServices
 from paddock.apiserver.housekeeping.chores import Chores
 from paddock.apiserver.housekeeping.claims import Claims
 from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.housekeeping.endpoints import Endpoints
 from paddock.apiserver.housekeeping.eventlife import EventLife
 from paddock.apiserver.housekeeping.flows import Flows
 from paddock.apiserver.housekeeping.namespaces import Namespaces
 from paddock.apiserver.housekeeping.policies import Policies
 from paddock.apiserver.housekeeping.quotas import Quotas
 from paddock.apiserver.housekeeping.signing import Signing
+from paddock.apiserver.housekeeping.volumes import Volumes
 from paddock.apiserver.parts import Parts, running_time
 from paddock.apiserver.security.pki import Authority
 from paddock.apiserver.security.tokens import AccountTokens
@@ -30,12 +32,15 @@ _REQUESTS_SECONDS = 600.0
 class House:
     """Everything the server does by itself."""
 
-    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None) -> None:
+    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None, *, alone: bool = False) -> None:
+        """`alone`: no controllers of machines run beside, which would look after Services and storage."""
         self._parts = parts
         self.collector = Collector(parts)
         self.namespaces = Namespaces(parts, authority)
         self.aggregation = Aggregation(parts)
         self.claims = Claims(parts)
+        self.endpoints = Endpoints(parts, selecting=alone)
+        self.volumes = Volumes(parts, binds=alone)
         self.quotas = Quotas(parts)
         self.policies = Policies(parts)
         self.flows = Flows(parts)
@@ -60,6 +65,8 @@ class House:
         self.namespaces.start()
         self.aggregation.start()
         self.claims.start()
+        self.endpoints.start()
+        self.volumes.start()
         self.quotas.start()
         self.policies.start()
         self.flows.start()
@@ -96,7 +103,8 @@ class House:
                 await chores.settled()
 
     def _chores(self) -> tuple[Chores[Any], ...]:
-        house = (self.namespaces, self.collector, self.aggregation, self.claims, self.quotas, self.policies, self.flows, self.apiservices)
+        objects = (self.namespaces, self.collector, self.claims, self.endpoints, self.volumes)
+        house = (*objects, self.aggregation, self.quotas, self.policies, self.flows, self.apiservices)
         more = (each for each in (self.secrets, self.signing) if each is not None)
         return (*(each.chores for each in house), *(each.chores for each in more))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.apiserver import health
-from paddock.apiserver.builtin.services import own_address
+from paddock.apiserver.builtin import servicenetworks, services
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
 from paddock.apiserver.parts import Parts
@@ -98,11 +98,12 @@ def _image() -> str:
 _READY = Problem("ServerReady", "the server is up")
 
 
-async def ensure(parts: Parts, host: Host, port: int, inside: str = own_address()) -> None:
-    """Make or renew the Node and the Service, whose address is `inside`; `port` is where this server answers."""
+async def ensure(parts: Parts, host: Host, port: int, network: ipaddress.IPv4Network = services.NETWORK) -> None:
+    """Make or renew the Node, the network of Services and the Service of this server; `port` is where it answers."""
     address = host.addresses[0]
     await ensure_node(parts, host)
-    await _ensure(parts, "", "services", "default", service(port, inside))
+    await ensure_network(parts, str(network))
+    await _ensure(parts, "", "services", "default", service(port, services.own_address(network)))
     await _ensure(parts, "", "endpoints", "default", endpoints(address, port))
     await _ensure(parts, "discovery.k8s.io", "endpointslices", "default", endpoint_slice(address, port))
 
@@ -200,6 +201,16 @@ async def ensure_node(parts: Parts, host: Host) -> None:
     await parts.writer.replace(resource, "", host.name, lambda old: Proposal(node(host, now, old)), status)
 
 
+async def ensure_network(parts: Parts, cidr: str) -> None:
+    """Make or renew the network of Services, and say that it is in use."""
+    await _ensure(parts, servicenetworks.GROUP, "servicecidrs", "", servicenetworks.own_network(cidr))
+    resource = parts.registry.find(servicenetworks.GROUP, "v1", "servicecidrs")
+    if resource is not None:
+        now = parts.clock.now()
+        status = msgspec.structs.replace(_WHO, subresource="status")
+        await parts.writer.replace(resource, "", servicenetworks.OWN, lambda old: Proposal(servicenetworks.ready(old, now)), status)
+
+
 async def _ensure(parts: Parts, group: str, plural: str, namespace: str, wanted: Data) -> None:
     resource = parts.registry.find(group, "v1", plural)
     if resource is None:
@@ -216,7 +227,9 @@ async def _renew(parts: Parts, resource: Resource, namespace: str, wanted: Data)
     name = wanted["metadata"]["name"]
 
     def renewed(old: Data) -> Proposal:
-        meta = {**old["metadata"], "labels": {**(old["metadata"].get("labels") or {}), **wanted["metadata"]["labels"]}}
+        meta = {**old["metadata"]}
+        if labels := wanted["metadata"].get("labels"):
+            meta["labels"] = {**(meta.get("labels") or {}), **labels}
         return Proposal({**old, **wanted, "metadata": meta})
 
     await parts.writer.replace(resource, namespace, name, renewed, _WHO)

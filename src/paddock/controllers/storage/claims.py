@@ -20,7 +20,7 @@ from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, POOL, PROVISIO
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.world import World
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.core.storageclass import StorageClass
+from paddock.dialects.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volume import Volume
 from paddock.plan import claimsizes, contents, transfers
@@ -32,7 +32,6 @@ from paddock.runtime.reference import reference
 
 _STATUS = Write(subresource="status")
 _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
-PV_PROTECTION = "kubernetes.io/pv-protection"
 _PROVISIONED = "volume.kubernetes.io/storage-provisioner"
 # A machine makes its disk larger; nobody tells when.
 _GROWTH_SECONDS = 2.0
@@ -234,7 +233,7 @@ def persistent_volume(claim: PersistentVolumeClaim, found: StorageClass, size: s
         "metadata": {
             "name": f"pvc-{meta.uid}",
             "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER},
-            "finalizers": [PV_PROTECTION],
+            "finalizers": [VOLUME_PROTECTION],
         },
         "spec": {
             "capacity": {"storage": size},

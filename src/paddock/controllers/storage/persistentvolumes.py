@@ -7,11 +7,11 @@ from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import Write, merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.storage.claims import PV_PROTECTION
 from paddock.controllers.storage.ports import Volumes
 from paddock.controllers.storage.targets import CLAIMS, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.world import World
+from paddock.dialects.core.storageclass import VOLUME_PROTECTION
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.deleting import delete_seen

@@ -26,7 +26,7 @@ from paddock.dialects.kubevirt.objecttransfer import ObjectTransfer
 from paddock.dialects.kubevirt.storageprofile import StorageProfile
 from paddock.dialects.kubevirt.volumesources import VolumeCloneSource, VolumeImportSource, VolumeUploadSource
 
-PROVISIONER = "paddock.dev/directory"
+PROVISIONER = storageclass.PROVISIONER
 CLASS_NAME = "paddock"
 # A parameter of a StorageClass: which of the configured directories its volumes are in.
 POOL = "pool"

@@ -11,6 +11,10 @@ from paddock.schema.kind import AGE, Column, Kind, Settings, transition
 
 IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 IS_DEFAULT_FOR_MACHINES = "storageclass.kubevirt.io/is-default-virt-class"
+# Who makes volumes of directories on this host.
+PROVISIONER = "paddock.dev/directory"
+# Somebody has to agree that nobody has the volume any more.
+VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 
 
 class StorageClass(Resource):

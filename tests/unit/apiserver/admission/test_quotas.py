@@ -203,3 +203,24 @@ def test_claims_keep_to_the_limits(play: Play) -> None:
         assert (await api.post(claims, claim("d", "3Gi"))).status == 201
 
     play(script)
+
+
+def test_claimed_devices_count_by_their_class(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        gold = "gold.deviceclass.resource.k8s.io/devices"
+        claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+        await api.post(QUOTAS, quota(hard={"count/resourceclaims.resource.k8s.io": 5, gold: 4}))
+        one = {"name": "one", "exactly": {"deviceClassName": "gold", "count": 2}}
+        either = {
+            "name": "either",
+            "firstAvailable": [{"name": name, "deviceClassName": "gold", "count": at} for at, name in enumerate("abc", 1)],
+        }
+        every = {"name": "every", "exactly": {"deviceClassName": "gold", "allocationMode": "All"}}
+        for requests, wanted, status in (([one], 2, 201), ([one, either], 5, 403), ([every], 32, 403), ([one], 2, 201), ([one], 2, 403)):
+            name = f"c{wanted}-{len(list(api.store.scan('resourceclaims.resource.k8s.io')))}"
+            said = await api.post(claims, {"metadata": {"name": name}, "spec": {"devices": {"requests": requests}}})
+            assert said.status == status, said.data
+            if status == 403:
+                assert f"requested: {gold}={wanted}," in said.data["message"]
+
+    play(script)

@@ -49,3 +49,29 @@ def test_what_leads_nowhere_is_refused(play: Play, spec: dict[str, Any], field: 
         assert (refused.status, list(refused.causes)) == (422, [field]), refused.data
 
     play(script)
+
+
+@pytest.mark.spec("kube-api", 142)
+def test_an_ingress_without_a_class_gets_the_default_one(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        def ingress(name: str, **meta: Any) -> dict[str, Any]:
+            backend = {"service": {"name": "s", "port": {"number": 80}}}
+            return {"metadata": {"name": name, **meta}, "spec": {"defaultBackend": backend}}
+
+        async def made(name: str, default: str) -> None:
+            mark = {"ingressclass.kubernetes.io/is-default-class": default}
+            body = {"metadata": {"name": name, "annotations": mark}, "spec": {"controller": "example.com/c"}}
+            assert (await api.post("/apis/networking.k8s.io/v1/ingressclasses", body)).status == 201
+
+        path = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+        await made("other", "false")
+        assert "ingressClassName" not in (await api.post(path, ingress("none"))).data["spec"]
+        await made("old", "true")
+        api.clock.time += 10
+        await made("new-b", "true")
+        await made("new-a", "true")
+        assert (await api.post(path, ingress("defaulted"))).data["spec"]["ingressClassName"] == "new-a"
+        marked = ingress("marked", annotations={"kubernetes.io/ingress.class": "x"})
+        assert "ingressClassName" not in (await api.post(path, marked)).data["spec"]
+
+    play(script)

@@ -12,6 +12,12 @@ CORE, STORAGE = "/api/v1/namespaces/default", "/apis/storage.k8s.io/v1"
 RUNTIMES, INGRESSES = "/apis/node.k8s.io/v1/runtimeclasses", "/apis/networking.k8s.io/v1/ingressclasses"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "x", "image": "y"}]}}
+DEVICES, NETWORKING = "/apis/resource.k8s.io/v1", "/apis/networking.k8s.io/v1"
+REQUEST = {"name": "x", "exactly": {"deviceClassName": "c", "allocationMode": "ExactCount", "count": 1}}
+CLAIM = {"devices": {"requests": [REQUEST]}}
+CLAIMS = f"{DEVICES}/namespaces/default/resourceclaims"
+OWNER = {"resource": "services", "namespace": "default", "name": "web"}
+SLICE = {"driver": "a.b", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "nodeName": "n"}
 SOURCE = {"attacher": "a.b", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}
 
 # where, what, the cells of its row behind the name (without the age)
@@ -28,6 +34,11 @@ KEPT: list[tuple[str, dict[str, Any], list[Any]]] = [
     (f"{STORAGE}/volumeattributesclasses", {"driverName": "d", "parameters": {"a": "1"}}, ["d"]),
     (RUNTIMES, {"handler": "h"}, ["h"]),
     (INGRESSES, {"spec": {"controller": "a.b/c", "parameters": {"apiGroup": "g", "kind": "K", "name": "n"}}}, ["a.b/c", "K.g/n"]),
+    (f"{DEVICES}/deviceclasses", {"spec": {"selectors": [{"cel": {"expression": "false"}}]}}, []),
+    (f"{DEVICES}/namespaces/default/resourceclaims", {"spec": CLAIM}, ["pending"]),
+    (f"{DEVICES}/namespaces/default/resourceclaimtemplates", {"spec": {"spec": CLAIM}}, []),
+    (f"{DEVICES}/resourceslices", {"spec": {**SLICE, "devices": [{"name": "d", "attributes": {"a": {"int": 1}}}]}}, ["n", "a.b", "p"]),
+    (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.0/16", "fd00::/64"]}}, ["10.0.0.0/16,fd00::/64"]),
     ("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": 7}, [7, False, "PreemptLowerPriority"]),
 ]
 
@@ -84,6 +95,20 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (f"{STORAGE}/volumeattachments", {"spec": {**SOURCE, "source": {}}}, "spec.source", "must specify exactly one of"),
     (f"{STORAGE}/volumeattributesclasses", {"driverName": "d"}, "parameters", "must contain at least one"),
     (INGRESSES, {"spec": {"controller": "plain"}}, "spec.controller", "domain-prefixed path"),
+    (CLAIMS, {"spec": {"devices": {"requests": [{"name": "x"}]}}}, "spec.devices.requests[0]", "exactly one of"),
+    (CLAIMS, {"spec": {"devices": {"requests": [REQUEST, REQUEST]}}}, "spec.devices.requests[1]", "Duplicate value"),
+    (
+        CLAIMS,
+        {"spec": {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "c", "allocationMode": "All", "count": 2}}]}}},
+        "spec.devices.requests[0].exactly.count",
+        "must not be specified",
+    ),
+    (f"{DEVICES}/resourceslices", {"spec": {**SLICE, "allNodes": True}}, "spec", "multiple fields are set"),
+    (f"{DEVICES}/resourceslices", {"spec": {**SLICE, "nodeName": None}}, "spec", "is required"),
+    (f"{NETWORKING}/servicecidrs", {"spec": {}}, "spec.cidrs", "at least one CIDR required"),
+    (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.1/16"]}}, "spec.cidrs[0]", 'canonical form ("10.0.0.0/16")'),
+    (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.0/16", "10.1.0.0/16"]}}, "spec.cidrs", "no more than one"),
+    (f"{NETWORKING}/ipaddresses", {"spec": {"parentRef": OWNER}}, "metadata.name", "must be a valid IP address"),
     ("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": 1_000_000_001}, "value", "maximum allowed value"),
 ]
 
@@ -102,6 +127,9 @@ CHANGED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     (RUNTIMES, {"handler": "a"}, {"handler": "b"}, "handler"),
     (INGRESSES, {"spec": {"controller": "a.b/c"}}, {"spec": {"controller": "a.b/d"}}, "spec.controller"),
     (f"{STORAGE}/csidrivers", {"spec": {}}, {"spec": {"attachRequired": False}}, "spec.attachRequired"),
+    (CLAIMS, {"spec": CLAIM}, {"spec": {"devices": {"requests": None}}}, "spec"),
+    (f"{DEVICES}/resourceslices", {"spec": SLICE}, {"spec": {"nodeName": "m"}}, "spec.nodeName"),
+    (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.0/16"]}}, {"spec": {"cidrs": ["10.1.0.0/16"]}}, "spec.cidrs"),
     (f"{STORAGE}/volumeattachments", {"spec": SOURCE}, {"spec": {**SOURCE, "nodeName": "other"}}, "spec"),
     (f"{CORE}/resourcequotas", {"spec": {"scopes": ["BestEffort"]}}, {"spec": {"scopes": ["NotBestEffort"]}}, "spec.scopes"),
 ]
@@ -114,6 +142,34 @@ def test_what_must_stay_stays(play: Play, path: str, body: dict[str, Any], chang
         said = await api.merge(f"{path}/q", change)
         assert (said.status, list(said.causes)) == (422, [field]), said.data
         assert "field is immutable" in said.causes[field]
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 139)
+def test_an_address_is_named_by_itself_and_keeps_its_owner(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        path = f"{NETWORKING}/ipaddresses"
+        assert (await api.post(path, {"metadata": {"name": "fe80::1"}, "spec": {"parentRef": OWNER}})).status == 201
+        table = (await api.get(path, accept=TABLE)).data
+        assert table["rows"][0]["cells"][:2] == ["fe80::1", "services/default/web"]
+        said = await api.merge(f"{path}/fe80::1", {"spec": {"parentRef": {"name": "other"}}})
+        assert list(said.causes) == ["spec.parentRef"]
+        odd = await api.post(path, {"metadata": {"name": "fe80:0::1"}, "spec": {"parentRef": OWNER}})
+        assert 'canonical form ("fe80::1")' in odd.causes["metadata.name"]
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 140)
+def test_a_claim_of_devices_is_told_what_it_got(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        bare = {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "c"}}]}}
+        made = (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": bare})).data
+        assert made["spec"] == CLAIM
+        given = (await api.merge(f"{CLAIMS}/c/status", {"status": {"allocation": {}}})).data
+        assert given["status"]["allocation"] == {"devices": {}}
+        assert (await api.get(CLAIMS, accept=TABLE)).data["rows"][0]["cells"][1] == "allocated"
 
     play(script)
 

@@ -185,3 +185,20 @@ def test_priorities_stay(play: Play) -> None:
         assert "value" in (await api.merge(f"{path}/x", {"value": 6})).causes
 
     play(script)
+
+
+@pytest.mark.spec("kube-api", 139)
+def test_the_network_of_services_is_shown(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        await bootstrap.ensure(api.parts)
+        path = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes"
+        revisions = []
+        for network in ("10.96.0.0/12", "10.96.0.0/12", "10.20.0.0/16"):
+            await presence.ensure_network(api.parts, network)
+            shown = (await api.get(path)).data
+            assert shown["spec"]["cidrs"] == [network]
+            assert [(each["type"], each["status"]) for each in shown["status"]["conditions"]] == [("Ready", "True")]
+            revisions.append(shown["metadata"]["resourceVersion"])
+        assert revisions[0] == revisions[1]
+
+    play(script)

@@ -1,0 +1,86 @@
+"""`v1 ComponentStatus`: how the parts of the server are. Read only, and made when somebody asks; deprecated upstream, too."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from paddock.apiserver.builtin.tables import Cells, Data, column, name_of
+from paddock.apiserver.edge.http import Response
+from paddock.apiserver.objects.encoding import encode
+from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.representation import answer, form_of
+from paddock.meta import failure
+from paddock.meta.objects import Resource
+from paddock.schema.field import Field, Object
+from paddock.schema.kind import Column, Kind
+from paddock.store.contract import Key, Record
+
+VERBS = ("get", "list")
+DEPRECATION = "v1 ComponentStatus is deprecated in v1.19+"
+_PLURAL = "componentstatuses"
+Check = Callable[[], str]
+
+
+class ComponentCondition(Object):
+    """How a part is."""
+
+    type: Annotated[str, Field("Healthy.", required=True)] = ""
+    status: Annotated[str, Field("True or False.", required=True)] = ""
+    message: Annotated[str | None, Field("More, for people.")] = None
+    error: Annotated[str | None, Field("What is wrong.")] = None
+
+
+class ComponentStatus(Resource):
+    """A part of the server and how it is."""
+
+    conditions: Annotated[list[ComponentCondition] | None, Field("How it is.", keys=("type",))] = None
+
+
+def handlers(parts: Parts, store: Check) -> dict[tuple[str, str, str, str], Callable[[Call], Awaitable[Response]]]:
+    """Return what answers reads. `store` says what is wrong with the store; the controllers run while the server does."""
+    checks: dict[str, Check] = {"controller-manager": lambda: "", "etcd-0": store}
+
+    def records() -> dict[str, Record]:
+        made = {name: encode(_status(name, check())) for name, check in checks.items()}
+        return {name: Record(Key(_PLURAL, "", name), 0, value) for name, value in made.items()}
+
+    async def get(call: Call) -> Response:
+        form = form_of(call.request)
+        found = records().get(call.route.name)
+        if found is None:
+            raise failure.not_found(call.resource.about(call.route.name))
+        return answer(form, parts.renderer(call.resource, form).one(await parts.served(call.resource, found.value)))
+
+    async def list_(call: Call) -> Response:
+        form = form_of(call.request)
+        return answer(form, parts.renderer(call.resource, form).many(list(records().values()), {"resourceVersion": ""}))
+
+    return {("", _PLURAL, "", "get"): get, ("", _PLURAL, "", "list"): list_}
+
+
+def _status(name: str, wrong: str) -> Data:
+    condition = {"type": "Healthy", "status": "False", "error": wrong} if wrong else {"type": "Healthy", "status": "True", "message": "ok"}
+    return {"apiVersion": "v1", "kind": "ComponentStatus", "metadata": {"name": name}, "conditions": [condition]}
+
+
+def _cells(data: Data, now: float) -> list[Any]:
+    condition: Data = next(iter(data.get("conditions") or ()), {})
+    state = {"True": "Healthy", "False": "Unhealthy"}.get(condition.get("status", ""), "Unknown")
+    return [name_of(data), state, condition.get("message") or "", condition.get("error") or ""]
+
+
+TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
+    ("", "ComponentStatus"): (tuple(column(name) for name in ("Status", "Message", "Error")), _cells)
+}
+KINDS = (
+    Kind(
+        group="",
+        kind="ComponentStatus",
+        plural=_PLURAL,
+        cls=ComponentStatus,
+        dialect="core",
+        short_names=("cs",),
+        namespaced=False,
+        status=False,
+        builtin=True,
+    ),
+)

@@ -1,0 +1,127 @@
+"""PersistentVolumes: they are kept while a claim has them, and bound to claims where nobody else looks after storage.
+
+Machines bring a controller of their own, which makes the volumes of its claims. It binds those, and lets them go.
+"""
+
+from paddock.apiserver.builtin.claims import CLASSES
+from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.claims import CLAIMS
+from paddock.apiserver.objects.asked import Options, Proposal
+from paddock.apiserver.objects.encoding import Data, decode
+from paddock.apiserver.parts import Parts
+from paddock.apiserver.resources.resource import Resource
+from paddock.dialects.core.storageclass import PROVISIONER, VOLUME_PROTECTION
+from paddock.plan import binding
+from paddock.store.contract import Change, Key
+
+VOLUMES = "persistentvolumes"
+_BINDER = Options(user="system:serviceaccount:kube-system:persistent-volume-binder", manager="persistent-volume-binder")
+_STATUS = Options(user=_BINDER.user, manager=_BINDER.manager, subresource="status")
+_PROTECTION = Options(user="system:serviceaccount:kube-system:pv-protection-controller", manager="pv-protection-controller")
+_PROVISIONED = "pv.kubernetes.io/provisioned-by"
+
+
+class Volumes:
+    """Looks at volumes and claims that changed. `binding`: nobody else binds them. A volume's place has no namespace."""
+
+    def __init__(self, parts: Parts, *, binds: bool) -> None:
+        self._parts = parts
+        self._binds = binds
+        self.chores: Chores[tuple[str, str]] = Chores("volumes", self._look)
+        parts.store.follow(self._changed)
+
+    def start(self) -> None:
+        """Look at all, then at what changes."""
+        for collection in (VOLUMES, CLAIMS) if self._binds else (VOLUMES,):
+            for record in self._parts.store.scan(collection):
+                self.chores.offer((record.key.namespace, record.key.name))
+        self.chores.start()
+
+    def _changed(self, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            if change.key.collection == VOLUMES or (change.key.collection == CLAIMS and self._binds):
+                self.chores.offer((change.key.namespace, change.key.name))
+            if change.key.collection == VOLUMES and change.deleted and self._binds:
+                owner = (decode(change.value).get("spec") or {}).get("claimRef") or {}
+                self.chores.offer((owner.get("namespace") or "", owner.get("name") or ""))
+
+    async def _look(self, place: tuple[str, str]) -> None:
+        if place[0]:
+            await self._look_at_claim(place)
+        else:
+            await self._look_at_volume(place[1])
+
+    async def _look_at_volume(self, name: str) -> None:
+        volume = self._read(VOLUMES, "", name)
+        # Its controller deletes what the volume holds first.
+        if volume is None or (not self._binds and (volume["metadata"].get("annotations") or {}).get(_PROVISIONED) == PROVISIONER):
+            return
+        owner = volume["spec"].get("claimRef") or {}
+        claim = self._read(CLAIMS, owner.get("namespace") or "", owner.get("name") or "") if owner.get("uid") else None
+        phase, meta = binding.phase(volume, claim), volume["metadata"]
+        if meta.get("deletionTimestamp"):
+            if phase != "Bound" and VOLUME_PROTECTION in (meta.get("finalizers") or ()):
+                await self._parts.writer.replace(self._resource(VOLUMES), "", name, _released, _PROTECTION)
+        elif self._binds and (volume.get("status") or {}).get("phase") != phase:
+            await self._set_status(VOLUMES, ("", name), {"phase": phase, "lastPhaseTransitionTime": self._parts.clock.now()})
+        if self._binds and phase == "Available":
+            for record in self._parts.store.scan(CLAIMS):
+                self.chores.offer((record.key.namespace, record.key.name))
+
+    async def _look_at_claim(self, place: tuple[str, str]) -> None:
+        claim = self._read(CLAIMS, *place)
+        volumes = list(self._parts.view.list(VOLUMES))
+        if claim is None:
+            for each in volumes:
+                owner = each["spec"].get("claimRef") or {}
+                if (owner.get("namespace"), owner.get("name")) == place:
+                    self.chores.offer(("", each["metadata"]["name"]))
+            return
+        if claim["metadata"].get("deletionTimestamp"):
+            return
+        status = claim.get("status") or {}
+        if binding.is_settled(claim):
+            lost = all(each["metadata"]["name"] != claim["spec"]["volumeName"] for each in volumes)
+            if lost and status.get("phase") == "Bound":
+                await self._set_status(CLAIMS, place, {**status, "phase": "Lost"})
+            elif status.get("phase") == "Pending" and not lost:
+                await self._finish(place, next(each for each in volumes if each["metadata"]["name"] == claim["spec"]["volumeName"]))
+            return
+        volume = binding.chosen(claim, volumes, waits=self._waits(claim))
+        if volume is not None:
+            name = volume["metadata"]["name"]
+            await self._parts.writer.replace(
+                self._resource(VOLUMES), "", name, lambda old: Proposal(binding.bound_volume(old, claim)), _BINDER
+            )
+            await self._parts.writer.replace(
+                self._resource(CLAIMS), *place, lambda old: Proposal(binding.bound_claim(old, volume)), _BINDER
+            )
+            await self._finish(place, volume)
+
+    async def _finish(self, place: tuple[str, str], volume: Data) -> None:
+        await self._set_status(CLAIMS, place, binding.claim_status(volume))
+
+    def _waits(self, claim: Data) -> bool:
+        found = self._parts.view.get(CLASSES, "", claim["spec"].get("storageClassName") or "")
+        return found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
+
+    def _read(self, collection: str, namespace: str, name: str) -> Data | None:
+        record = self._parts.store.decided(Key(collection, namespace, name))
+        return None if record is None else decode(record.value)
+
+    def _resource(self, plural: str) -> Resource:
+        resource = self._parts.registry.find("", "v1", plural)
+        assert resource is not None, "built-in kinds are always served"
+        return resource
+
+    async def _set_status(self, plural: str, place: tuple[str, str], status: Data) -> None:
+        def renewed(old: Data) -> Proposal:
+            return Proposal({**old, "metadata": dict(old["metadata"]), "status": {**(old.get("status") or {}), **status}})
+
+        await self._parts.writer.replace(self._resource(plural), *place, renewed, _STATUS)
+
+
+def _released(old: Data) -> Proposal:
+    meta = dict(old["metadata"])
+    meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != VOLUME_PROTECTION]
+    return Proposal({**old, "metadata": meta})
