@@ -40,6 +40,15 @@ def head(api_version: str, kind: str) -> bytes:
     return b'{"apiVersion":' + orjson.dumps(api_version) + b',"kind":' + orjson.dumps(kind)
 
 
+def joined(begin: bytes, items: list[bytes], between: bytes = b",") -> bytes:
+    """A list in brackets that end an object. The bytes of a long list are copied once."""
+    if not items:
+        return begin + b"]}"
+    items[0] = begin + items[0]
+    items[-1] += b"]}"
+    return between.join(items)
+
+
 class Encoder:
     """Makes the bytes of one served version from the stored ones."""
 
@@ -49,6 +58,8 @@ class Encoder:
         self._head = head(resource.api_version, resource.kind)
         # where the metadata begins in what is served
         self.metadata_start = len(self._head) + len(b',"metadata":')
+        # where what is served begins without its version and kind: items of lists of built-in kinds lack both
+        self._bare_start = len(self._head) + 1 if resource.strategic else 0
 
     def serve(self, value: bytes) -> bytes:
         """The bytes a client of this version gets."""
@@ -60,6 +71,13 @@ class Encoder:
             if value.startswith(self._stored_head):
                 return self._head + value[len(self._stored_head) :]
         return encode(self.read(value))
+
+    def listed(self, begin: bytes, values: Sequence[bytes]) -> bytes:
+        """The bytes of a list of served objects; `begin` ends where the first of them goes."""
+        start = self._bare_start
+        if not start:
+            return joined(begin, list(values))
+        return joined(begin + b"{", [value[start:] for value in values], b",{") if values else joined(begin, [])
 
     async def prepare(self, values: Sequence[bytes]) -> Sequence[bytes]:
         """Stored bytes so that `serve` can take them: where somebody has to be asked for this version, that is done here."""

@@ -143,6 +143,7 @@ def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(play: Play
         why = "this server runs virtual machines, not pods; create a VirtualMachine instead"
         refused = await api.post(place, {"metadata": {"name": "p"}, "spec": {"template": {}}})
         assert (refused.status, refused.data["message"]) == (403, f'{named} "p" is forbidden: {why}')
+        assert refused.data["details"] == {"name": "p", **({"group": group} if group else {}), "kind": plural}
         assert why in (await api.apply(f"{place}/p", {"apiVersion": version, "kind": kind, "metadata": {"name": "p"}})).data["message"]
         assert (await api.get(place)).data["items"] == []
         assert (await api.get(f"{place}/p")).status == 404
