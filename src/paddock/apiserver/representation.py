@@ -121,11 +121,12 @@ class Renderer:
         """A list, from stored records."""
         if self.form.transform == "Table":
             return self._table_of(self._rows((self._encoder.serve(record.value), record) for record in records), meta)
-        values = [self._encoder.serve(record.value) for record in records]
         if self.form.transform.startswith("Partial"):
+            values = [self._encoder.serve(record.value) for record in records]
             kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{self.form.version}"
             return joined(list_head(version, kind, meta), [self._partial(value) for value in values])
-        return self._encoder.listed(list_head(self._resource.api_version, self._resource.list_kind, meta), values)
+        begin = list_head(self._resource.api_version, self._resource.list_kind, meta)
+        return self._encoder.listed(begin, [record.value for record in records])
 
     def _partial(self, value: bytes) -> bytes:
         return self._partial_head + value[self._encoder.metadata_start : metadata_end(value)] + b"}"
