@@ -58,6 +58,17 @@ def form_of(request: Request, *, transforms: Iterable[str] = ("Table", "PartialO
     raise failure.not_acceptable([JSON, YAML])
 
 
+def media_of(request: Request, offered: Sequence[str]) -> str:
+    """The offered media type that the Accept header prefers; the first where it takes any, empty where it takes none."""
+    accept = request.headers.get("accept", "")
+    for _, media, _ in _sorted_clauses(accept) if accept else ():
+        if media in offered:
+            return media
+        if media in ("*/*", "application/*"):
+            return offered[0]
+    return "" if accept else offered[0]
+
+
 def _is_known(kind: str, options: dict[str, str], transforms: tuple[str, ...]) -> bool:
     return kind in transforms and options.get("g") == "meta.k8s.io" and options.get("v", "v1") in ("v1", "v1beta1")
 
