@@ -11,6 +11,10 @@ class BadPatch(Terminal):
     """The patch does not fit the document, or is none."""
 
 
+class TestFailed(BadPatch):
+    """A test of the patch says that the document is another one."""
+
+
 def apply_merge_patch(document: Any, patch: Any) -> Any:
     """The document with the members of the patch; null deletes, lists are replaced. What the patch does not name is the document's own."""
     if not isinstance(patch, dict):
@@ -49,7 +53,7 @@ def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
         try:
             result = perform(result, operation)
         except BadPatch as error:
-            raise BadPatch(f"operation {index}: {error.what}") from None
+            raise type(error)(f"operation {index}: {error.what}") from None
     return result
 
 
@@ -150,7 +154,7 @@ def _test(document: Any, operation: dict[str, Any]) -> Any:
         # An API server takes null for absent, and clients test so before they add a member.
         return document
     if not _equal(_find(document, pointer), wanted):
-        raise BadPatch(f"testing path {operation['path']} failed: the value is another one")
+        raise TestFailed(f"testing path {operation['path']} failed: the value is another one")
     return document
 
 
