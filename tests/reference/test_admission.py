@@ -11,6 +11,7 @@ import pytest
 
 from tests.reference.client import Answer, Api
 from tests.reference.embedded import Embedded
+from tests.unit.apiserver.admission import test_mutations as mutations
 from tests.unit.apiserver.admission import test_policies as policies
 from tests.unit.apiserver.admission import test_webhooks as webhooks
 from tests.unit.apiserver.builtin import test_kept as kept
@@ -43,6 +44,10 @@ def refused() -> Iterator[tuple[str, Body]]:
         yield policies.POLICIES, {"metadata": {"name": "p"}, "spec": {**rules, **spec}}
     for spec, _, _ in policies.BAD_BINDINGS:
         yield policies.BINDINGS, {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"], **spec}}
+    for spec, _, _ in mutations.REFUSED:
+        yield mutations.POLICIES, {"metadata": {"name": "p"}, "spec": spec}
+    for spec, _ in mutations.BAD_BINDINGS:
+        yield mutations.BINDINGS, {"metadata": {"name": "b"}, "spec": {"policyName": "p", **spec}}
     for path, body, _, _ in kept.REFUSED:
         yield path, {**body, "metadata": {"name": "q"}}
 
@@ -110,3 +115,44 @@ def test_a_denial_says_the_same(pair: tuple[Api, Api], validation: Body) -> None
     ours, theirs = said
     assert (ours.status, ours.body.get("reason"), ours.message) == (theirs.status, theirs.body.get("reason"), theirs.message)
     assert ours.body.get("details") == theirs.body.get("details")
+
+
+def mutated(server: Api, spec: Body) -> Answer:
+    """What becomes of a ConfigMap while a mutating policy is in effect."""
+    # The last mutation shows that the policy is in effect.
+    sign = mutations.editing("[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'in': 'effect'}}]")
+    probe = {**spec, "matchConditions": [], "variables": [], "mutations": [sign]}
+    for name, said in (("p", spec), ("sign", probe)):
+        for path, body in ((mutations.POLICIES, said), (mutations.BINDINGS, {"policyName": name})):
+            made = server.request(
+                "POST", path, {"metadata": {"name": "b" if (path, name) == (mutations.BINDINGS, "p") else name}, "spec": body}
+            )
+            assert made.ok, made.message
+    try:
+        found: list[Answer] = []
+
+        def effective() -> bool:
+            found.append(server.request("POST", f"{MAPS}?dryRun=All", mutations.MAP))
+            return not found[-1].ok or "annotations" in found[-1].body["metadata"]
+
+        until(effective)
+        return found[-1]
+    finally:
+        for path, name in (
+            (mutations.BINDINGS, "b"),
+            (mutations.BINDINGS, "sign"),
+            (mutations.POLICIES, "p"),
+            (mutations.POLICIES, "sign"),
+        ):
+            assert server.request("DELETE", f"{path}/{name}").ok
+        until(lambda: "annotations" not in server.request("POST", f"{MAPS}?dryRun=All", mutations.MAP).body["metadata"])
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("spec", [spec for spec, *_ in (*mutations.CHANGED, *mutations.DENIED)])
+def test_a_mutation_makes_the_same(pair: tuple[Api, Api], spec: Body) -> None:
+    ours, theirs = (mutated(each, spec) for each in pair)
+    assert (ours.status, ours.body.get("message")) == (theirs.status, theirs.body.get("message"))
+    assert ours.body.get("data") == theirs.body.get("data")
+    assert ours.body["metadata"].get("labels") == theirs.body["metadata"].get("labels")
+    assert causes(ours) == causes(theirs)

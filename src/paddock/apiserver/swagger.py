@@ -60,7 +60,9 @@ def _part(document: Data, *, binary: bool) -> _Part:
             {path: gnostic.path(path, item) for path, item in paths.items()},
             {name: gnostic.definition(name, schema) for name, schema in definitions.items()},
         )
-    return _Part({path: _entry(path, item) for path, item in paths.items()}, {name: _entry(name, each) for name, each in definitions.items()})
+    return _Part(
+        {path: _entry(path, item) for path, item in paths.items()}, {name: _entry(name, each) for name, each in definitions.items()}
+    )
 
 
 def _entry(name: str, value: Data) -> bytes:

@@ -53,7 +53,7 @@ def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
         try:
             result = perform(result, operation)
         except BadPatch as error:
-            raise type(error)(f"operation {index}: {error.what}") from None
+            raise (TestFailed if isinstance(error, TestFailed) else BadPatch)(f"operation {index}: {error.what}") from None
     return result
 
 

@@ -59,7 +59,8 @@ def test_the_second_openapi_in_its_binary_form_says_the_same_under_a_type_that_c
         said = members(reply.raw)
         assert said[1] == [b"2.0"]
         assert [members(each)[1] for each in members(said[8][0])[2]] == [[path.encode()] for path in plain["paths"]]
-        definitions = {name.decode(): schema for each in members(said[9][0])[1] for name, schema in [(members(each)[1][0], members(each)[2][0])]}
+        entries = [members(each) for each in members(said[9][0])[1]]
+        definitions = {each[1][0].decode(): each[2][0] for each in entries}
         assert list(definitions) == list(plain["definitions"])
         name = next(each for each in plain["definitions"] if each.endswith(".v1.ConfigMap"))
         config_map, wanted = members(definitions[name]), plain["definitions"][name]

@@ -91,6 +91,9 @@ def read_mutating(data: Data, bindings: tuple[Binding, ...]) -> MutatingPolicy:
         spec.get("reinvocationPolicy") == "IfNeeded",
         _pairs(spec.get("matchConditions"), "expression"),
         _pairs(spec.get("variables"), "expression"),
-        tuple((each.get("patchType") or "", (each.get(MEMBERS.get(each.get("patchType"), "")) or {}).get("expression") or "") for each in mutations),
+        tuple(
+            (each.get("patchType") or "", (each.get(MEMBERS.get(each.get("patchType"), "")) or {}).get("expression") or "")
+            for each in mutations
+        ),
         bindings,
     )
