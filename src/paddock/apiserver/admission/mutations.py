@@ -9,7 +9,7 @@ from typing import Any
 from paddock.apiserver.admission import parameters, questions
 from paddock.apiserver.admission.covering import Candidates, Covering
 from paddock.apiserver.admission.parameters import NotConfigured
-from paddock.apiserver.admission.stored import Binding, MutatingPolicy, read_binding, read_mutating
+from paddock.apiserver.admission.stored import BadMutation, Binding, MutatingPolicy, read_binding, read_mutating
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.objects.writing import Attempt
@@ -20,10 +20,6 @@ Data = dict[str, Any]
 _GROUP = "admissionregistration.k8s.io"
 POLICIES, BINDINGS = f"mutatingadmissionpolicies.{_GROUP}", f"mutatingadmissionpolicybindings.{_GROUP}"
 Found = tuple[tuple[MutatingPolicy, Candidates], ...]
-
-
-class BadMutation(Exception):
-    """An expression has no value, or one that does not fit the object."""
 
 
 class Mutations(Covering[MutatingPolicy, Candidates]):

@@ -6,8 +6,7 @@ from typing import Any
 from paddock.apiserver.admission import conditions
 from paddock.apiserver.admission.conditions import Undecided
 from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, POLICY_LIMIT, Activation, Failed, Scope
-from paddock.apiserver.admission.mutations import BadMutation
-from paddock.apiserver.admission.stored import MutatingPolicy
+from paddock.apiserver.admission.stored import BadMutation, MutatingPolicy
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource

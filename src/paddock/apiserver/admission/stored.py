@@ -49,6 +49,10 @@ class MutatingPolicy(msgspec.Struct, frozen=True, eq=False):
     bindings: tuple[Binding, ...]
 
 
+class BadMutation(Exception):
+    """An expression has no value, or one that does not fit the object."""
+
+
 def _pairs(entries: Any, value: str, name: str = "name") -> tuple[tuple[str, str], ...]:
     return tuple((each.get(name) or "", each.get(value) or "") for each in entries or ())
 

@@ -75,8 +75,8 @@ CHANGED: list[tuple[Spec, dict[str, str], dict[str, str]]] = [
 DENIED = [
     (
         spec(merging("Object{metadata: Object.spec{labels: {'x': 'y'}}}")),
-        'type mismatch: unexpected type name "Object.spec", expected "Object.metadata", '
-        "which matches field name path from root Object type",
+        'type mismatch: unexpected type name "Object.spec", expected "Object.metadata", which matches field name path from '
+         "root Object type",
     ),
     (
         spec(merging("Object{foo: 'x'}")),

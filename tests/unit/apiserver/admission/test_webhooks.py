@@ -61,16 +61,6 @@ def config_map(name: str = "a", **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, **more}, "data": {"k": "v"}}
 
 
-def test_webhooks_judge_what_no_server_of_machines_makes(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        rule = {**CREATES, "apiGroups": ["apps"], "resources": ["deployments"]}
-        await configure(api, hook, rules=[rule])
-        refused = await api.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "d"}, "spec": {}})
-        assert (refused.status, refused.data["message"]) == (403, 'admission webhook "h0.example.com" denied the request: never')
-
-    play(tmp_path, lambda asked: deny(asked, message="never", code=403), script)
-
-
 def test_a_webhook_has_defaults_and_is_shown_the_whole_write(tmp_path: Path) -> None:
     async def script(api: Harness, hook: Webhook) -> None:
         made = await configure(api, hook)

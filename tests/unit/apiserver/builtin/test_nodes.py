@@ -1,12 +1,15 @@
 """The host as a Node, the server as a Service, rows of tables, and kinds that are only kept (docs/spec/kube-api.md 2.2 and 7)."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paddock.apiserver.housekeeping import bootstrap, presence
 from tests.apiharness import Harness
+from tests.unit.apiserver.admission import test_webhooks as webhooks
 from tests.unit.apiserver.conftest import Play
+from tests.webhooks import Webhook
 
 NODE = "/api/v1/nodes/host-1"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -150,6 +153,16 @@ def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(play: Play
         assert (await api.delete(f"{place}/p")).status == 404
 
     play(script)
+
+
+def test_webhooks_judge_what_no_server_of_machines_makes(tmp_path: Path) -> None:
+    async def script(api: Harness, hook: Webhook) -> None:
+        rule = {**webhooks.CREATES, "apiGroups": ["apps"], "resources": ["deployments"]}
+        await webhooks.configure(api, hook, rules=[rule])
+        refused = await api.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "d"}, "spec": {}})
+        assert (refused.status, refused.data["message"]) == (403, 'admission webhook "h0.example.com" denied the request: never')
+
+    webhooks.play(tmp_path, lambda asked: webhooks.deny(asked, message="never", code=403), script)
 
 
 def test_pods_of_a_node_can_be_looked_for(play: Play) -> None:
