@@ -143,7 +143,7 @@ def mutated(server: Api, spec: Body, name: str) -> Answer:
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize(("number", "spec"), enumerate(spec for spec, *_ in (*mutations.CHANGED, *mutations.DENIED)))
+@pytest.mark.parametrize(("number", "spec"), list(enumerate(spec for spec, *_ in (*mutations.CHANGED, *mutations.DENIED))))
 def test_a_mutation_makes_the_same(pair: tuple[Api, Api], number: int, spec: Body) -> None:
     ours, theirs = (mutated(each, spec, f"p{number:02}") for each in pair)
     assert (ours.status, ours.body.get("message")) == (theirs.status, theirs.body.get("message"))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from paddock.apiserver.builtin.stored import SYSTEM_PRIORITIES
 from paddock.apiserver.housekeeping import flows, kubevirtroles
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
@@ -12,6 +13,7 @@ from paddock.apiserver.parts import Parts
 from paddock.meta import failure
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_SCHEDULING = "scheduling.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _META = {"labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}, "annotations": {_AUTOUPDATE: "true"}}
@@ -99,6 +101,9 @@ def objects() -> Iterator[tuple[str, Data]]:
     """Every object with the plural of its kind, in the order in which they are needed."""
     for name in NAMESPACES:
         yield "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name, (value, text) in SYSTEM_PRIORITIES.items():
+        priority = {"apiVersion": f"{_SCHEDULING}/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        yield "priorityclasses", {**priority, "description": text}
     for name, rules in ROLES.items():
         meta: Data = {"name": name, "labels": dict(_META["labels"]), "annotations": dict(_META["annotations"])}
         level = name.removeprefix("system:aggregate-to-")
@@ -130,7 +135,7 @@ async def ensure(parts: Parts) -> None:
     await flows.ensure(parts)
     options = Options(user="system:apiserver", manager="paddock", unasked=True)
     for plural, data in objects():
-        group = _RBAC if plural.startswith("cluster") else ""
+        group = data["apiVersion"].rpartition("/")[0]
         resource = parts.registry.find(group, "v1", plural)
         if resource is None:
             continue

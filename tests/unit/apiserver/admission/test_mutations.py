@@ -71,12 +71,13 @@ CHANGED: list[tuple[Spec, dict[str, str], dict[str, str]]] = [
     ),
     (spec(merging("Object{data: {'c': 'x'}}"), matchConditions=[{"name": "no", "expression": "object.data.k == 'w'"}]), {}, {}),
 ]
+_PLACE = "which matches field name path from root Object type"
+_MISMATCH = f'type mismatch: unexpected type name "Object.spec", expected "Object.metadata", {_PLACE}'
 # A policy, and the end of what it says of a ConfigMap that it cannot change.
 DENIED = [
     (
         spec(merging("Object{metadata: Object.spec{labels: {'x': 'y'}}}")),
-        'type mismatch: unexpected type name "Object.spec", expected "Object.metadata", which matches field name path from '
-         "root Object type",
+        _MISMATCH,
     ),
     (
         spec(merging("Object{foo: 'x'}")),

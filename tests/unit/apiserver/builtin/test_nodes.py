@@ -165,6 +165,23 @@ def test_webhooks_judge_what_no_server_of_machines_makes(tmp_path: Path) -> None
     webhooks.play(tmp_path, lambda asked: webhooks.deny(asked, message="never", code=403), script)
 
 
+def test_the_system_has_priorities_of_its_own(play: Play) -> None:
+    priorities = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+    async def script(api: Harness) -> None:
+        await bootstrap.ensure(api.parts)
+        found = {each["metadata"]["name"]: each["value"] for each in (await api.get(priorities)).data["items"]}
+        assert found == {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
+        kept = await api.delete(f"{priorities}/system-node-critical")
+        assert (kept.status, "this is a system priority class and cannot be deleted" in kept.data["message"]) == (403, True)
+        refused = await api.post(priorities, {"metadata": {"name": "system-mine"}, "value": 5})
+        (cause,) = refused.data["details"]["causes"]
+        assert (refused.status, cause["field"]) == (422, "metadata.name")
+        assert cause["message"].endswith("error: system-mine is not a known system priority class")
+
+    play(script)
+
+
 def test_pods_of_a_node_can_be_looked_for(play: Play) -> None:
     async def script(api: Harness) -> None:
         found = await api.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dx%2Cstatus.phase!%3DFailed")
