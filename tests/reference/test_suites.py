@@ -28,6 +28,7 @@ def sources() -> Path:
     return Path(json.loads(said.stdout)["Dir"])
 
 
+@pytest.mark.spec("kube-api", 140)
 @pytest.mark.parametrize("program", RUNTIME_SUITES.programs, ids=lambda program: program.name)
 def test_a_suite_passes(suites: Path, program: Program, tmp_path: Path) -> None:
     assets = tmp_path / "assets"

@@ -78,6 +78,7 @@ def test_a_url_is_taken_apart() -> None:
     assert address_of(config, Objects()) == Address("https://example.com:8443/a?b=c", "example.com", 8443, "/a?b=c", "example.com")
 
 
+@pytest.mark.spec("kube-api", 140)
 @pytest.mark.parametrize(
     ("given", "sent"),
     [("", "/"), ("/", "/"), ("//hook", "/hook"), ("/a//b/../c/", "/a/c"), ("/a%20b", "/a%20b"), ("/a%0d%0ab", "/a%0D%0Ab")],
@@ -88,6 +89,7 @@ def test_a_path_is_cleaned_as_kube_apiserver_does(given: str, sent: str) -> None
     assert address_of(by_service, Objects(services=SERVICE, endpoints=ENDPOINTS)).path == sent
 
 
+@pytest.mark.spec("kube-api", 140)
 def test_a_bundle_may_hold_the_serving_certificate_itself(tmp_path: Path) -> None:
     async def script() -> None:
         caller = Caller()

@@ -50,6 +50,7 @@ def test_aggregated_discovery(play: Play, root: str) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 137)
 @pytest.mark.parametrize("spelling", ["spec.v2@v1.0", "spec.v2.v1.0"])
 def test_the_second_openapi_in_its_binary_form_says_the_same_under_a_type_that_clients_can_read(play: Play, spelling: str) -> None:
     async def script(api: Harness) -> None:
@@ -73,6 +74,7 @@ def test_the_second_openapi_in_its_binary_form_says_the_same_under_a_type_that_c
     play(script)
 
 
+@pytest.mark.spec("kube-api", 137)
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/api/v1"])
 def test_openapi_in_a_form_that_is_not_made(play: Play, path: str) -> None:
     async def script(api: Harness) -> None:

@@ -139,6 +139,7 @@ async def write(api: Harness) -> Reply:
     return await api.post(f"{MAPS}?dryRun=All", MAP)
 
 
+@pytest.mark.spec("kube-api", 141)
 @pytest.mark.parametrize(("said", "labels", "data"), CHANGED)
 def test_a_bound_policy_changes_what_is_written(play: Play, said: Spec, labels: dict[str, str], data: dict[str, str]) -> None:
     async def script(api: Harness) -> None:
@@ -153,6 +154,7 @@ def test_a_bound_policy_changes_what_is_written(play: Play, said: Spec, labels: 
     play(script)
 
 
+@pytest.mark.spec("kube-api", 141)
 @pytest.mark.parametrize(("said", "why"), DENIED)
 def test_a_policy_that_cannot_change_an_object_denies_the_write(play: Play, said: Spec, why: str) -> None:
     async def script(api: Harness) -> None:
@@ -199,6 +201,7 @@ def test_parameters_are_those_that_the_binding_names(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 141)
 @pytest.mark.parametrize("again", ["Never", "IfNeeded"])
 def test_a_policy_works_again_when_a_webhook_changed_the_object_after_it(tmp_path: Path, again: str) -> None:
     patch = base64.b64encode(orjson.dumps([{"op": "add", "path": "/data/hook", "value": "1"}])).decode()

@@ -289,6 +289,7 @@ def test_lists_are_in_order_and_never_null(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 138)
 @pytest.mark.spec("kube-api", 38)
 def test_items_of_built_in_kinds_leave_version_and_kind_to_the_list(play: Play) -> None:
     async def script(api: Harness) -> None:
