@@ -289,26 +289,7 @@ def test_lists_are_in_order_and_never_null(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kube-api", 138)
 @pytest.mark.spec("kube-api", 38)
-def test_items_of_built_in_kinds_leave_version_and_kind_to_the_list(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, config_map("a", data={"x": "1"}))
-        await api.post(MAPS, config_map("b"))
-        await api.post(NCS, network("n"))
-        (a, _), (n,) = (await api.get(MAPS)).data["items"], (await api.get(NCS)).data["items"]
-        assert a == {key: value for key, value in (await api.get(f"{MAPS}/a")).data.items() if key not in ("apiVersion", "kind")}
-        assert n == (await api.get(f"{NCS}/n")).data
-        for form in ("PartialObjectMetadataList", "Table"):
-            found = await api.get(f"{MAPS}?includeObject=Object", accept=f"application/json;as={form};g=meta.k8s.io;v=v1")
-            items = found.data.get("items") or [row["object"] for row in found.data["rows"]]
-            assert {item["kind"] for item in items} == {"PartialObjectMetadata" if form != "Table" else "ConfigMap"}
-        gone = await api.delete(MAPS)
-        assert [sorted(item) for item in gone.data["items"]] == [["data", "metadata"], ["metadata"]]
-
-    play(script)
-
-
 def test_selectors(play: Play) -> None:
     async def script(api: Harness) -> None:
         for name, labels in (("a", {"app": "x"}), ("b", {"app": "y", "tier": "1"}), ("c", {})):
