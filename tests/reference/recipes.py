@@ -82,6 +82,18 @@ SUITE = Recipe(
     command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
 )
 
+# Suites of controller-runtime's own tests that start an environment of envtest; each runs in the folder of its package.
+RUNTIME = "sigs.k8s.io/controller-runtime"
+RUNTIME_SUITES = Recipe(
+    name="controller-runtime",
+    module=Path(__file__).parent / "suites",
+    programs=tuple(
+        Program(path.rpartition("/")[2], f"{RUNTIME}/{path}") for path in ("pkg/webhook", "pkg/envtest", "pkg/manager/internal/integration")
+    ),
+    release=RUNTIME,
+    command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
+)
+
 # Kubernetes' own end-to-end tests: of the minor version that the server says it is, and of the newest.
 CONFORMANCE = {
     release: Recipe(

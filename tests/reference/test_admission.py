@@ -11,6 +11,7 @@ import pytest
 
 from tests.reference.client import Answer, Api
 from tests.reference.embedded import Embedded
+from tests.unit.apiserver.admission import test_mutations as mutations
 from tests.unit.apiserver.admission import test_policies as policies
 from tests.unit.apiserver.admission import test_webhooks as webhooks
 from tests.unit.apiserver.builtin import test_kept as kept
@@ -43,6 +44,10 @@ def refused() -> Iterator[tuple[str, Body]]:
         yield policies.POLICIES, {"metadata": {"name": "p"}, "spec": {**rules, **spec}}
     for spec, _, _ in policies.BAD_BINDINGS:
         yield policies.BINDINGS, {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"], **spec}}
+    for spec, _, _ in mutations.REFUSED:
+        yield mutations.POLICIES, {"metadata": {"name": "p"}, "spec": spec}
+    for spec, _ in mutations.BAD_BINDINGS:
+        yield mutations.BINDINGS, {"metadata": {"name": "b"}, "spec": {"policyName": "p", **spec}}
     for path, body, _, _ in kept.REFUSED:
         yield path, {**body, "metadata": {"name": "q"}}
 
@@ -110,3 +115,38 @@ def test_a_denial_says_the_same(pair: tuple[Api, Api], validation: Body) -> None
     ours, theirs = said
     assert (ours.status, ours.body.get("reason"), ours.message) == (theirs.status, theirs.body.get("reason"), theirs.message)
     assert ours.body.get("details") == theirs.body.get("details")
+
+
+def mutated(server: Api, spec: Body, name: str) -> Answer:
+    """What becomes of a ConfigMap while a mutating policy of this name is in effect."""
+    # A second policy shows that both are in effect: its name comes later.
+    sign = mutations.editing(f"[JSONPatch{{op: 'add', path: '/metadata/annotations', value: {{'in': '{name}'}}}}]")
+    probe = {**spec, "matchConditions": [], "variables": [], "mutations": [sign]}
+    for each, said in ((name, spec), (f"{name}-sign", probe)):
+        for path, body in ((mutations.POLICIES, said), (mutations.BINDINGS, {"policyName": each})):
+            made = server.request("POST", path, {"metadata": {"name": each}, "spec": body})
+            assert made.ok, made.message
+    found: list[Answer] = []
+
+    def effective() -> bool:
+        found.append(server.request("POST", f"{MAPS}?dryRun=All", mutations.MAP))
+        # An earlier policy may still be in effect.
+        return f"'{name}'" in found[-1].message or (found[-1].ok and found[-1].body["metadata"].get("annotations") == {"in": name})
+
+    try:
+        until(effective)
+    finally:
+        for path in (mutations.BINDINGS, mutations.POLICIES):
+            for each in (name, f"{name}-sign"):
+                assert server.request("DELETE", f"{path}/{each}").ok
+    return found[-1]
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(("number", "spec"), list(enumerate(spec for spec, *_ in (*mutations.CHANGED, *mutations.DENIED))))
+def test_a_mutation_makes_the_same(pair: tuple[Api, Api], number: int, spec: Body) -> None:
+    ours, theirs = (mutated(each, spec, f"p{number:02}") for each in pair)
+    assert (ours.status, ours.body.get("message")) == (theirs.status, theirs.body.get("message"))
+    assert ours.body.get("data") == theirs.body.get("data")
+    assert ours.body["metadata"].get("labels") == theirs.body["metadata"].get("labels")
+    assert causes(ours) == causes(theirs)

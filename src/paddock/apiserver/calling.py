@@ -7,11 +7,12 @@ sent to anybody whose certificate does not fit. Connections are kept for a while
 import asyncio
 import base64
 import binascii
+import posixpath
 import re
 import ssl
 import time
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import httptools
 import msgspec
@@ -78,8 +79,13 @@ def _of_url(config: Data, authority: str) -> Address:
         port = parts.port or 443
     except ValueError as error:
         raise CallFailed(url, str(error)) from None
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    path = _clean(parts.path) + (f"?{parts.query}" if parts.query else "")
     return Address(url, parts.hostname, port, path, parts.hostname, authority)
+
+
+def _clean(path: str) -> str:
+    """Return a path as kube-apiserver sends it: Go's multiplexers redirect any other form, and a redirect is no answer."""
+    return quote("/" + posixpath.normpath("/" + unquote(path)).lstrip("/"), safe="/$&+,:;=@")
 
 
 def _authority(bundle: Any) -> str:
@@ -95,7 +101,7 @@ def _authority(bundle: Any) -> str:
 
 def _of_service(service: Data, view: View, authority: str) -> Address:
     namespace, name, port = service.get("namespace") or "", service.get("name") or "", service.get("port") or 443
-    path = "/" + (service.get("path") or "").lstrip("/")
+    path = _clean(service.get("path") or "")
     server_name = f"{name}.{namespace}.svc"
     url = f"https://{server_name}:{port}{path}"
     found = view.get("services", namespace, name)
@@ -253,8 +259,15 @@ class Caller:
     def _context(self, authority: str) -> ssl.SSLContext:
         found = self._contexts.get(authority)
         if found is None:
-            found = self._contexts[authority] = ssl.create_default_context(cadata=authority or None)
+            found = self._contexts[authority] = _trusting(authority)
         return found
+
+
+def _trusting(authority: str) -> ssl.SSLContext:
+    """Return a context that trusts as Go does: whatever the bundle holds is an anchor, also the serving certificate itself."""
+    context = ssl.create_default_context(cadata=authority or None)
+    context.verify_flags = (context.verify_flags | ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VerifyFlags.VERIFY_X509_STRICT
+    return context
 
 
 def _head(address: Address, length: int) -> bytes:

@@ -105,6 +105,15 @@ CLUSTER_MESSAGES: dict[str, str] = {
     "ExpressionWarning": "2:fieldRef 3:warning",
     "ValidatingAdmissionPolicyBinding": "1:metadata:ObjectMeta 2:spec:ValidatingAdmissionPolicyBindingSpec",
     "ValidatingAdmissionPolicyBindingSpec": "1:policyName 2:paramRef:ParamRef 3:matchResources:MatchResources 4:validationActions:*string",
+    "MutatingAdmissionPolicy": "1:metadata:ObjectMeta 2:spec:MutatingAdmissionPolicySpec",
+    "MutatingAdmissionPolicySpec": (
+        "1:paramKind:ParamKind 2:matchConstraints:MatchResources 3:variables:*Variable 4:mutations:*Mutation 5:failurePolicy:string? "
+        "6:matchConditions:*MatchCondition 7:reinvocationPolicy"
+    ),
+    "Mutation": "2:patchType 3:applyConfiguration:PatchExpression 4:jsonPatch:PatchExpression",
+    "PatchExpression": "1:expression",
+    "MutatingAdmissionPolicyBinding": "1:metadata:ObjectMeta 2:spec:MutatingAdmissionPolicyBindingSpec",
+    "MutatingAdmissionPolicyBindingSpec": "1:policyName 2:paramRef:ParamRef 3:matchResources:MatchResources",
     "ParamRef": "1:name 2:namespace 3:selector:LabelSelector 4:parameterNotFoundAction:string?",
     "PodDisruptionBudgetStatus": (
         "1:observedGeneration:int 2:disruptedPods:map:Time 3:disruptionsAllowed:int 4:currentHealthy:int 5:desiredHealthy:int "

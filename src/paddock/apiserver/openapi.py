@@ -6,13 +6,16 @@ from typing import Any
 import orjson
 
 from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.representation import media_of
 from paddock.apiserver.resources.registry import Registry
 from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.swagger import Swagger
 from paddock.meta import failure
 from paddock.meta.objects import ObjectMeta
 from paddock.schema.generate import metaschemas, openapi
 
 Data = dict[str, Any]
+_JSON = "application/json"
 _PREFIX = "/openapi/v3/"
 _GNOSTIC = ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
 # The answer always has the second name: the first is no media type by the RFC, and newer clients refuse to read it.
@@ -27,6 +30,7 @@ class OpenApi:
         self._registry = registry
         self._edition = -1
         self._documents: dict[str, tuple[bytes, str]] = {}
+        self._swagger = Swagger()
         self._metadata = metaschemas.object_meta(ObjectMeta)
 
     def answer(self, request: Request) -> Response | None:
@@ -66,31 +70,26 @@ class OpenApi:
     def _index(self, request: Request) -> Response:
         paths = {path: {"serverRelativeURL": f"{_PREFIX}{path}?hash={self._made(path)[1]}"} for path in self._paths()}
         body = orjson.dumps({"paths": paths})
-        return _tagged(request, body, hashlib.sha256(body).hexdigest().upper(), "application/json")
+        return _tagged(request, body, hashlib.sha256(body).hexdigest().upper(), _JSON)
 
     def _document(self, request: Request, path: str) -> Response:
-        _refuse_protobuf(request)
+        if not media_of(request, (_JSON,)):
+            return Response(406, b"", (("vary", "Accept"),))
         body, digest = self._made(path)
         asked = request.parameter("hash")
         if asked and asked != digest:
             return Response(301, b"", (("location", f"{_PREFIX}{path}?hash={digest}"),))
         extra = (("cache-control", "public, immutable"), ("expires", _FAR_FUTURE)) if asked else ()
-        return _tagged(request, body, digest, "application/json", extra)
+        return _tagged(request, body, digest, _JSON, extra)
 
     def _second(self, request: Request) -> Response:
-        """Version 2: to clients that take only its binary form an empty document, which they read as one without definitions."""
-        accept = request.headers.get("accept", "")
-        for media in _GNOSTIC:
-            if media in accept and "application/json" not in accept.replace(media, ""):
-                return _tagged(request, b"", "EMPTY", _GNOSTIC_ANSWER)
-        body = orjson.dumps(_swagger([orjson.loads(self._made(path)[0]) for path in self._paths()]))
-        return _tagged(request, body, hashlib.sha256(body).hexdigest().upper(), "application/json")
-
-
-def _refuse_protobuf(request: Request) -> None:
-    accept = request.headers.get("accept", "")
-    if accept and "json" not in accept and "*/*" not in accept:
-        raise failure.not_acceptable(["application/json"])
+        """Version 2, as JSON or in the binary form of gnostic."""
+        media = media_of(request, (_JSON, *_GNOSTIC))
+        if not media:
+            return Response(406, b"", (("vary", "Accept"),))
+        binary = media in _GNOSTIC
+        body, digest = self._swagger.body([self._made(path) for path in self._paths()], binary=binary)
+        return _tagged(request, body, digest, _GNOSTIC_ANSWER if binary else _JSON)
 
 
 def _tagged(request: Request, body: bytes, digest: str, media: str, extra: tuple[tuple[str, str], ...] = ()) -> Response:
@@ -115,40 +114,3 @@ def _described(resource: Resource) -> openapi.Resource:
         stored="list" in resource.verbs,
         builtin=resource.strategic,
     )
-
-
-def _swagger(documents: list[Data]) -> Data:
-    """The same in the words of version 2."""
-    definitions: Data = {}
-    paths: Data = {}
-    for document in documents:
-        for name, schema in document["components"]["schemas"].items():
-            definitions[name] = _old_words(_open(schema))
-        for path, item in document["paths"].items():
-            paths[path] = {verb: _old_operation(operation) for verb, operation in item.items() if isinstance(operation, dict)}
-    return {"swagger": "2.0", "info": {"title": "Paddock", "version": "v1"}, "paths": paths, "definitions": definitions}
-
-
-def _open(schema: Data) -> Data:
-    """Clients that read version 2 refuse members that are not listed, so a kind that takes any has to list none."""
-    if not schema.get("x-kubernetes-preserve-unknown-fields"):
-        return schema
-    return {key: schema[key] for key in ("description", "type", "x-kubernetes-group-version-kind") if key in schema}
-
-
-_NOT_IN_TWO = ("x-kubernetes-validations", "nullable", "oneOf", "anyOf", "not")
-
-
-def _old_words(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_old_words(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return {"$ref": schema["$ref"].replace("#/components/schemas/", "#/definitions/")}
-    return {key: _old_words(value) for key, value in schema.items() if key not in _NOT_IN_TWO}
-
-
-def _old_operation(operation: Data) -> Data:
-    kept = {key: value for key, value in operation.items() if key.startswith("x-") or key in ("description", "operationId", "tags")}
-    return {**kept, "responses": {"200": {"description": "OK"}}}

@@ -7,7 +7,7 @@ import msgspec
 import orjson
 
 from paddock.apiserver.edge.http import Request, Response
-from paddock.apiserver.objects.encoding import Data, Encoder, decode, head, metadata_end
+from paddock.apiserver.objects.encoding import Data, Encoder, decode, head, joined, metadata_end
 from paddock.apiserver.objects.following import BOOKMARK, line
 from paddock.apiserver.objects.rows import Rows
 from paddock.apiserver.resources.conversion import Conversion
@@ -56,6 +56,17 @@ def form_of(request: Request, *, transforms: Iterable[str] = ("Table", "PartialO
             raise failure.bad_request(f'includeObject: Unsupported value: "{include}": supported values: "Metadata", "None", "Object"')
         return Form(_TYPES[media], kind, options.get("v", "v1"), include, pretty)
     raise failure.not_acceptable([JSON, YAML])
+
+
+def media_of(request: Request, offered: Sequence[str]) -> str:
+    """The offered media type that the Accept header prefers; the first where it takes any, empty where it takes none."""
+    accept = request.headers.get("accept", "")
+    for _, media, _ in _sorted_clauses(accept) if accept else ():
+        if media in offered:
+            return media
+        if media in ("*/*", "application/*"):
+            return offered[0]
+    return "" if accept else offered[0]
 
 
 def _is_known(kind: str, options: dict[str, str], transforms: tuple[str, ...]) -> bool:
@@ -121,11 +132,12 @@ class Renderer:
         """A list, from stored records."""
         if self.form.transform == "Table":
             return self._table_of(self._rows((self._encoder.serve(record.value), record) for record in records), meta)
-        values = [self._encoder.serve(record.value) for record in records]
         if self.form.transform.startswith("Partial"):
+            values = [self._encoder.serve(record.value) for record in records]
             kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{self.form.version}"
-            return _listed(version, kind, meta, [self._partial(value) for value in values])
-        return _listed(self._resource.api_version, self._resource.list_kind, meta, values)
+            return joined(list_head(version, kind, meta), [self._partial(value) for value in values])
+        begin = list_head(self._resource.api_version, self._resource.list_kind, meta)
+        return self._encoder.listed(begin, [record.value for record in records])
 
     def _partial(self, value: bytes) -> bytes:
         return self._partial_head + value[self._encoder.metadata_start : metadata_end(value)] + b"}"
@@ -134,7 +146,7 @@ class Renderer:
         assert self._shown is not None
         said = {"metadata": meta, "columnDefinitions": self._shown.form.definitions if columns else None}
         begin = head(f"meta.k8s.io/{self.form.version}", "Table") + b"," + orjson.dumps(said)[1:-1] + b',"rows":['
-        return _joined(begin, rows)
+        return joined(begin, rows)
 
     def _rows(self, objects: Iterable[tuple[bytes, Record | None]]) -> list[bytes]:
         """The rows of objects, each given as bytes of the served version and the record they come from."""
@@ -203,14 +215,6 @@ class Renderer:
         return self._table_of(rows, {"resourceVersion": revision}, columns=columns)
 
 
-def _listed(api_version: str, kind: str, meta: Data, items: list[bytes]) -> bytes:
-    return _joined(head(api_version, kind) + b',"metadata":' + orjson.dumps(meta) + b',"items":[', items)
-
-
-def _joined(begin: bytes, items: list[bytes]) -> bytes:
-    """A list in brackets that end an object. The bytes of a long list are copied once."""
-    if not items:
-        return begin + b"]}"
-    items[0] = begin + items[0]
-    items[-1] += b"]}"
-    return b",".join(items)
+def list_head(api_version: str, kind: str, meta: Data) -> bytes:
+    """How the bytes of a list begin."""
+    return head(api_version, kind) + b',"metadata":' + orjson.dumps(meta) + b',"items":['

@@ -46,6 +46,10 @@ class _Expense:
             raise BadPatch(f"the operations shift more than {MOST_SHIFTED} entries of lists; replace the list as a whole")
 
 
+class TestFailed(BadPatch):
+    """A test of the patch says that the document is another one."""
+
+
 def apply_merge_patch(document: Any, patch: Any) -> Any:
     """The document with the members of the patch; null deletes, lists are replaced. What the patch does not name is the document's own."""
     if not isinstance(patch, dict):
@@ -87,7 +91,7 @@ def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
         try:
             result = perform(result, operation, expense)
         except BadPatch as error:
-            raise BadPatch(f"operation {index}: {error.what}") from None
+            raise (TestFailed if isinstance(error, TestFailed) else BadPatch)(f"operation {index}: {error.what}") from None
     return result
 
 
@@ -195,7 +199,7 @@ def _test(document: Any, operation: dict[str, Any], _: _Expense) -> Any:
         # An API server takes null for absent, and clients test so before they add a member.
         return document
     if not _equal(_find(document, pointer), wanted):
-        raise BadPatch(f"testing path {operation['path']} failed: the value is another one")
+        raise TestFailed(f"testing path {operation['path']} failed: the value is another one")
     return document
 
 

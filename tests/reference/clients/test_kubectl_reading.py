@@ -51,6 +51,13 @@ def test_version(kubectl: Kubectl) -> None:
     assert f"Server Version: {server['gitVersion']}\n" in plain
 
 
+@pytest.mark.spec("kube-api", 145)
+def test_explain_reads_the_second_openapi(kubectl: Kubectl) -> None:
+    said = kubectl.ok("explain", "--output=plaintext-openapiv2", "crates.spec.color", "--api-version=reference.paddock.example/v1")
+    assert said.startswith("KIND:     Crate\nVERSION:  reference.paddock.example/v1\n\nFIELD:    color <string>\n")
+    assert "FIELD:    data <map[string]string>" in kubectl.ok("explain", "--output=plaintext-openapiv2", "configmap.data")
+
+
 @pytest.mark.spec("kube-api", 6)
 def test_api_resources_are_the_declared_kinds_each_once(kubectl: Kubectl) -> None:
     found: dict[tuple[str, str], dict[str, Any]] = {}

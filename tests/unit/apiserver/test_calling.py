@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -59,7 +61,7 @@ def test_a_service_leads_to_its_endpoints(objects: dict[str, Any], host: str, po
         ({"url": "http://example.com"}, {}, "a webhook is asked over https only"),
         ({"url": "https://example.com:x/"}, {}, "Port could not be cast to integer value as 'x'"),
         (
-            {"service": {"namespace": "ns", "name": "hook", "path": "a\r\nb: c"}},
+            {"service": {"namespace": "ns", "name": "hook\r\nb: c"}},
             {"services": SERVICE, "endpoints": ENDPOINTS},
             "characters",
         ),
@@ -74,6 +76,30 @@ def test_an_address_that_leads_nowhere(config: dict[str, Any], objects: dict[str
 def test_a_url_is_taken_apart() -> None:
     config = {"url": "https://example.com:8443/a?b=c", "caBundle": base64.b64encode(b" \n").decode()}
     assert address_of(config, Objects()) == Address("https://example.com:8443/a?b=c", "example.com", 8443, "/a?b=c", "example.com")
+
+
+@pytest.mark.spec("kube-api", 148)
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [("", "/"), ("/", "/"), ("//hook", "/hook"), ("/a//b/../c/", "/a/c"), ("/a%20b", "/a%20b"), ("/a%0d%0ab", "/a%0D%0Ab")],
+)
+def test_a_path_is_cleaned_as_kube_apiserver_does(given: str, sent: str) -> None:
+    assert address_of({"url": f"https://example.com{given}"}, Objects()).path == sent
+    by_service = {"service": {**BY_SERVICE["service"], "path": unquote(given)}}
+    assert address_of(by_service, Objects(services=SERVICE, endpoints=ENDPOINTS)).path == sent
+
+
+@pytest.mark.spec("kube-api", 148)
+def test_a_bundle_may_hold_the_serving_certificate_itself(tmp_path: Path) -> None:
+    async def script() -> None:
+        caller = Caller()
+        async with Webhook(tmp_path, lambda _: {}) as hook:
+            served = await asyncio.to_thread(ssl.get_server_certificate, (HOST, hook.port))
+            config = {**hook.client_config, "caBundle": base64.b64encode(served.encode()).decode()}
+            assert (await caller.post(address_of(config, Objects()), b"{}", 5)).status == 200
+            await caller.close()
+
+    asyncio.run(script())
 
 
 def test_a_connection_is_used_again(tmp_path: Path) -> None:

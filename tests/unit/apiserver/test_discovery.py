@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 import paddock.dialects.stakater
+from paddock.apiserver import protobuf
 from paddock.meta.manifests.load import load
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
@@ -81,14 +83,47 @@ async def _names(api: Harness, is_aggregated: bool) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.spec("kube-api", 145)
 @pytest.mark.parametrize("spelling", ["spec.v2@v1.0", "spec.v2.v1.0"])
-def test_the_second_openapi_in_its_binary_form_is_empty_and_has_a_type_that_clients_can_read(play: Play, spelling: str) -> None:
+def test_the_second_openapi_in_its_binary_form_says_the_same_under_a_type_that_clients_can_read(play: Play, spelling: str) -> None:
     async def script(api: Harness) -> None:
-        reply = await api.get("/openapi/v2", accept=f"application/com.github.proto-openapi.{spelling}+protobuf")
-        assert (reply.status, reply.raw) == (200, b"")
+        reply = await api.get("/openapi/v2", accept=f"application/com.github.proto-openapi.{spelling}+protobuf, */*;q=0.1")
         assert reply.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+        plain = (await api.get("/openapi/v2")).data
+        said = members(reply.raw)
+        assert said[1] == [b"2.0"]
+        assert [members(each)[1] for each in members(said[8][0])[2]] == [[path.encode()] for path in plain["paths"]]
+        entries = [members(each) for each in members(said[9][0])[1]]
+        definitions = {each[1][0].decode(): each[2][0] for each in entries}
+        assert list(definitions) == list(plain["definitions"])
+        name = next(each for each in plain["definitions"] if each.endswith(".v1.ConfigMap"))
+        config_map, wanted = members(definitions[name]), plain["definitions"][name]
+        assert config_map[4] == [wanted["description"].encode()]
+        assert config_map[22] == [b"\n\x06object"]
+        assert [members(each)[1][0].decode() for each in members(config_map[25][0])[1]] == list(wanted["properties"])
+        (kinds,) = (members(each) for each in config_map[31] if members(each)[1] == [b"x-kubernetes-group-version-kind"])
+        assert orjson.loads(members(kinds[2][0])[2][0]) == wanted["x-kubernetes-group-version-kind"]
 
     play(script)
+
+
+@pytest.mark.spec("kube-api", 145)
+@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/api/v1"])
+def test_openapi_in_a_form_that_is_not_made(play: Play, path: str) -> None:
+    async def script(api: Harness) -> None:
+        refused = await api.get(path, accept="application/vnd.kubernetes.protobuf")
+        assert (refused.status, refused.raw) == (406, b"")
+        assert (await api.get(path, accept="application/*")).headers["content-type"] == "application/json"
+
+    play(script)
+
+
+def members(message: bytes) -> dict[int, list[Any]]:
+    """The fields of a protobuf message, by number."""
+    found: dict[int, list[Any]] = {}
+    for number, value in protobuf._raw(message):
+        found.setdefault(number, []).append(value)
+    return found
 
 
 @pytest.mark.spec("kube-api", 4)

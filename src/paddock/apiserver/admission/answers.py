@@ -60,6 +60,8 @@ def _refused(answered: Answered) -> str:
         said = None
     if isinstance(said, dict) and said.get("kind") == "Status" and said.get("message"):
         return str(said["message"])
+    if 300 <= answered.status < 400:
+        return f"the webhook answers with a redirect ({answered.status}), and redirects are not followed; give its final address"
     if answered.status == 404:
         return "the server could not find the requested resource"
     if answered.status >= 500:

@@ -30,6 +30,8 @@ class Scope(msgspec.Struct, frozen=True):
     authorizer: bool = True
     # names below `variables`; None where there is nothing of that name
     known: tuple[str, ...] | None = None
+    # whether they make what changes objects
+    mutates: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,6 +48,8 @@ def _object(**members: Ty) -> Ty:
     return Ty("object", None, members.get)
 
 
+_PATCH = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
+_MESSAGES: Types = {"Object": Ty("Object", None, lambda name: DYN), "JSONPatch": Ty("JSONPatch", None, _PATCH.get)}
 _TEXTS, _LABELS = Ty("list", STRING), Ty("map", STRING)
 _KIND, _RESOURCE = _object(group=STRING, version=STRING, kind=STRING), _object(group=STRING, version=STRING, resource=STRING)
 _USER = _object(username=STRING, uid=STRING, groups=_TEXTS, extra=Ty("map", _TEXTS))
@@ -104,13 +108,20 @@ def _with_children(tree: Any, change: Callable[[Any], Any]) -> Any:
             return msgspec.structs.replace(tree, entries=tuple(change(each) for each in tree.entries))
         case syntax.MakeMap():
             return msgspec.structs.replace(tree, entries=tuple((change(key), change(value)) for key, value in tree.entries))
+        case syntax.MakeMessage():
+            return msgspec.structs.replace(tree, fields=tuple((name, change(value), at) for name, value, at in tree.fields))
     return tree
 
 
 @lru_cache(maxsize=4096)
 def _program(text: str, scope: Scope) -> Program:
     late = frozenset(f"{_BELOW}{name}" for name in scope.known or ())
-    return Program(_folded(syntax.parse(text), scope), scope.names, late)
+    return Program(_folded(syntax.parse(text), scope), scope.names, late, *((_is_message,) if scope.mutates else ()))
+
+
+def _is_message(name: str) -> bool:
+    """Parts of an object have the names of their places behind that of the object."""
+    return name == "JSONPatch" or name.partition(".")[0] == "Object"
 
 
 def check(text: str, scope: Scope, kinds: tuple[str, ...] = ()) -> str:
@@ -121,7 +132,9 @@ def check(text: str, scope: Scope, kinds: tuple[str, ...] = ()) -> str:
 def _checked(text: str, scope: Scope, types: Types, kinds: tuple[str, ...]) -> tuple[Ty, str]:
     try:
         tree = _program(text, scope).tree
-        found = typing.infer(tree, {**dict.fromkeys(scope.names, DYN), "request": _REQUEST, "namespaceObject": _NAMESPACE, **types})
+        named = _MESSAGES if scope.mutates else {}
+        given = {**dict.fromkeys(scope.names, DYN), "request": _REQUEST, "namespaceObject": _NAMESPACE, **named, **types}
+        found = typing.infer(tree, given)
     except BadExpression as bad:
         return DYN, f"compilation failed: {pointed(bad, text)}"
     # What is only looked up in an object has no type that could be trusted; of anything else that has none too little is known here.

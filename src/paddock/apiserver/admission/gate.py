@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from paddock.apiserver.admission import bounds, measuring, policies
+from paddock.apiserver.admission import bounds, measuring, mutations, policies
 from paddock.apiserver.admission.bounds import Limits
 from paddock.apiserver.admission.ledger import Ledger
 from paddock.apiserver.admission.matching import Asked
 from paddock.apiserver.admission.measuring import Data
+from paddock.apiserver.admission.mutations import Mutations
 from paddock.apiserver.admission.policies import Policies
 from paddock.apiserver.admission.webhooks import MUTATING, VALIDATING, Asking, Webhooks
 from paddock.apiserver.admission.world import World
@@ -29,6 +30,7 @@ class Gate:
         self._limited = "LimitRanger" not in left_out
         self._changing = Webhooks(world, MUTATING if "MutatingAdmissionWebhook" not in left_out else "")
         self._judging = Webhooks(world, VALIDATING if "ValidatingAdmissionWebhook" not in left_out else "")
+        self._mutations = Mutations(world, off="MutatingAdmissionPolicy" in left_out)
         self._policies = Policies(world, off="ValidatingAdmissionPolicy" in left_out)
         self._world = world
         self._caller = Caller()
@@ -40,15 +42,22 @@ class Gate:
 
     def concerns(self, resource: Resource, operation: str, subresource: str) -> bool:
         """Whether a webhook or a policy wants to see such a write."""
-        if not (self._changing.any or self._judging.any or self._policies.any) or resource.group == _GROUP:
+        all_ = (self._mutations, self._changing, self._policies, self._judging)
+        if not any(each.any for each in all_) or resource.group == _GROUP:
             return False
         asked = Asked(resource, operation, subresource)
-        return bool(self._changing.find(asked) or self._policies.find(asked) or self._judging.find(asked))
+        return any(each.find(asked) for each in all_)
 
     async def change(self, attempt: Attempt) -> Data | None:
-        """The object as the mutating webhooks leave it; None when it stays as it is."""
-        found = self._changing.find(_asked(attempt))
-        return await self._asking.change(found, attempt) if found else None
+        """The object as mutating policies and webhooks leave it; None when it stays as it is."""
+        before, asked = attempt.new, _asked(attempt)
+        bound, found = self._mutations.find(asked), self._changing.find(asked)
+        left = await mutations.change(bound, attempt, self._world) if bound else {}
+        if found:
+            await self._asking.change(found, attempt)
+        if left:
+            await mutations.change_again(bound, left, attempt, self._world)
+        return None if attempt.new is before else attempt.new
 
     async def judge(self, attempt: Attempt) -> None:
         """Policies first, then the validating webhooks."""

@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.apiserver.admission import parameters
 from paddock.apiserver.admission.covering import Candidates, Covering
-from paddock.apiserver.admission.matching import Asked, is_namespace, selector_of
+from paddock.apiserver.admission.parameters import NotConfigured
 from paddock.apiserver.admission.stored import Binding, Policy, read_binding, read_policy
 from paddock.apiserver.admission.world import World
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource
-from paddock.meta import failure, selectors
+from paddock.meta import failure
 from paddock.meta.failure import Cause, Failure
 
 _LOG = logging.getLogger(__name__)
@@ -39,10 +40,6 @@ class Denial(msgspec.Struct, frozen=True):
         text, reason = f"{by} denied request: {self.message}", self.reason or "Invalid"
         said = failure.forbidden(attempt.resource.about(attempt.name), text, [Cause("", text)])
         return Failure(_CODES.get(reason, 422), reason, said.message, about=said.about, causes=said.causes)
-
-
-class NotConfigured(Exception):
-    """A policy cannot be asked as it is bound."""
 
 
 Found = tuple[tuple[Policy, Candidates], ...]
@@ -95,21 +92,20 @@ class _Judging:
 
     async def denials(self) -> AsyncIterator[Denial]:
         """Every denial that a binding wants."""
-        kind = self._policy.param_kind
-        if kind is not None and _param_resource(kind, self._world) is None:
-            if not self._policy.ignores:
-                group, _, version = (kind.get("apiVersion") or "").rpartition("/")
-                named = f"{group}/{version}, Kind={kind.get('kind')}"
-                why = f"failed to find resource referenced by paramKind: '{named}'"
-                yield Denial(self._policy.name, "", f"failed to configure policy: {why}")
+        kind, ignores = self._policy.param_kind, self._policy.ignores
+        try:
+            parameters.check_kind(kind, self._world)
+        except NotConfigured as error:
+            if not ignores:
+                yield Denial(self._policy.name, "", f"failed to configure policy: {error}")
             return
         for binding in self._policy.bindings:
-            if not _matches(binding, self._attempt, self._world):
+            if not parameters.matches(binding, self._attempt, self._world):
                 continue
             try:
-                params = self._params(binding)
+                params = parameters.of(kind, binding, self._attempt, self._world)
             except NotConfigured as error:
-                if not self._policy.ignores:
+                if not ignores:
                     yield Denial(self._policy.name, binding.name, f"failed to configure binding: {error}")
                 continue
             for each in params:
@@ -144,52 +140,3 @@ class _Judging:
             "validationActions": list(binding.actions),
         }
         self._attempt.options.notes["validation.policy.admission.k8s.io/validation_failure"] = orjson.dumps([said]).decode()
-
-    def _params(self, binding: Binding) -> list[Data | None]:
-        """The parameters that a binding names: one run of the policy for each."""
-        kind, reference = self._policy.param_kind, binding.reference
-        if kind is None:
-            return [None]
-        resource = _param_resource(kind, self._world)
-        if reference is None or resource is None:
-            # Whoever names a kind and no object gets nothing.
-            return [None]
-        found = self._referenced(resource, reference)
-        if not found and reference.get("parameterNotFoundAction") == "Deny":
-            raise NotConfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return [*found]
-
-    def _referenced(self, resource: Resource, reference: Data) -> list[Data]:
-        namespace = reference.get("namespace") or ""
-        if resource.namespaced and not namespace:
-            if is_namespace(self._attempt.resource) or not self._attempt.namespace:
-                raise NotConfigured("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
-            namespace = self._attempt.namespace
-        elif not resource.namespaced and namespace:
-            raise NotConfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
-        view = self._world.view
-        if reference.get("name"):
-            one = view.get(resource.collection, namespace, reference["name"])
-            objects = [] if one is None else [one]
-        else:
-            selector = selector_of(reference.get("selector"))
-            listed = view.list(resource.collection, namespace)
-            objects = [each for each in listed if selectors.matches(selector, each["metadata"].get("labels") or {})]
-        return [{**each, "apiVersion": resource.api_version, "kind": resource.kind} for each in objects]
-
-
-def _param_resource(kind: Data, world: World) -> Resource | None:
-    group, _, version = (kind.get("apiVersion") or "").rpartition("/")
-    return world.registry.find_kind(group, kind.get("kind") or "", version)
-
-
-def _matches(binding: Binding, attempt: Attempt, world: World) -> bool:
-    """Whether a write is among those that a binding is for."""
-    if binding.matcher is None:
-        return True
-    if not binding.matcher.selects(attempt, world) or binding.matcher.leaves_out(attempt, world):
-        return False
-    if not binding.matcher.rules:
-        return True
-    asked = Asked(attempt.resource, attempt.operation, attempt.options.subresource)
-    return any(rule.names_it(attempt.name) for rule, _ in binding.matcher.candidates(asked, world))

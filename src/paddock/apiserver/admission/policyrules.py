@@ -41,17 +41,17 @@ class PolicyStrategy(Strategy):
         path: Path = ("spec",)
         params = spec.get("paramKind") is not None
         if params:
-            yield from _param_kind((*path, "paramKind"), spec["paramKind"])
+            yield from check_param_kind((*path, "paramKind"), spec["paramKind"])
         constraints = spec.get("matchConstraints")
         if constraints is None:
             yield finding.required((*path, "matchConstraints"), RULE)
         else:
-            yield from _resources((*path, "matchConstraints"), constraints)
+            yield from check_resources((*path, "matchConstraints"), constraints)
             if not constraints.get("resourceRules"):
                 yield finding.required((*path, "matchConstraints", "resourceRules"), RULE)
         if old is None or any(spec.get(each) != before.get(each) for each in ("paramKind", "matchConditions")):
             yield from conditions((*path, "matchConditions"), spec.get("matchConditions") or [], params=params)
-        yield from _variables((*path, "variables"), spec, params=params)
+        yield from check_variables((*path, "variables"), spec, params=params)
         yield from self._rules(path, new, spec, params=params)
 
     def _rules(self, path: Path, new: Data, spec: Data, *, params: bool) -> Iterator[Finding]:
@@ -75,7 +75,8 @@ class PolicyStrategy(Strategy):
             keys.add(each.get("key") or "")
 
 
-def _param_kind(path: Path, kind: Data) -> Iterator[Finding]:
+def check_param_kind(path: Path, kind: Data) -> Iterator[Finding]:
+    """What is wrong with the kind of the parameters."""
     version, name = kind.get("apiVersion") or "", kind.get("kind") or ""
     place = (*path, "apiVersion")
     if not version:
@@ -96,7 +97,8 @@ def _param_kind(path: Path, kind: Data) -> Iterator[Finding]:
         yield finding.invalid((*path, "kind"), name, f"may have mixed case, but should otherwise match: {_WHY_1035}", RULE)
 
 
-def _resources(path: Path, said: Data) -> Iterator[Finding]:
+def check_resources(path: Path, said: Data) -> Iterator[Finding]:
+    """What is wrong with the requests that a policy or a binding names."""
     for selector in ("namespaceSelector", "objectSelector"):
         yield from check_selector((*path, selector), said.get(selector))
     for member in ("resourceRules", "excludeResourceRules"):
@@ -109,7 +111,8 @@ def _resources(path: Path, said: Data) -> Iterator[Finding]:
             yield from check_rule(place, rule)
 
 
-def _variables(path: Path, spec: Data, *, params: bool) -> Iterator[Finding]:
+def check_variables(path: Path, spec: Data, *, params: bool) -> Iterator[Finding]:
+    """What is wrong with the variables of a policy."""
     known: list[str] = []
     for index, each in enumerate(spec.get("variables") or ()):
         name, text, place = each.get("name") or "", each.get("expression") or "", (*path, index)
@@ -174,13 +177,18 @@ class BindingStrategy(Strategy):
         elif not names.is_subdomain(policy):
             yield finding.invalid(("spec", "policyName"), policy, _SUBDOMAIN, RULE)
         if reference is not None:
-            yield from _reference(("spec", "paramRef"), reference)
+            yield from check_reference(("spec", "paramRef"), reference)
         if spec.get("matchResources") is not None:
-            yield from _resources(("spec", "matchResources"), spec["matchResources"])
+            yield from check_resources(("spec", "matchResources"), spec["matchResources"])
+        yield from self.check_actions(spec)
+
+    def check_actions(self, spec: Data) -> Iterator[Finding]:
+        """What is wrong with the actions."""
         yield from _actions(("spec", "validationActions"), spec.get("validationActions") or [])
 
 
-def _reference(path: Path, reference: Data) -> Iterator[Finding]:
+def check_reference(path: Path, reference: Data) -> Iterator[Finding]:
+    """What is wrong with the parameters that a binding names."""
     name, selector = reference.get("name"), reference.get("selector")
     if name and selector is not None:
         for member in ("name", "selector"):

@@ -7,6 +7,7 @@ from paddock.apiserver.admission.matching import is_namespace
 from paddock.apiserver.objects.encoding import Encoder, encode
 from paddock.apiserver.objects.writing import Attempt
 from paddock.apiserver.resources.resource import Resource
+from paddock.meta import failure
 
 Data = dict[str, Any]
 _KINDS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
@@ -71,6 +72,22 @@ async def in_version(data: Data | None, own: Resource, other: Resource) -> Data 
     encoder = Encoder(other)
     (value,) = await encoder.prepare((encode(stored),))
     return encoder.read(value)
+
+
+async def take(attempt: Attempt, resource: Resource, made: Data) -> bool:
+    """Make what a mutation left, in a version, the object of an attempt; whether anything changed."""
+    own = attempt.resource
+    if made == await in_version(attempt.new, own, resource):
+        return False
+    decoded = resource.pipeline.decode(copy.deepcopy(made))
+    if decoded.broken:
+        raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
+    if not decoded.wrong:
+        # What is wrong stays as it is, to be found when the object is validated.
+        made = decoded.data
+        resource.strategy.complete(made)
+    attempt.new = await in_version(made, resource, own)
+    return True
 
 
 async def objects(attempt: Attempt, resource: Resource) -> tuple[Data | None, Data | None]:

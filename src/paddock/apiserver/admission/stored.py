@@ -7,6 +7,8 @@ import msgspec
 from paddock.apiserver.admission.matching import Matcher, read_matcher
 
 Data = dict[str, Any]
+# the types of patches, with the member that holds the expression
+MEMBERS = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 
 
 class Binding(msgspec.Struct, frozen=True, eq=False):
@@ -31,6 +33,24 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
     validations: tuple[Data, ...]
     annotations: tuple[tuple[str, str], ...]
     bindings: tuple[Binding, ...]
+
+
+class MutatingPolicy(msgspec.Struct, frozen=True, eq=False):
+    """A policy that changes what is written, read. A mutation is the type of its patch and an expression."""
+
+    name: str
+    matcher: Matcher
+    param_kind: Data | None
+    ignores: bool
+    again: bool
+    conditions: tuple[tuple[str, str], ...]
+    variables: tuple[tuple[str, str], ...]
+    mutations: tuple[tuple[str, str], ...]
+    bindings: tuple[Binding, ...]
+
+
+class BadMutation(Exception):
+    """An expression has no value, or one that does not fit the object."""
 
 
 def _pairs(entries: Any, value: str, name: str = "name") -> tuple[tuple[str, str], ...]:
@@ -60,4 +80,24 @@ def read_binding(data: Data) -> Binding:
     matcher = None if where is None else read_matcher(where, "resourceRules")
     return Binding(
         data["metadata"]["name"], spec.get("policyName") or "", matcher, spec.get("paramRef"), tuple(spec.get("validationActions") or ())
+    )
+
+
+def read_mutating(data: Data, bindings: tuple[Binding, ...]) -> MutatingPolicy:
+    """A stored mutating policy with its bindings."""
+    spec = data.get("spec") or {}
+    mutations = spec.get("mutations") or ()
+    return MutatingPolicy(
+        data["metadata"]["name"],
+        read_matcher(spec.get("matchConstraints") or {}, "resourceRules"),
+        spec.get("paramKind"),
+        spec.get("failurePolicy") == "Ignore",
+        spec.get("reinvocationPolicy") == "IfNeeded",
+        _pairs(spec.get("matchConditions"), "expression"),
+        _pairs(spec.get("variables"), "expression"),
+        tuple(
+            (each.get("patchType") or "", (each.get(MEMBERS.get(each.get("patchType"), "")) or {}).get("expression") or "")
+            for each in mutations
+        ),
+        bindings,
     )

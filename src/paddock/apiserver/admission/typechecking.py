@@ -40,8 +40,20 @@ def _resources(spec: Data, registry: Registry) -> list[Resource]:
 
 def _type(resource: Resource) -> Ty:
     """The type of the objects of a resource; metadata is not looked into."""
-    body = type_of(resource.pipeline.schema, top=True)
-    return Ty("object", None, lambda name: DYN if name in _ENVELOPE else body.member(name))
+    body = type_of(_without_open(resource.pipeline.schema), top=True)
+    return body if body is DYN else Ty("object", None, lambda name: DYN if name in _ENVELOPE else body.member(name))
+
+
+def _without_open(schema: Any) -> Any:
+    """The schema with nothing said of what takes any members: nobody can tell which of them are none."""
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return {}
+    made = {**schema, **{word: _without_open(schema[word]) for word in ("items", "additionalProperties") if word in schema}}
+    if "properties" in schema:
+        made["properties"] = {name: _without_open(member) for name, member in schema["properties"].items()}
+    return made
 
 
 def _wrong(spec: Data, resource: Resource, registry: Registry) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,6 @@ failure policy decides; a refusal is always a refusal.
 """
 
 import asyncio
-import copy
 import logging
 from typing import Any
 
@@ -181,8 +180,7 @@ class Asking:
             raise failure.internal(
                 f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this operation'
             )
-        own = attempt.resource
-        shown = await questions.in_version(attempt.new, own, resource)
+        shown = await questions.in_version(attempt.new, attempt.resource, resource)
         try:
             made = patch.apply_json_patch(shown, list(verdict.patch))
             bodies.check_depth(made)
@@ -190,17 +188,7 @@ class Asking:
             raise failure.internal(str(error)) from None
         if not isinstance(made, dict) or not isinstance(made.get("metadata"), dict):
             raise failure.internal(f'admission webhook "{hook.name}" leaves no object')
-        if made == shown:
-            return False
-        decoded = resource.pipeline.decode(copy.deepcopy(made))
-        if decoded.broken:
-            raise failure.internal("; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
-        if not decoded.wrong:
-            # What is wrong stays as it is, to be found when the object is validated.
-            made = decoded.data
-            resource.strategy.complete(made)
-        attempt.new = await questions.in_version(made, resource, own)
-        return True
+        return await questions.take(attempt, resource, made)
 
     async def _wants(self, hook: Hook, resource: Resource, attempt: Attempt) -> bool:
         """Whether selectors and conditions let a webhook be asked."""

@@ -11,6 +11,7 @@ from paddock.schema.kind import AGE, Kind
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
 POLICIES, BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+MUTATING_POLICIES, MUTATING_BINDINGS = "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 FailurePolicy = Annotated[str | None, Field("What happens when it cannot be asked.", enum=("Fail", "Ignore"))]
 MatchPolicy = Annotated[str | None, Field("Whether other versions of the same objects count.", enum=("Equivalent", "Exact"))]
@@ -199,6 +200,54 @@ class ValidatingAdmissionPolicyBinding(Resource):
     spec: Annotated[BindingSpec | None, Field("Which policy, where.")] = None
 
 
+class PatchExpression(Object):
+    """An expression that makes a patch."""
+
+    expression: Annotated[str | None, Field("Makes the patch, in CEL.")] = None
+
+
+class Mutation(Object):
+    """One change."""
+
+    patchType: Annotated[str, Field("What the expression makes.", zero=True)] = ""
+    applyConfiguration: Annotated[PatchExpression | None, Field("Makes an Object, which is merged as apply merges.")] = None
+    jsonPatch: Annotated[PatchExpression | None, Field("Makes a list of JSONPatch, the operations of a JSON patch.")] = None
+
+
+class MutatingPolicySpec(Object):
+    """What changes in which requests."""
+
+    paramKind: Annotated[ParamKind | None, Field("The kind of the parameters, if there are any.")] = None
+    matchConstraints: Annotated[MatchResources | None, Field("Which requests.")] = None
+    variables: Annotated[list[Variable] | None, Field("Values for the expressions, in order.")] = None
+    mutations: Annotated[list[Mutation] | None, Field("What changes, in order.")] = None
+    failurePolicy: FailurePolicy = "Fail"
+    matchConditions: Annotated[list[MatchCondition] | None, Field("Further conditions; all must hold.")] = None
+    reinvocationPolicy: Annotated[
+        str | None, Field("Whether it works again when others changed the object after it.", enum=("IfNeeded", "Never"))
+    ] = None
+
+
+class MutatingAdmissionPolicy(Resource):
+    """What changes in what is written; bindings say where."""
+
+    spec: Annotated[MutatingPolicySpec | None, Field("What changes.")] = None
+
+
+class MutatingBindingSpec(Object):
+    """Which policy, where, with which parameters."""
+
+    policyName: Annotated[str, Field("Name of the policy.", zero=True)] = ""
+    paramRef: Annotated[ParamRef | None, Field("Which parameters.")] = None
+    matchResources: Annotated[MatchResources | None, Field("Which requests, within those of the policy.")] = None
+
+
+class MutatingAdmissionPolicyBinding(Resource):
+    """Puts a mutating policy into effect."""
+
+    spec: Annotated[MutatingBindingSpec | None, Field("Which policy, where.")] = None
+
+
 def _kind(cls: type[Resource], plural: str, *, status: bool = False) -> Kind:
     return Kind(
         group=GROUP,
@@ -220,4 +269,6 @@ KINDS = (
     _kind(ValidatingWebhookConfiguration, VALIDATING),
     _kind(ValidatingAdmissionPolicy, POLICIES, status=True),
     _kind(ValidatingAdmissionPolicyBinding, BINDINGS),
+    _kind(MutatingAdmissionPolicy, MUTATING_POLICIES),
+    _kind(MutatingAdmissionPolicyBinding, MUTATING_BINDINGS),
 )

@@ -167,5 +167,7 @@ CLUSTER_TABLES: dict[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     (_REGISTRATION, "MutatingWebhookConfiguration"): ((column("Webhooks", kind=_INTEGER), AGE), _webhooks),
     (_REGISTRATION, "ValidatingWebhookConfiguration"): ((column("Webhooks", kind=_INTEGER), AGE), _webhooks),
     (_REGISTRATION, "ValidatingAdmissionPolicy"): ((*_columns(("Validations", "ParamKind"), Validations=_INTEGER), AGE), _policy),
+    (_REGISTRATION, "MutatingAdmissionPolicy"): ((*_columns(("Mutations", "ParamKind"), Mutations=_INTEGER), AGE), _policy),
+    (_REGISTRATION, "MutatingAdmissionPolicyBinding"): ((*_columns(("PolicyName", "ParamRef")), AGE), _policy_binding),
     (_REGISTRATION, "ValidatingAdmissionPolicyBinding"): ((*_columns(("PolicyName", "ParamRef")), AGE), _policy_binding),
 }

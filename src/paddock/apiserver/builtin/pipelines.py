@@ -64,6 +64,14 @@ _MERGING: dict[tuple[str, str], dict[str, Data]] = {
         "spec.paramKind": _ATOMIC_MAP,
         "spec.matchConstraints": _ATOMIC_MAP,
     },
+    (_REGISTRATION, "MutatingAdmissionPolicy"): {
+        "spec.matchConditions": _keyed("name"),
+        "spec.variables": _ATOMIC_LIST,
+        "spec.mutations": _ATOMIC_LIST,
+        "spec.paramKind": _ATOMIC_MAP,
+        "spec.matchConstraints": _ATOMIC_MAP,
+    },
+    (_REGISTRATION, "MutatingAdmissionPolicyBinding"): {"spec.paramRef": _ATOMIC_MAP, "spec.matchResources": _ATOMIC_MAP},
     (_REGISTRATION, "ValidatingAdmissionPolicyBinding"): {
         "spec.paramRef": _ATOMIC_MAP,
         "spec.matchResources": _ATOMIC_MAP,

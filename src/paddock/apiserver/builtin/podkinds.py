@@ -7,7 +7,7 @@ user a message that explains nothing.
 
 from typing import Annotated
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy
 from paddock.meta import failure
 from paddock.meta.objects import Resource
 from paddock.schema.field import Field, Freeform
@@ -66,15 +66,16 @@ class CertificateSigningRequest(_OfPods):
 class PodStrategy(Strategy):
     """None can be made."""
 
-    def __init__(self, plural: str, why: str = _WHY) -> None:
+    def __init__(self, group: str, plural: str, why: str = _WHY) -> None:
+        self._group = group
         self._plural = plural
         self._why = why
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
-        """Refused."""
+    def before_create(self, new: Data) -> None:
+        """Refused, whatever admission says: webhooks and policies judge first, as they do where pods run."""
         name = new["metadata"].get("name", "")
         why = _WHY_NO_GUESTFS if self._plural == "pods" and name.startswith(_GUESTFS) else self._why
-        raise failure.forbidden(failure.About(name=name, kind=self._plural), why)
+        raise failure.forbidden(failure.About(name=name, group=self._group, kind=self._plural), why)
 
 
 def _kind(group: str, cls: type[Resource], short: str = "", *columns: Column) -> Kind:
@@ -131,6 +132,5 @@ KINDS = (
     _SIGNING,
 )
 STRATEGIES: dict[tuple[str, str], Strategy] = {
-    (kind.group, kind.kind): PodStrategy(f"{kind.plural}.{kind.group}" if kind.group else kind.plural, _WHY_OF.get(kind.kind, _WHY))
-    for kind in KINDS
+    (kind.group, kind.kind): PodStrategy(kind.group, kind.plural, _WHY_OF.get(kind.kind, _WHY)) for kind in KINDS
 }

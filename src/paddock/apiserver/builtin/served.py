@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.apiserver.admission.mutationrules import MutatingBindingStrategy, MutatingPolicyStrategy
 from paddock.apiserver.admission.policyrules import BindingStrategy, PolicyStrategy
 from paddock.apiserver.admission.registrations import WebhookStrategy
 from paddock.apiserver.builtin import (
@@ -94,6 +95,8 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     (admissionkinds.GROUP, "ValidatingWebhookConfiguration"): WebhookStrategy(),
     (admissionkinds.GROUP, "ValidatingAdmissionPolicy"): PolicyStrategy(),
     (admissionkinds.GROUP, "ValidatingAdmissionPolicyBinding"): BindingStrategy(),
+    (admissionkinds.GROUP, "MutatingAdmissionPolicy"): MutatingPolicyStrategy(),
+    (admissionkinds.GROUP, "MutatingAdmissionPolicyBinding"): MutatingBindingStrategy(),
 }
 _EVENTS = {"selectable": events.SELECTABLE, "stored_fields": events.STORED_FIELDS, "create_on_update": True}
 _POD_PLACES = ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName", "hostNetwork")

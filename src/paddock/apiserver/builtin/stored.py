@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data
+from paddock.meta import failure
 from paddock.meta.objects import Resource
 from paddock.meta.storage import AccessModes, Quantities, StorageClassName, VolumeMode
 from paddock.schema import finding
@@ -15,6 +16,15 @@ from paddock.schema.finding import Finding
 from paddock.schema.kind import AGE, Column, Kind, Settings, transition
 
 _HIGHEST_PRIORITY = 1_000_000_000
+# The priorities that the system itself has, and why nobody else may begin a name like that.
+SYSTEM_PRIORITIES = {
+    "system-cluster-critical": (
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+    "system-node-critical": (2_000_001_000, "Used for system critical pods that must not be moved from their current node."),
+}
+_RESERVED = "priority class names with 'system-' prefix are reserved for system use only. error: "
 
 
 class VolumeSpec(Object):
@@ -73,13 +83,23 @@ class PriorityStrategy(CustomStrategy):
         new.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
-        """The highest priorities are the system's."""
-        if (
-            isinstance(new.get("value"), int)
-            and new["value"] > _HIGHEST_PRIORITY
-            and not new["metadata"].get("name", "").startswith("system-")
-        ):
+        """The highest priorities are the system's, and so are the names."""
+        name, value = new["metadata"].get("name", ""), new.get("value")
+        if name.startswith("system-"):
+            if name not in SYSTEM_PRIORITIES:
+                yield finding.forbidden(("metadata", "name"), f"{_RESERVED}{name} is not a known system priority class", "core/priority")
+            elif value != SYSTEM_PRIORITIES[name][0]:
+                why = f"{_RESERVED}value of {name} PriorityClass must be {SYSTEM_PRIORITIES[name][0]}"
+                yield finding.forbidden(("metadata", "name"), why, "core/priority")
+        elif isinstance(value, int) and value > _HIGHEST_PRIORITY:
             yield finding.forbidden(("value",), f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}", "core/priority")
+
+    def before_delete(self, old: Data, context: Context) -> None:
+        """The system's own stay."""
+        name = old["metadata"]["name"]
+        if name in SYSTEM_PRIORITIES:
+            about = failure.About(name=name, group="scheduling.k8s.io", kind="priorityclasses")
+            raise failure.forbidden(about, "this is a system priority class and cannot be deleted")
 
 
 @transition("core/priority-change")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from paddock.apiserver.builtin.stored import SYSTEM_PRIORITIES
 from paddock.apiserver.housekeeping import controllerroles, flows, kubevirtroles
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.writing import Options, Proposal
@@ -14,6 +15,7 @@ from paddock.meta import failure
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
+_SCHEDULING = "scheduling.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _META = {"labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}, "annotations": {_AUTOUPDATE: "true"}}
@@ -101,6 +103,9 @@ def objects() -> Iterator[tuple[str, Data]]:
     """Return every object with the plural of its kind."""
     for name in NAMESPACES:
         yield "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for name, (value, text) in SYSTEM_PRIORITIES.items():
+        priority = {"apiVersion": f"{_SCHEDULING}/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        yield "priorityclasses", {**priority, "description": text}
     for name, rules in ROLES.items():
         meta: Data = {"name": name, "labels": dict(_META["labels"]), "annotations": dict(_META["annotations"])}
         level = name.removeprefix("system:aggregate-to-")

@@ -4,7 +4,7 @@ An object is encoded once, `apiVersion` and `kind` first, so that another versio
 is another beginning of the same bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -40,6 +40,15 @@ def head(api_version: str, kind: str) -> bytes:
     return b'{"apiVersion":' + orjson.dumps(api_version) + b',"kind":' + orjson.dumps(kind)
 
 
+def joined(begin: bytes, items: list[bytes], opening: bytes = b"") -> bytes:
+    """A list in brackets that end an object; each item lacks its `opening`. The bytes of a long list are copied once."""
+    if not items:
+        return begin + b"]}"
+    items[0] = begin + opening + items[0]
+    items[-1] += b"]}"
+    return (b"," + opening).join(items)
+
+
 class Encoder:
     """Makes the bytes of one served version from the stored ones."""
 
@@ -60,6 +69,22 @@ class Encoder:
             if value.startswith(self._stored_head):
                 return self._head + value[len(self._stored_head) :]
         return encode(self.read(value))
+
+    def listed(self, begin: bytes, values: Iterable[bytes]) -> bytes:
+        """The bytes of a list of prepared objects; `begin` ends where the first of them goes.
+
+        The list says version and kind for all items of a built-in kind; items of other kinds say it themselves.
+        """
+        serve = self.serve
+        if not self.resource.strategic:
+            return joined(begin, [serve(value) for value in values])
+        own = len(self._head) + 1
+        if self.resource.from_stored is not None:
+            return joined(begin, [serve(value)[own:] for value in values], b"{")
+        # A list is long, and mostly as stored: bytes without the prefix come back as they are.
+        stored = self._stored_head + b","
+        tails = [serve(value)[own:] if (tail := value.removeprefix(stored)) is value else tail for value in values]
+        return joined(begin, tails, b"{")
 
     async def prepare(self, values: Sequence[bytes]) -> Sequence[bytes]:
         """Stored bytes so that `serve` can take them: where somebody has to be asked for this version, that is done here."""

@@ -125,6 +125,7 @@ class Writer:
         name = draft.new["metadata"]["name"]
         form = await self._converted(draft)
         key = Key(resource.collection, namespace if resource.namespaced else "", name)
+        resource.strategy.before_create(draft.new)
         self._admission.bound(resource, draft.new, None, options)
         before = self._store_of.decided(key)
         if before is not None:

@@ -115,6 +115,9 @@ class Strategy:
         """Whether objects may be owned by one of these, so that a deletion may have to wait for them."""
         return True
 
+    def before_create(self, new: Data) -> None:
+        """Raise a `Failure` when no such object may be made; validation and admission have let it pass."""
+
     def before_delete(self, old: Data, context: Context) -> None:
         """Raise a `Failure` when the object may not be deleted."""
 

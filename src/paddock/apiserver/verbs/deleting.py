@@ -4,10 +4,9 @@ import msgspec
 import orjson
 
 from paddock.apiserver.edge.http import Response
-from paddock.apiserver.objects.encoding import head
 from paddock.apiserver.objects.writing import Deleted
 from paddock.apiserver.parts import Call, Parts
-from paddock.apiserver.representation import answer, form_of
+from paddock.apiserver.representation import answer, form_of, list_head
 from paddock.apiserver.verbs.options import delete_options, list_query
 from paddock.apiserver.verbs.reading import list_meta, selected, stored_query
 from paddock.meta import failure
@@ -63,5 +62,5 @@ async def delete_collection(parts: Parts, call: Call) -> Response:
             call.warnings.extend(deleted.warnings)
             gone.append(deleted.value)
     resource = call.resource
-    begin = head(resource.api_version, resource.list_kind) + b',"metadata":' + orjson.dumps(list_meta(page)) + b',"items":['
-    return answer(form, begin + b",".join(await parts.writer.encoder(resource).prepare(gone)) + b"]}")
+    encoder = parts.writer.encoder(resource)
+    return answer(form, encoder.listed(list_head(resource.api_version, resource.list_kind, list_meta(page)), await encoder.prepare(gone)))

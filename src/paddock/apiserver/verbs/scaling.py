@@ -9,26 +9,51 @@ from paddock.apiserver.edge.http import Response
 from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.writing import Proposal
 from paddock.apiserver.parts import Call, Parts
-from paddock.apiserver.representation import answer, form_of
+from paddock.apiserver.representation import Form, answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, refusal
 from paddock.base.jsondata import copied
 from paddock.meta import failure, fieldpath, patch
+from paddock.meta.ages import age
 from paddock.schema import finding
 
 _KIND = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+_COLUMNS = tuple(
+    {"name": name, "type": kind, "format": form, "description": text, "priority": 0}
+    for name, kind, form, text in (
+        ("Name", "string", "name", "Name of the object."),
+        ("Desired", "integer", "", "How many there should be."),
+        ("Available", "integer", "", "How many there are."),
+        ("Age", "string", "", "Time since it was created."),
+    )
+)
 _ABOUT = failure.About(group="autoscaling", kind="Scale")
 
 
 async def get(parts: Parts, call: Call) -> Response:
     """The scale of an object."""
-    form = form_of(call.request, transforms=())
+    form = form_of(call.request, transforms=("Table",))
     record = parts.reader.get(call.resource, call.route.namespace, call.route.name)
     data, paths = decode(await parts.served(call.resource, record.value)), call.resource.scale
     if paths is not None and not call.resource.declared and fieldpath.at(data, paths.replicas) is None:
         # Whoever scales could not tell zero from nothing.
         raise failure.internal(f'the spec replicas field "{paths.replicas}" does not exist')
-    return answer(form, orjson.dumps(_scale(call, data)))
+    return answer(form, orjson.dumps(_shown(form, _scale(call, data), parts.clock.seconds())))
+
+
+def _shown(form: Form, scale: Data, now: float) -> Data:
+    """A scale, or the table of it."""
+    if form.transform != "Table":
+        return scale
+    begin = {"kind": "Table", "apiVersion": f"meta.k8s.io/{form.version}"}
+    meta, shown = scale["metadata"], {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{form.version}"}
+    row: Data = {
+        "cells": [meta["name"], scale["spec"].get("replicas", 0), scale["status"]["replicas"], age(meta["creationTimestamp"], now)]
+    }
+    if form.include != "None":
+        row["object"] = scale if form.include == "Object" else {**shown, "metadata": meta}
+    revision = {"resourceVersion": meta.get("resourceVersion", "")}
+    return {**begin, "metadata": revision, "columnDefinitions": [*_COLUMNS], "rows": [row]}
 
 
 async def update(parts: Parts, call: Call) -> Response:

@@ -41,7 +41,7 @@ class PersistentVolumes:
         self._transfers.forget(uid)
         if seen.meta.going:
             await self._volumes.delete(uid)
-            await finalizers.take_off(self._client, VOLUMES, seen.meta, PV_PROTECTION)
+            await finalizers.take_off(self._client, VOLUMES, seen.meta, VOLUME_PROTECTION)
         elif spec.get("persistentVolumeReclaimPolicy") == "Delete":
             await delete_seen(self._client, VOLUMES, seen)
         elif (data.get("status") or {}).get("phase") != "Released":

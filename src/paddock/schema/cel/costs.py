@@ -117,6 +117,8 @@ class _Estimator:
             case syntax.MakeMap():
                 costs = [self.of(each, scope).cost for pair in tree.entries for each in pair]
                 return Estimate(_plus(_MAP, *costs), "map", Size(len(tree.entries), len(tree.entries)))
+            case syntax.MakeMessage():
+                return Estimate(_plus(_MAP, *(self.of(value, scope).cost for _, value, _ in tree.fields)), "map")
         return self._call(tree, scope)
 
     def _ident(self, name: str, scope: Scope) -> Estimate:

@@ -12,10 +12,18 @@ from paddock.schema.cel import functions, syntax
 from paddock.schema.cel.comprehensions import MACROS, Code, Frame, Macro, rounds_over, truth
 from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
 from paddock.schema.cel.functions.function import Function
-from paddock.schema.cel.values import NONE, TYPES, Optional, find_key, name_of
+from paddock.schema.cel.values import NONE, TYPES, Message, Optional, find_key, name_of
 
 # Nobody writes a rule that needs more, and the closures are called inside one another.
 RULE_LIMIT = 1_000_000
+# Whether messages of a type may be made.
+Types = Callable[[str], bool]
+
+
+def _none(name: str) -> bool:
+    return False
+
+
 _UNESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
 
 
@@ -35,10 +43,13 @@ class Budget:
 
 
 class Program:
-    """A compiled expression. The values of `late` variables are functions of the budget, called where the variable is used."""
+    """A compiled expression. The values of `late` variables are functions of the budget, called where the variable is used.
 
-    def __init__(self, tree: syntax.Expr, variables: tuple[str, ...], late: frozenset[str] = frozenset()) -> None:
-        compiler = _Compiler({name: index + 1 for index, name in enumerate(variables)}, late)
+    `types` says of which types an expression may make messages.
+    """
+
+    def __init__(self, tree: syntax.Expr, variables: tuple[str, ...], late: frozenset[str] = frozenset(), types: Types = _none) -> None:
+        compiler = _Compiler({name: index + 1 for index, name in enumerate(variables)}, late, types)
         self.tree = tree
         self._code, self._cost = compiler.make(tree)
         self._slots = compiler.slots
@@ -82,15 +93,18 @@ def uses(tree: Any, name: str) -> bool:
             return any(uses(each, name) for each in tree.entries)
         case syntax.MakeMap():
             return any(uses(key, name) or uses(value, name) for key, value in tree.entries)
+        case syntax.MakeMessage():
+            return any(uses(value, name) for _, value, _ in tree.fields)
     return False
 
 
 class _Compiler:
     """Each maker returns the code of an expression and what one run of it costs."""
 
-    def __init__(self, scope: dict[str, int], late: frozenset[str]) -> None:
+    def __init__(self, scope: dict[str, int], late: frozenset[str], types: Types) -> None:
         self._scope = scope
         self._late = late
+        self._types = types
         self.slots = len(scope)
 
     def make(self, tree: Any) -> tuple[Code, int]:
@@ -108,6 +122,8 @@ class _Compiler:
                 return self._list(tree)
             case syntax.MakeMap():
                 return self._map(tree)
+            case syntax.MakeMessage():
+                return self._message(tree)
             case syntax.Call():
                 return self._call(tree)
         raise AssertionError(tree)
@@ -139,6 +155,8 @@ class _Compiler:
                 raise EvaluationError(f"no such key: {name}")
             if isinstance(value, Optional):
                 return _optional_field(value, name, other)
+            if isinstance(value, Message):
+                return value.get(other)
             if value is None:
                 raise EvaluationError(f"no such key: {name}")
             raise EvaluationError(f"no such overload: {name_of(value)}.{name}")
@@ -190,6 +208,24 @@ class _Compiler:
             return found
 
         return build, cost
+
+    def _message(self, tree: syntax.MakeMessage) -> tuple[Code, int]:
+        if not self._types(tree.name):
+            raise BadExpression(f"undeclared reference to '{tree.name}' (in container '')", tree.at)
+        made = [(unescape(name), self.make(value)) for name, value, _ in tree.fields]
+        codes = [(name, code, optional) for (name, (code, _)), optional in zip(made, tree.optional, strict=True)]
+
+        def build(frame: Frame) -> Message:
+            found = Message(tree.name, {})
+            for name, code, optional in codes:
+                value = code(frame)
+                if not optional:
+                    found[name] = value
+                elif _need_optional(value).there:
+                    found[name] = value.value
+            return found
+
+        return build, 40 + sum(cost for _, (_, cost) in made)
 
     # --- calls ------------------------------------------------------------------------------------------------------------
 

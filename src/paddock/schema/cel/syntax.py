@@ -3,7 +3,7 @@
 expr      = or ["?" or ":" expr]
 or, and, relation, addition, multiplication: by precedence, to the left
 unary     = ("!" | "-")* member
-member    = primary { "." ident ["(" args ")"] | ".?" ident | "[" ["?"] expr "]" }
+member    = primary { "." ident ["(" args ")"] | ".?" ident | "[" ["?"] expr "]" } | name { "." name } "{" [fields] "}"
 """
 
 import re
@@ -76,7 +76,16 @@ class MakeMap(msgspec.Struct, frozen=True):
     at: int = 0
 
 
-Expr = Literal | Ident | Select | Index | Call | MakeList | MakeMap
+class MakeMessage(msgspec.Struct, frozen=True):
+    """`Name.of.type{field: v, ?field: v}`; each field comes with its place."""
+
+    name: str
+    fields: tuple[tuple[str, Any, int], ...]
+    optional: tuple[bool, ...]
+    at: int = 0
+
+
+Expr = Literal | Ident | Select | Index | Call | MakeList | MakeMap | MakeMessage
 
 
 class Token(NamedTuple):
@@ -217,6 +226,8 @@ class _Parser:
                 key = self.expr()
                 self._need("]")
                 found = Index(found, key, token.text == "[?", token.at)
+            elif self.token.text == "{" and (name := _type_name(found)):
+                found = self._message(name, self._advance())
             else:
                 return found
 
@@ -293,6 +304,18 @@ class _Parser:
                 break
         return MakeMap(tuple(entries), tuple(optional), opening.at)
 
+    def _message(self, name: str, opening: Token) -> Expr:
+        fields: list[tuple[str, Expr, int]] = []
+        optional: list[bool] = []
+        while not self._take("}"):
+            optional.append(self._take("?") is not None)
+            field, colon = self._field(), self._need(":")
+            fields.append((field, self.expr(), colon.at))
+            if not self._take(","):
+                self._need("}")
+                break
+        return MakeMessage(name, tuple(fields), tuple(optional), opening.at)
+
     def _number(self, token: Token, sign: str = "") -> Literal:
         text = token.text
         if token.kind == "float":
@@ -306,6 +329,15 @@ class _Parser:
         if not -(2**63) <= value < 2**63:
             raise BadExpression("Syntax error: invalid int literal", token.at)
         return Literal(value, token.at)
+
+
+def _type_name(tree: Expr) -> str:
+    """The name that a chain of identifiers is; empty for any other expression."""
+    if isinstance(tree, Ident):
+        return tree.name
+    if isinstance(tree, Select) and not tree.optional and (outer := _type_name(tree.operand)):
+        return f"{outer}.{tree.field}"
+    return ""
 
 
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}

@@ -59,13 +59,32 @@ def infer(tree: Any, scope: Scope) -> Ty:
                 infer(key, scope)
                 infer(value, scope)
             return Ty("map", DYN)
+        case syntax.MakeMessage():
+            return _message(tree, scope)
         case syntax.Call():
             return _call(tree, scope)
     raise AssertionError(tree)
 
 
+def _message(tree: syntax.MakeMessage, scope: Scope) -> Ty:
+    """The type of a message is a name of the scope; a field is what its type says, or anything."""
+    made = scope.get(tree.name.partition(".")[0]) or Ty("object", None, _anything)
+    made = msgspec.structs.replace(made, kind=tree.name)
+    for (name, value, at), optional in zip(tree.fields, tree.optional, strict=True):
+        given, wanted = infer(value, scope), made.member(name)
+        given = given.inner if optional and given.kind == "optional" else given
+        if wanted is None or (wanted is not DYN and given.kind not in (wanted.kind, "dyn")):
+            kind = wanted.kind if wanted else ""
+            raise BadExpression(f"expected type of field '{name}' is '{kind}' but provided type is '{given.kind}'", at)
+    return made
+
+
+def _anything(name: str) -> Ty | None:
+    return DYN
+
+
 def _field(of: Ty, name: str, at: int) -> Ty:
-    if of.kind == "object":
+    if of.kind == "object" or of.member is not _nothing:
         found = of.member(name)
         if found is None:
             raise BadExpression(f"undefined field '{name}'", at)

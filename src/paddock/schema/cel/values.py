@@ -104,6 +104,16 @@ class NamedFormat(msgspec.Struct, frozen=True):
     why: str
 
 
+class Message(dict[str, Any]):
+    """What an expression makes of a type that it names."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.name = name
+
+
 class Gathered(list[Any]):
     """A list whose order is none: a set, or, with `keys`, entries that are told apart by these members."""
 

@@ -19,7 +19,7 @@ from paddock.schema.cel.typing import DYN, STRING, Scope, Ty
 from paddock.schema.cel.values import NONE, Optional
 from paddock.schema.finding import Cause, Finding
 from paddock.schema.structural.adapting import adapter
-from paddock.schema.structural.node import ABSENT, Node, Trail, correlated, has_rules, name_of, same
+from paddock.schema.structural.node import ABSENT, Key, Node, Trail, correlated, has_rules, name_of, same
 
 RULE = "structural/cel"
 OBJECT_LIMIT = 10_000_000
@@ -49,12 +49,12 @@ def _program(text: str) -> Program:
 class Rule:
     """One rule, compiled when first run."""
 
-    def __init__(self, said: Schema) -> None:
+    def __init__(self, said: Schema, schema: Schema) -> None:
         self.text: str = said.get("rule") or ""
         self.message: str = (said.get("message") or "").strip()
         self.expression: str = (said.get("messageExpression") or "").strip()
         self.cause = _REASONS.get(said.get("reason") or "", Cause.INVALID)
-        self.steps = tuple(_path(said.get("fieldPath") or "") or ())
+        self.steps = _marked(schema, _path(said.get("fieldPath") or "") or [])
         self.optional = bool(said.get("optionalOldSelf"))
 
     @cached_property
@@ -110,9 +110,11 @@ class Rules:
         if isinstance(value, dict):
             before = old if isinstance(old, dict) and not node.atomic_map else {}
             for key, member in value.items():
-                below = node.properties.get(key) or (None if key in node.kept else node.others)
+                below = node.properties.get(key)
                 if below is not None:
                     yield from self._walk(below, member, before.get(key, ABSENT), (trail, key), budget)
+                elif node.others is not None and key not in node.kept:
+                    yield from self._walk(node.others, member, before.get(key, ABSENT), (trail, Key(key)), budget)
         elif isinstance(value, list) and node.items is not None:
             former = correlated(node, old)
             for index, entry in enumerate(value):
@@ -124,7 +126,7 @@ class _Place:
 
     def __init__(self, node: Node) -> None:
         self.matters = has_rules(node.schema)
-        self.rules = tuple(Rule(each) for each in node.schema.get(_WORD) or ())
+        self.rules = tuple(Rule(each, node.schema) for each in node.schema.get(_WORD) or ())
         gathers = any(sign in rule.text for rule in self.rules for sign in _JOINING)
         self._adapt = adapter(node, gathers=gathers) if self.rules else None
 
@@ -338,6 +340,18 @@ def _check_words(said: Schema, schema: Schema, place: str) -> Iterator[Finding]:
     path = said.get("fieldPath") or ""
     if path and not _leads(schema, _path(path) if path.startswith((".", "[")) else None):
         yield finding.invalid((f"{place}.fieldPath",), path, "must be a valid path", RULE)
+
+
+def _marked(schema: Schema, steps: list[str]) -> tuple[str, ...]:
+    """Return the steps of a path with those marked that are keys of maps."""
+    made: list[str] = []
+    place: Any = schema
+    for step in steps:
+        named = (place.get("properties") or {}).get(step)
+        others = place.get("additionalProperties")
+        made.append(Key(step) if named is None and isinstance(others, dict) else step)
+        place = named or (others if isinstance(others, dict) else {})
+    return tuple(made)
 
 
 def _leads(schema: Schema, steps: list[str] | None) -> bool:

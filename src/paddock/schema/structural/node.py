@@ -134,6 +134,12 @@ def without_defaults(schema: Schema) -> Schema:
     return made
 
 
+class Key(str):
+    """A key of a map, as the path of a rule has it: in brackets. Paths of schema errors have all keys after dots."""
+
+    __slots__ = ()
+
+
 def steps(trail: Trail) -> tuple[str | int, ...]:
     """A chain of (outer place, key) as a path."""
     parts: list[str | int] = []
@@ -144,10 +150,10 @@ def steps(trail: Trail) -> tuple[str | int, ...]:
 
 
 def name_of(trail: Trail) -> str:
-    """A chain as a kube-apiserver writes it: keys after dots, whatever is in them."""
+    """A chain as a kube-apiserver writes it: names after dots, whatever is in them."""
     text = ""
     for part in steps(trail):
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        text += f"[{part}]" if isinstance(part, int | Key) else f".{part}" if text else part
     return text
 
 

@@ -337,6 +337,20 @@ def test_the_status_shows_what_is_odd(play: Play) -> None:
     play(script)
 
 
+def test_nothing_is_odd_about_what_takes_any_members(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        chore = Policies(api.parts)
+        chore.start()
+        rule = {**RULE, "apiGroups": ["apps"], "resources": ["deployments"]}
+        await policy(api, "object.spec.replicas > 1 && object.spec.template.spec.containers.size() > 0", "object.sepc.x == 1", rule=rule)
+        await chore.chores.settled()
+        (odd,) = (await api.get(f"{POLICIES}/p")).data["status"]["typeChecking"]["expressionWarnings"]
+        assert odd["fieldRef"] == "spec.validations[1].expression"
+        await chore.chores.stop()
+
+    play(script)
+
+
 def test_annotations_that_fail_refuse(play: Play) -> None:
     async def script(api: Harness) -> None:
         await policy(api, auditAnnotations=[{"key": "k", "valueExpression": "'owner ' + object.data.k"}])

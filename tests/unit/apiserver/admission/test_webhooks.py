@@ -131,6 +131,7 @@ BROKEN: list[tuple[Any, str]] = [
         lambda asked: Response(500, b"boom"),
         'failed to call webhook: an error on the server ("boom") has prevented the request from succeeding',
     ),
+    (lambda asked: Response(301, b"", (("location", "/b"),)), "failed to call webhook: the webhook answers with a redirect (301)"),
     (lambda asked: Response(404, b""), "failed to call webhook: the server could not find the requested resource"),
     (lambda asked: {}, "received invalid webhook response: webhook response was absent"),
     (lambda asked: {"response": {"uid": "x"}}, "received invalid webhook response: expected response.uid="),

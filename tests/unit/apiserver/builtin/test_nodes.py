@@ -1,12 +1,15 @@
 """The host as a Node, the server as a Service, rows of tables, and kinds that are only kept (docs/spec/kube-api.md 2.2 and 7)."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paddock.apiserver.housekeeping import bootstrap, presence
 from tests.apiharness import Harness
+from tests.unit.apiserver.admission import test_webhooks as webhooks
 from tests.unit.apiserver.conftest import Play
+from tests.webhooks import Webhook
 
 NODE = "/api/v1/nodes/host-1"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -143,10 +146,38 @@ def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(play: Play
         why = "this server runs virtual machines, not pods; create a VirtualMachine instead"
         refused = await api.post(place, {"metadata": {"name": "p"}, "spec": {"template": {}}})
         assert (refused.status, refused.data["message"]) == (403, f'{named} "p" is forbidden: {why}')
+        assert refused.data["details"] == {"name": "p", **({"group": group} if group else {}), "kind": plural}
         assert why in (await api.apply(f"{place}/p", {"apiVersion": version, "kind": kind, "metadata": {"name": "p"}})).data["message"]
         assert (await api.get(place)).data["items"] == []
         assert (await api.get(f"{place}/p")).status == 404
         assert (await api.delete(f"{place}/p")).status == 404
+
+    play(script)
+
+
+def test_webhooks_judge_what_no_server_of_machines_makes(tmp_path: Path) -> None:
+    async def script(api: Harness, hook: Webhook) -> None:
+        rule = {**webhooks.CREATES, "apiGroups": ["apps"], "resources": ["deployments"]}
+        await webhooks.configure(api, hook, rules=[rule])
+        refused = await api.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "d"}, "spec": {}})
+        assert (refused.status, refused.data["message"]) == (403, 'admission webhook "h0.example.com" denied the request: never')
+
+    webhooks.play(tmp_path, lambda asked: webhooks.deny(asked, message="never", code=403), script)
+
+
+def test_the_system_has_priorities_of_its_own(play: Play) -> None:
+    priorities = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+    async def script(api: Harness) -> None:
+        await bootstrap.ensure(api.parts)
+        found = {each["metadata"]["name"]: each["value"] for each in (await api.get(priorities)).data["items"]}
+        assert found == {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
+        kept = await api.delete(f"{priorities}/system-node-critical")
+        assert (kept.status, "this is a system priority class and cannot be deleted" in kept.data["message"]) == (403, True)
+        refused = await api.post(priorities, {"metadata": {"name": "system-mine"}, "value": 5})
+        (cause,) = refused.data["details"]["causes"]
+        assert (refused.status, cause["field"]) == (422, "metadata.name")
+        assert cause["message"].endswith("error: system-mine is not a known system priority class")
 
     play(script)
 

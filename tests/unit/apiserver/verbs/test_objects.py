@@ -467,6 +467,14 @@ def test_scale(play: Play) -> None:
             {"replicas": 2},
             {"replicas": 0},
         )
+        table = (await api.get(f"{POOLS}/p/scale", accept="application/json;as=Table;g=meta.k8s.io;v=v1")).data
+        assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
+        assert [row["cells"] for row in table["rows"]] == [["p", 2, 0, "0s"]]
+        assert table["rows"][0]["object"] == {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": scale["metadata"],
+        }
         assert (await api.put(f"{POOLS}/p/scale", scale | {"spec": {"replicas": 5}})).data["spec"] == {"replicas": 5}
         assert (await api.merge(f"{POOLS}/p/scale", {"spec": {"replicas": 1}})).data["spec"] == {"replicas": 1}
         stored = (await api.get(f"{POOLS}/p")).data

@@ -52,6 +52,19 @@ def test_every_write_once_and_in_order(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.parametrize("place", ["configmaps", "namespaces/default/configmaps", "namespaces/default/configmaps/b"])
+def test_the_old_paths_of_watches(play: Play, place: str) -> None:
+    async def script(api: Harness) -> None:
+        for name in ("a", "b"):
+            await api.post(MAPS, config_map(name))
+        async with api.watch(f"/api/v1/watch/{place}") as events:
+            wanted = [("ADDED", name) for name in ("a", "b") if name == "b" or not place.endswith("/b")]
+            assert await shorts(events, len(wanted)) == wanted
+        assert (await api.post("/api/v1/watch/namespaces/default/configmaps", config_map("c"))).status == 404
+
+    play(script)
+
+
 @pytest.mark.spec("kube-api", 56)
 @pytest.mark.parametrize("start", ["", "&resourceVersion=0"])
 def test_without_a_revision_everything_comes_first(play: Play, start: str) -> None:

@@ -39,7 +39,7 @@ def judged(schema: dict[str, Any], new: Any, old: Any = ABSENT) -> list[tuple[st
     return causes(out)
 
 
-@pytest.mark.spec("kube-api", 107)
+@pytest.mark.spec("kube-api", 107, 147)
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: str(case["case"]))
 def test_judged_as_by_a_kube_apiserver(case: dict[str, Any]) -> None:
     place = "spec.validation.openAPIV3Schema"

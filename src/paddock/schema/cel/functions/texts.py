@@ -9,6 +9,7 @@ from paddock.schema.cel.functions import standard
 from paddock.schema.cel.functions.function import Budget, Function, NotMine, pure
 from paddock.schema.cel.values import Duration, Timestamp, Type, is_number, no_overload
 
+_POINTER = str.maketrans({"~": "~0", "/": "~1"})
 _WHITE = " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 _UPPER = str.maketrans({chr(code): chr(code - 32) for code in range(97, 123)})
 _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(65, 91)})
@@ -196,6 +197,7 @@ def _char_method(name: str, run: Any, *types: Any, result: str = "string", least
 
 GLOBAL: dict[str, Function] = {
     "matches": Function(_matches, 2, 2, "bool"),
+    "jsonpatch.escapeKey": pure("jsonpatch.escapeKey", (str,), lambda text: text.translate(_POINTER), "string"),
     "strings.quote": pure("strings.quote", (str,), _quote, "string"),
 }
 METHODS: dict[str, Function] = {

@@ -1,0 +1,73 @@
+"""The parameters of policies, and the writes that their bindings are for. Both sorts of policies share them."""
+
+from typing import Any
+
+from paddock.apiserver.admission.matching import Asked, is_namespace, selector_of
+from paddock.apiserver.admission.stored import Binding
+from paddock.apiserver.admission.world import World
+from paddock.apiserver.objects.writing import Attempt
+from paddock.apiserver.resources.resource import Resource
+from paddock.meta import selectors
+
+Data = dict[str, Any]
+
+
+class NotConfigured(Exception):
+    """A policy cannot be asked as it is bound."""
+
+
+def matches(binding: Binding, attempt: Attempt, world: World) -> bool:
+    """Whether a write is among those that a binding is for."""
+    if binding.matcher is None:
+        return True
+    if not binding.matcher.selects(attempt, world) or binding.matcher.leaves_out(attempt, world):
+        return False
+    if not binding.matcher.rules:
+        return True
+    asked = Asked(attempt.resource, attempt.operation, attempt.options.subresource)
+    return any(rule.names_it(attempt.name) for rule, _ in binding.matcher.candidates(asked, world))
+
+
+def check_kind(kind: Data | None, world: World) -> None:
+    """Raise `NotConfigured` when nothing of the kind of the parameters is served."""
+    if kind is not None and _resource(kind, world) is None:
+        group, _, version = (kind.get("apiVersion") or "").rpartition("/")
+        raise NotConfigured(f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind.get('kind')}'")
+
+
+def of(kind: Data | None, binding: Binding, attempt: Attempt, world: World) -> list[Data | None]:
+    """The parameters that a binding names: one run of the policy for each."""
+    if kind is None:
+        return [None]
+    resource, reference = _resource(kind, world), binding.reference
+    if reference is None or resource is None:
+        # Whoever names a kind and no object gets nothing.
+        return [None]
+    found = _referenced(resource, reference, attempt, world)
+    if not found and reference.get("parameterNotFoundAction") == "Deny":
+        raise NotConfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return [*found]
+
+
+def _referenced(resource: Resource, reference: Data, attempt: Attempt, world: World) -> list[Data]:
+    namespace = reference.get("namespace") or ""
+    if resource.namespaced and not namespace:
+        if is_namespace(attempt.resource) or not attempt.namespace:
+            raise NotConfigured("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+        namespace = attempt.namespace
+    elif not resource.namespaced and namespace:
+        raise NotConfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+    view = world.view
+    if reference.get("name"):
+        one = view.get(resource.collection, namespace, reference["name"])
+        objects = [] if one is None else [one]
+    else:
+        selector = selector_of(reference.get("selector"))
+        listed = view.list(resource.collection, namespace)
+        objects = [each for each in listed if selectors.matches(selector, each["metadata"].get("labels") or {})]
+    return [{**each, "apiVersion": resource.api_version, "kind": resource.kind} for each in objects]
+
+
+def _resource(kind: Data, world: World) -> Resource | None:
+    group, _, version = (kind.get("apiVersion") or "").rpartition("/")
+    return world.registry.find_kind(group, kind.get("kind") or "", version)
