@@ -7,6 +7,7 @@ from pathlib import Path
 from paddock.base.clock import Clock, SystemClock
 from paddock.engine.host import facts
 from paddock.engine.host.capacity import Room
+from paddock.engine.host.claims import Claims
 from paddock.engine.host.facts import Facts
 from paddock.engine.images.library import Images
 from paddock.engine.images.settings import Settings as ImageSettings
@@ -55,7 +56,8 @@ class Engine:
         self.images = Images(root / "images", settings.images)
         self._upkeep = Upkeep(self.images, root, settings.pools.values(), settings.images.keep_seconds)
         self.volumes = Volumes(root, settings.pools)
-        self.networks = Networks(root / "networks", settings.networks)
+        self._claims = Claims()
+        self.networks = Networks(root / "networks", settings.networks, claims=self._claims)
         self.states = States(root / "states")
 
     async def start(self) -> None:
@@ -68,8 +70,9 @@ class Engine:
         self.volumes.prepare()
         self.states.prepare()
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
+        users = on_this_host(lambda: self._claims.users(self.root))
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
-        surroundings = Surroundings(look=self._look, queue=queue, users=on_this_host(), clock=self._clock)
+        surroundings = Surroundings(look=self._look, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
         self.snapshots = Snapshots(self.machines, self.volumes)
         self.networks.forward_by(self._forward)

@@ -21,6 +21,7 @@ from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import holders
 from paddock.engine.machine.startqueue import StartQueue
+from paddock.engine.host.claims import Claims
 from paddock.engine.machine.users import on_this_host
 from tests.host.machines import bootsector
 
@@ -37,7 +38,7 @@ def look(config: MachineConfig) -> HostView:
 
 
 def surroundings(count: int = 2) -> Surroundings:
-    return Surroundings(look, StartQueue(count), on_this_host(), times=TIMES)
+    return Surroundings(look, StartQueue(count), on_this_host(lambda: Claims().users(Path(__file__))), times=TIMES)
 
 
 def bare(label: str = "ns_bare") -> MachineConfig:

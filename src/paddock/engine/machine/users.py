@@ -1,20 +1,21 @@
-"""Whom QEMU runs as. With root's rights: a user of its own for each machine, a number from a range that nobody else uses."""
+"""Whom QEMU runs as. With root's rights: a user of its own for each machine, a number from a range that nobody else uses.
+
+A directory has a block of numbers (`engine/host/claims.py`): users, one group for what machines share for writing, and groups of layers.
+"""
 
 import contextlib
 import grp
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.base.errors import Terminal
+from paddock.engine.host.claims import FIRST
 from paddock.engine.machine.config import Disk, Layer, MachineConfig, Memory
 
-FIRST = 2_000_000_000
 COUNT = 50_000
-# the group that may write shareable disks, and the memory of templates
-SHARED = FIRST + COUNT
 
 
 class NoUser(Terminal):
@@ -33,6 +34,9 @@ class Users:
         """The group of shareable disks."""
         return self.first + self.count
 
+    def __contains__(self, number: int) -> bool:
+        return self.first <= number < self.first + self.count
+
     def choose(self, taken: Iterable[int]) -> int:
         """The lowest number that is free."""
         if not self.first:
@@ -44,16 +48,16 @@ class Users:
         raise NoUser("cannot give a machine a user of its own", why=f"all {self.count} numbers are in use", fix="delete machines")
 
 
-def on_this_host(first: int = FIRST) -> Users:
-    """The range where Paddock is root and the numbers exist; else none."""
+def on_this_host(claim: Callable[[], int]) -> Users:
+    """The range that `claim` gives where Paddock is root and the numbers exist; else none."""
     if os.geteuid() != 0:
         return Users()
     with contextlib.suppress(OSError, ValueError):
         for line in Path("/proc/self/uid_map").read_text().splitlines():
             start, _, length = map(int, line.split())
-            if start <= first and first + COUNT < start + length:
-                return Users(first)
-            # A user namespace that maps fewer: the upper half of what there is.
+            if start <= FIRST and 2**31 <= start + length:
+                return Users(claim())
+            # A user namespace that maps fewer: the upper half of what there is. Nobody outside has its numbers.
             if start == 0 and length >= 2000:
                 return Users(length // 2, min(COUNT, length // 2 - 1))
     return Users()
