@@ -1,9 +1,13 @@
 """One running server: everything constructed, wired, started and stopped in order."""
 
 import asyncio
+import errno
 import gc
 import logging
+from collections.abc import Collection
 from typing import TYPE_CHECKING
+
+import orjson
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served, services
@@ -29,8 +33,9 @@ from paddock.app import loop
 from paddock.app.credentials import RENEW_SECONDS, Credentials
 from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
+from paddock.base.errors import Terminal
 from paddock.schema.kind import Settings as AdmissionSettings
-from paddock.store.contract import Store
+from paddock.store.contract import Key, Store
 from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
 
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from paddock.app.hosting import Hosting
 
 _LOG = logging.getLogger(__name__)
+_INSTANCES = "virtualmachineinstances.kubevirt.io"
 
 
 class Running:
@@ -80,13 +86,14 @@ class Running:
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
         await bootstrap.ensure(self.parts)
+        self._claim_guests()
         self._house = House(self.parts, credentials.trusted.decode(), tokens)
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()
         self._edge = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(given))
         self._edge.census.tell = self.api.refused
-        self.port = await self._edge.listen(self._settings.host, self._settings.port)
+        self.port = await self._listen()
         issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
         self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
         told = self._settings.advertise or self._settings.host
@@ -100,6 +107,32 @@ class Running:
         self._starting = ""
         self._host_machines(host.name, credentials.trusted)
         loop.spare_the_collector()
+
+    async def _listen(self) -> int:
+        host, port = self._settings.host, self._settings.port
+        try:
+            return await self._edge.listen(host, port)
+        except OSError as error:
+            why = error.strerror or str(error)
+            if error.errno == errno.EADDRINUSE:
+                why, fix = "another program uses that port", "end it, or choose another port: --listen 127.0.0.1:0 takes one that is free"
+            else:
+                fix = "name an address of this host and a port that you may use: --listen ADDRESS:PORT"
+            raise Terminal(f"cannot listen on {host}:{port}", why=why, fix=fix) from error
+
+    def _claim_guests(self) -> None:
+        """Guests of another store's are not touched: this start ends before anything is looked after."""
+        if not self._settings.controllers:
+            return
+        from paddock.app import residents  # noqa: PLC0415 - a server without machines does without the engine
+
+        system = self.store.get(Key("namespaces", "", "kube-system"))
+        cluster = orjson.loads(system.value)["metadata"]["uid"] if system is not None else ""
+        residents.claim(self._places.engine, cluster, self._knows_any)
+
+    def _knows_any(self, machines: Collection[str]) -> bool:
+        found = (orjson.loads(each.value)["metadata"]["uid"] for each in self.store.scan(_INSTANCES))
+        return any(uid in machines for uid in found)
 
     def _host_machines(self, node: str, authority: bytes) -> None:
         if self._settings.controllers:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from paddock.engine.host.claims import Claims
 from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView
 from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory
 from paddock.engine.machine.errors import Unanswered
@@ -21,7 +22,6 @@ from paddock.engine.machine.machine import Machine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import holders
 from paddock.engine.machine.startqueue import StartQueue
-from paddock.engine.host.claims import Claims
 from paddock.engine.machine.users import on_this_host
 from tests.host.machines import bootsector
 

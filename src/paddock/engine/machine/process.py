@@ -158,13 +158,13 @@ class Process:
         self._ended(status)
 
 
-def end_process(pid: int, ticks: int) -> None:
-    """Kills it, unless the number is somebody else's by now."""
+def end_process(pid: int, ticks: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Kills it, or sends it another signal, unless the number is somebody else's by now."""
     with contextlib.suppress(OSError):
         handle = os.pidfd_open(pid)
         try:
             if ticks and start_ticks(pid) == ticks:
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                signal.pidfd_send_signal(handle, number)
         finally:
             os.close(handle)
 

@@ -55,7 +55,7 @@ def on_this_host(claim: Callable[[], int]) -> Users:
     with contextlib.suppress(OSError, ValueError):
         for line in Path("/proc/self/uid_map").read_text().splitlines():
             start, _, length = map(int, line.split())
-            if start <= FIRST and 2**31 <= start + length:
+            if start <= FIRST and start + length >= 2**31:
                 return Users(claim())
             # A user namespace that maps fewer: the upper half of what there is. Nobody outside has its numbers.
             if start == 0 and length >= 2000:

@@ -132,9 +132,12 @@ class Routed:
         """Take everything of ours off the host, which may get it again."""
         self._dhcp.close()
         self._cards.clear()
+        table = self._table if self._table != self._fresh else self._read()
+        for bridge in table.made:
+            self._netlink.delete_link(bridge)
         mark = hostobjects.read(self._netlink.link(self._prefix))
         await hostobjects.remove(self._netlink, self.instance, mark.network if mark is not None else self._book.network)
-        hostobjects.close_uplinks(self._netlink, self._table.opened or self._read().opened)
+        hostobjects.close_uplinks(self._netlink, table.opened)
         self._path.unlink(missing_ok=True)
         self._table = self._fresh
 
