@@ -99,7 +99,9 @@ async def _serve(settings: Settings, console: Console) -> None:
     try:
         await server.start()
     except sqlite3.Error as error:
-        raise Terminal(f"cannot write to {places.store}", why=str(error), fix="make room there, or name another directory: --dir") from error
+        raise Terminal(
+            f"cannot write to {places.store}", why=str(error), fix="make room there, or name another directory: --dir"
+        ) from error
     running.write(places, os.getpid(), server.address)
     way_in = f"; use it with KUBECONFIG={places.kubeconfig}" if server.has_kubeconfig else ""
     console.say(f"paddock: ready at {server.address}{way_in}")

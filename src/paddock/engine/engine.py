@@ -70,7 +70,8 @@ class Engine:
         self.volumes.prepare()
         self.states.prepare()
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
-        users = on_this_host(lambda: self._claims.users(self.root))
+        users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
+        self.networks.users = (users.first, users.shared)
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
         surroundings = Surroundings(look=self._look, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)

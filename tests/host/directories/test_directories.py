@@ -44,7 +44,11 @@ def users(host: Host) -> set[int]:
 def left() -> list[str]:
     """What this host's network has of any Paddock."""
     tables = run("nft", "list", "tables").splitlines()
-    return [*(name for name in Netlink().links() if name.startswith("pk")), *tables, *run("ip", "route", "show", "proto", "196").splitlines()]
+    return [
+        *(name for name in Netlink().links() if name.startswith("pk")),
+        *tables,
+        *run("ip", "route", "show", "proto", "196").splitlines(),
+    ]
 
 
 async def run_one(host: Host) -> str:
@@ -52,7 +56,9 @@ async def run_one(host: Host) -> str:
     async with asyncio.timeout(240), host.client() as client:
         talk = Talk(host, client)
         await talk.make(VMS, machine("web"))
-        found = await talk.until(f"{VMIS}/web", lambda seen: seen["status"].get("interfaces", [{}])[0].get("ipAddress"), "an address", 200)
+        found = await talk.until(
+            f"{VMIS}/web", lambda seen: seen.get("status", {}).get("interfaces", [{}])[0].get("ipAddress"), "an address", 200
+        )
         await talk.running("web", 200)
         return str(found["status"]["interfaces"][0]["ipAddress"])
 

@@ -38,7 +38,8 @@ def look(config: MachineConfig) -> HostView:
 
 
 def surroundings(count: int = 2) -> Surroundings:
-    return Surroundings(look, StartQueue(count), on_this_host(lambda: Claims().users(Path(__file__))), times=TIMES)
+    counter = Path(os.environ["PADDOCK_HOST_DIR"], "layer-group")
+    return Surroundings(look, StartQueue(count), on_this_host(lambda: Claims().users(Path(__file__)), counter), times=TIMES)
 
 
 def bare(label: str = "ns_bare") -> MachineConfig:

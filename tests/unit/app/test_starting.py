@@ -65,11 +65,16 @@ def test_a_port_is_chosen(tmp_path: Path, port: str) -> None:
 def test_a_place_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = paddock("up", f"--dir={tmp_path / 'file' / 'new'}", "--listen=127.0.0.1:0")
-    assert said.returncode == 2 and said.stderr == f"paddock: cannot use {tmp_path / 'file' / 'new'}: Not a directory; correct that, and try again\n"
+    assert (
+        said.returncode == 2
+        and said.stderr == f"paddock: cannot use {tmp_path / 'file' / 'new'}: Not a directory; correct that, and try again\n"
+    )
 
 
 def test_a_defect_is_one_line_unless_somebody_wants_more(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("import paddock.cli.main as m\ndef broken(*_): raise TypeError('a\\nb')\nm._dispatch = broken\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import paddock.cli.main as m\ndef broken(*_): raise TypeError('a\\nb')\nm._dispatch = broken\n"
+    )
     said = paddock("status", PYTHONPATH=str(tmp_path))
     assert said.returncode == 2 and "defect of Paddock: TypeError: a b" in said.stderr and len(said.stderr.splitlines()) == 1
     assert "Traceback" in paddock("status", PYTHONPATH=str(tmp_path), PADDOCK_TRACEBACK="1").stderr

@@ -85,7 +85,7 @@ def _collect(console: Console) -> None:
     """Networks of directories that are gone."""
     import asyncio  # noqa: PLC0415
 
-    from paddock.engine.networks import hostobjects, hostnetwork  # noqa: PLC0415
+    from paddock.engine.networks import hostnetwork, hostobjects  # noqa: PLC0415
 
     if not hostnetwork.why_not_routed():
         for gone in asyncio.run(hostobjects.collect()):

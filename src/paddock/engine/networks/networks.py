@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from paddock.engine.host.claims import Claims
-from paddock.engine.networks import hostnetwork, hostobjects, leading, listeners
+from paddock.engine.networks import hostnetwork, hostobjects, leading, listeners, nft, rules
 from paddock.engine.networks.addresses import Book, check_network, choose_network, intruder
 from paddock.engine.networks.cards import Card, Plug, Policy, Protocol, Published, Target, check_card
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
@@ -78,8 +78,12 @@ class Networks:
         self._listeners = Listeners(self._reach_target)
         self._published: tuple[Published, ...] | None = None
         self._policies: tuple[Policy, ...] | None = None
+        # the users that QEMU and its helpers run as, when they have some of their own; set by whoever runs the machines
+        self.users = (0, 0)
         self._opening = asyncio.Lock()
-        self._is_open = False
+        self._is_open = self._is_guarded = False
+        # cards of user mode that are on their way
+        self._plugging = 0
 
     @property
     def mode(self) -> Literal["routed", "user"]:
@@ -119,7 +123,7 @@ class Networks:
             if self._routed is None or self._is_open:
                 return
             self._place(self._routed)
-            self._routed.open(self._ledger.book)
+            self._routed.open(self._ledger.book, self.users)
             self._zone = None
             await self._dns.listen(self._ledger.book.host)
             self._is_open = True
@@ -153,13 +157,28 @@ class Networks:
         every = [network for _, network in hostnetwork.routes()]
         return choose_network(self._wanted, [*every, *others], self._settings.service_network)
 
-    async def _rest(self) -> None:
-        """With its last card the pod network leaves the host."""
+    async def _guard(self) -> None:
+        """Keep the processes of user mode from link-local addresses, where they have users of their own that a packet filter can tell."""
         async with self._opening:
+            can = bool(self.users[0]) and hostnetwork.may_filter()
+            self._user.link_local_open = not can
+            if can and not self._is_open and not self._is_guarded:
+                await nft.run(rules.guard_processes(hostobjects.filters(self.instance), self.users))
+                self._is_guarded = True
+
+    async def _rest(self) -> None:
+        """With its last card everything of ours leaves the host's network."""
+        async with self._opening:
+            is_guarding = not self._user.is_idle or self._plugging > 0
             if self._routed is not None and self._is_open and self._routed.is_idle:
-                self._is_open = False
+                self._is_open = self._is_guarded = False
                 await self._dns.close()
                 await self._routed.clear()
+            elif self._routed is None and self.users[0] and not is_guarding and hostnetwork.may_filter():
+                self._is_guarded = False
+                await nft.run(rules.removal(hostobjects.filters(self.instance)))
+        if is_guarding:
+            await self._guard()
 
     async def close(self) -> None:
         """End what is in this process; what the host has for machines stays."""
@@ -173,16 +192,18 @@ class Networks:
         if self._routed is not None and self._is_open:
             for device in await self._routed.collect(owners):
                 _LOG.info("removed a tap that belonged to no machine", extra={"device": device})
-            await self._rest()
+        await self._rest()
 
     async def destroy(self) -> None:
         """Take everything of ours off the host's network. Addresses stay written down."""
         await self._listeners.close()
         await self._dns.close()
+        self._is_open = self._is_guarded = False
         if self._routed is not None:
-            self._is_open = False
             await self._routed.clear()
             await self._routed.close()
+        elif hostnetwork.may_filter():
+            await nft.run(rules.removal(hostobjects.filters(self.instance)))
 
     def forward_by(self, forward: Forward) -> None:
         """Whom to ask, in user mode, for a port of a running machine."""
@@ -191,17 +212,10 @@ class Networks:
     async def plug(self, card: Card) -> Plug:
         """The card is ready for a machine, with the same MAC and addresses each time."""
         check_card(card)
-        if card.binding != "passt":
-            await self._open()
-        entry = self._ledger.give(card.key, self._seconds(), card.mac)
         if self._routed is None or card.binding == "passt":
-            plug = await self._user.plug(card, entry)
+            plug = await self._plug_user(card)
         else:
-            try:
-                plug = await self._routed.plug(card, entry)
-            except BaseException:
-                await self._rest()
-                raise
+            plug = await self._plug_routed(self._routed, card)
         if self._cards.get(card.key) != card:
             self._cards[card.key] = card
             self._plugs[card.key] = plug
@@ -209,6 +223,22 @@ class Networks:
             # A target that was not there when its service was published.
             await self._lead(card.owner)
         return plug
+
+    async def _plug_user(self, card: Card) -> Plug:
+        self._plugging += 1
+        try:
+            await self._guard()
+            return await self._user.plug(card, self._ledger.give(card.key, self._seconds(), card.mac))
+        finally:
+            self._plugging -= 1
+
+    async def _plug_routed(self, routed: Routed, card: Card) -> Plug:
+        await self._open()
+        try:
+            return await routed.plug(card, self._ledger.give(card.key, self._seconds(), card.mac))
+        except BaseException:
+            await self._rest()
+            raise
 
     async def unplug(self, owner: str, name: str) -> None:
         """What the host has for the card goes; its addresses stay."""
@@ -223,6 +253,7 @@ class Networks:
                 await self._rest()
         else:
             await self._user.unplug(key)
+            await self._rest()
 
     async def release(self, owner: str) -> None:
         """The owner's cards go, and their addresses with them."""

@@ -82,10 +82,10 @@ class Routed:
         table = self._table
         return not (self._cards or table.cards or table.bridged or table.made)
 
-    def open(self, book: Book) -> None:
+    def open(self, book: Book, users: tuple[int, int] = (0, 0)) -> None:
         """The host's side: an address for itself, routes that let nothing of machines out by mistake. What a former run left is kept."""
         self._book = book
-        self._fresh = replace(self._fresh, pod_network=book.network, host=book.host)
+        self._fresh = replace(self._fresh, pod_network=book.network, host=book.host, users=users)
         if taps.read_setting("ipv4/conf/all/rp_filter") == "1":
             raise NetworkUnusable(
                 "cannot make the pod network",
@@ -115,7 +115,7 @@ class Routed:
         bridged = tuple(card for card in table.bridged if card.device in known)
         made = tuple(bridge for bridge in table.made if bridge in known)
         fresh = self._fresh
-        table = replace(table, name=fresh.name, pod_network=fresh.pod_network, host=fresh.host)
+        table = replace(table, name=fresh.name, pod_network=fresh.pod_network, host=fresh.host, users=fresh.users)
         return replace(table, cards=cards, bridged=bridged, made=made)
 
     async def refresh(self) -> None:
