@@ -1,5 +1,6 @@
 """`Engine`: the parts of the engine, constructed and started in order."""
 
+import logging
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import Forwarded, MachineConfig
 from paddock.engine.machine.host import Surroundings
 from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.process import apart
 from paddock.engine.machine.startqueue import LONGEST, StartQueue, places
 from paddock.engine.machine.users import on_this_host
 from paddock.engine.networks.cards import Protocol
@@ -25,6 +27,8 @@ from paddock.engine.networks.networks import Settings as NetworkSettings
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
 from paddock.engine.storage.volumes import Volumes
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class Engine:
         self.states.prepare()
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
         users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
+        if users.first and (why := apart()[1]):
+            _LOG.warning("machines run in the namespaces of the host", extra={"why": why})
         self.networks.users = (users.first, users.shared)
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
         surroundings = Surroundings(look=self._look, queue=queue, users=users, clock=self._clock)

@@ -190,6 +190,8 @@ class Renewals:
             with taps.headers_kept(old, [one.device for one in command.openings]):
                 beside.pid = start_qemu(beside.directory, owner.config, command, log, (user, users), beside=old)
                 beside.ticks = start_ticks(beside.pid)
+                pids = [beside.pid, *(helper for helper, _ in beside.helpers.values())]
+                limits.enclose(owner.surroundings.groups, owner.id, pids, limits.usual(owner.config))
                 owner.save(renewal=Renewal(beside.pid, beside.ticks, beside.helpers))
                 await self._answers(beside, times.start)
         finally:
