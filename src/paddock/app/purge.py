@@ -13,7 +13,7 @@ from pathlib import Path
 from paddock.app import residents
 from paddock.app.places import Places
 from paddock.base.errors import Transient
-from paddock.engine.host.claims import Claims
+from paddock.engine.claims import Claims
 from paddock.engine.machine import limits
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.process import end_process, holders, start_ticks

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from paddock.base.clock import Clock, SystemClock
+from paddock.engine.claims import Claims
 from paddock.engine.host import facts
 from paddock.engine.host.capacity import Room
-from paddock.engine.host.claims import Claims
 from paddock.engine.host.facts import Facts
 from paddock.engine.images.library import Images
 from paddock.engine.images.settings import Settings as ImageSettings

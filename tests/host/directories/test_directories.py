@@ -1,6 +1,7 @@
 """Directories of servers on one host, with real guests: each has its own, another store ends nobody, and what is purged is gone."""
 
 import asyncio
+import itertools
 import os
 import shutil
 import subprocess
@@ -79,7 +80,7 @@ def test_six_directories_have_users_and_networks_of_their_own_and_a_purge_leaves
                 assert host.qemus() == {} and (host.root / "store.db").exists()
             last = hosts[5]
             last.kill()
-            for pid in sum(last.qemus().values(), []):
+            for pid in itertools.chain(*last.qemus().values()):
                 os.kill(pid, 9)
             shutil.rmtree(last.root)
             # The next command finds what the directory left.

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.host.claims import Claims
+from paddock.engine.claims import Claims
 from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView
 from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory
 from paddock.engine.machine.errors import Unanswered

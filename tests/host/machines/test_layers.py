@@ -1,14 +1,15 @@
 """Layers that several machines read: each QEMU opens those below its own disks, and no other one, with the users of real processes."""
 
-import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from paddock.engine.claims import FIRST
 from paddock.engine.machine.config import Disk, Layer
 from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.users import Users
 from tests.host.machines.conftest import Place, run, until_phase
 
 pytestmark = pytest.mark.needs("qemu", "root")
@@ -27,7 +28,7 @@ def volume(place: Place, name: str, below: Layer | None = None) -> Layer:
     return Layer(path, "qcow2", below)
 
 
-def reads(machine: Machine, path: Path, *, as_now: bool = True) -> bool:
+def reads(machine: Machine, path: Path) -> bool:
     """Whether a process with the rights of the machine's QEMU can open a file."""
     status = Path(f"/proc/{machine.observed.pid}/status").read_text()
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
@@ -121,10 +122,6 @@ def test_a_layer_below_a_disk_that_is_plugged_while_the_machine_runs(place: Plac
 
 
 def test_groups_of_layers_are_given_once(tmp_path: Path) -> None:
-    from paddock.engine.host.claims import FIRST
-    from paddock.engine.machine.users import Users
-
     users = Users(FIRST, 10, tmp_path / "counter")
     given = [users.next_group() for _ in range(5)] + [Users(FIRST, 10, tmp_path / "counter").next_group() for _ in range(5)]
     assert len(set(given)) == 10 and all(each in users.layer_groups and each not in users for each in given)
-    assert os.stat(tmp_path / "counter")

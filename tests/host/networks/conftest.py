@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.host.claims import Claims
+from paddock.engine.claims import Claims
 from paddock.engine.networks.cards import Card
 from paddock.engine.networks.networks import Networks, Settings
 from tests.host.networks.namespaces import Guest, Lab, there

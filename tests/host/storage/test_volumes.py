@@ -353,9 +353,9 @@ def test_a_disk_can_be_read_without_paddock_also_after_merges(volumes: Volumes, 
         io(volumes._there("v").layer, "write -P 9 5M 64k")
         await volumes.restore("s2", "clone", 8 * MB)
         await volumes.delete_snapshot("s1")
-        for id in ("v", "clone"):
-            layer = volumes._there(id).layer
-            said = read_by_hand(layer.path, work / f"{id}.raw")
+        for name in ("v", "clone"):
+            layer = volumes._there(name).layer
+            said = read_by_hand(layer.path, work / f"{name}.raw")
             assert said[MB : MB + 4] == b"\1" * 4 and said[2 * MB : 2 * MB + 4] == b"\2" * 4
         await volumes.delete_snapshot("s3")
         said = read_by_hand(volumes._there("v").layer.path, work / "v.raw")

@@ -113,7 +113,9 @@ def enclose(hierarchies: Hierarchies, id: str, pids: Iterable[int], limits: Mapp
         found = hierarchies.of(name.partition(".")[0])
         if found is not None:
             places.setdefault(found[0], []).append(name)
-    return all([_enclose(place, place == hierarchies.second, id, pids, {name: limits[name] for name in names}) for place, names in places.items()])
+    return all(
+        [_enclose(place, place == hierarchies.second, id, pids, {name: limits[name] for name in names}) for place, names in places.items()]
+    )
 
 
 def _enclose(place: Path, second: bool, id: str, pids: Iterable[int], limits: Mapping[str, str]) -> bool:

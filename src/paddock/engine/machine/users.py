@@ -1,6 +1,6 @@
 """Whom QEMU runs as. With root's rights: a user of its own for each machine, a number from a range that nobody else uses.
 
-A directory has a block of numbers (`engine/host/claims.py`): users, one group for what machines share for writing, and groups of layers.
+A directory has a block of numbers (`engine/claims.py`): users, one group for what machines share for writing, and groups of layers.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.base.errors import Terminal
-from paddock.engine.host.claims import BLOCK, FIRST
+from paddock.engine.claims import BLOCK, FIRST
 from paddock.engine.machine.config import Disk, MachineConfig, Memory
 
 COUNT = 50_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from paddock.engine.host.claims import Claims
+from paddock.engine.claims import Claims
 from paddock.engine.networks import hostnetwork, hostobjects, leading, listeners, nft, rules
 from paddock.engine.networks.addresses import Book, check_network, choose_network, intruder
 from paddock.engine.networks.cards import Card, Plug, Policy, Protocol, Published, Target, check_card

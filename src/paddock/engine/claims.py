@@ -1,7 +1,7 @@
 """What each directory on a host has for itself: a block of user and group numbers, and a pod network.
 
-One file holds the claims of all directories, and a lock beside it orders the writers. A claim is made once and survives reboots of the host.
-It ends when the directory is purged, or when the directory is gone and no process has a number of its block.
+One file holds the claims of all directories, and a lock beside it orders the writers. A claim is made once and survives reboots of the
+host. It ends when the directory is purged, or when the directory is gone and no process has a number of its block.
 """
 
 import contextlib
@@ -120,7 +120,7 @@ class Claims:
             raise self._unusable(error.strerror or str(error)) from error
 
     def _unusable(self, why: str) -> ClaimsUnusable:
-        fix = f"make {self._path.parent} writable for root, or set {_VARIABLE} for all of them; a file that is damaged may be removed while no machine runs on this host"
+        fix = f"make {self._path.parent} writable for root, or set {_VARIABLE} for all servers; remove a damaged file while no machine runs"
         return ClaimsUnusable(f"cannot use {self._path}, which keeps the servers of this host apart", why=why, fix=fix)
 
 
