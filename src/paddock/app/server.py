@@ -85,8 +85,7 @@ class Running:
         ending = assembly.install(self.parts)
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
-        await bootstrap.ensure(self.parts)
-        self._claim_guests()
+        await self._bootstrap()
         self._house = House(self.parts, credentials.trusted.decode(), tokens)
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
@@ -108,6 +107,11 @@ class Running:
         self._host_machines(host.name, credentials.trusted)
         loop.spare_the_collector()
 
+    async def _bootstrap(self) -> None:
+        await bootstrap.ensure(self.parts)
+        if self._settings.controllers:
+            self._claim_guests()
+
     async def _listen(self) -> int:
         host, port = self._settings.host, self._settings.port
         try:
@@ -122,8 +126,6 @@ class Running:
 
     def _claim_guests(self) -> None:
         """Guests of another store's are not touched: this start ends before anything is looked after."""
-        if not self._settings.controllers:
-            return
         from paddock.app import residents  # noqa: PLC0415 - a server without machines does without the engine
 
         system = self.store.get(Key("namespaces", "", "kube-system"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 
@@ -9,12 +10,14 @@ from paddock.engine.networks.cards import Bridge, Card, Range
 from paddock.engine.networks.networks import Networks, Settings
 from paddock.engine.networks.usermode import LINK_LOCAL
 from tests.host.machines.conftest import Place, until
+from tests.host.machines.conftest import place as machine_place
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, Lab, run, there
 from tests.host.networks.talking import tcp_ask, tcp_serve
-from tests.host.networks.test_machines import Yard, card, machine_place, place, readable
+from tests.host.networks.test_machines import Yard, card, readable
 
-__all__ = ["machine_place", "place", "readable"]
+__all__ = ["readable"]
+place = machine_place
 pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
 METADATA = "169.254.169.254"
 CLOSED = ("refused", "silent")
@@ -79,7 +82,7 @@ def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
     metadata.end()
 
 
-def test_where_nothing_holds_them_it_is_said(tmp_path: object, lab: Lab) -> None:
+def test_where_nothing_holds_them_it_is_said(lab: Lab) -> None:
     async def script() -> None:
         plug = await Networks(lab.folder / "user", Settings(mode="user")).plug(Card("web", "default"))
         assert LINK_LOCAL in plug.limits
@@ -88,7 +91,7 @@ def test_where_nothing_holds_them_it_is_said(tmp_path: object, lab: Lab) -> None
 
 
 @pytest.mark.needs("qemu", "root")
-def test_a_real_machine_in_user_mode(place: Place, readable: tuple[object, object, str], lab: Lab) -> None:
+def test_a_real_machine_in_user_mode(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
     async def script() -> None:
         yard = await Yard(place, Settings(mode="user"), readable).begin()
         users = yard.machines._surroundings.users

@@ -113,12 +113,14 @@ def enclose(hierarchies: Hierarchies, id: str, pids: Iterable[int], limits: Mapp
         found = hierarchies.of(name.partition(".")[0])
         if found is not None:
             places.setdefault(found[0], []).append(name)
-    return all(
-        [_enclose(place, place == hierarchies.second, id, pids, {name: limits[name] for name in names}) for place, names in places.items()]
-    )
+    made = [
+        _enclose(place, id, pids, {name: limits[name] for name in names}, second=place == hierarchies.second)
+        for place, names in places.items()
+    ]
+    return all(made)
 
 
-def _enclose(place: Path, second: bool, id: str, pids: Iterable[int], limits: Mapping[str, str]) -> bool:
+def _enclose(place: Path, id: str, pids: Iterable[int], limits: Mapping[str, str], *, second: bool) -> bool:
     try:
         group = place / _GROUP / id
         group.mkdir(parents=True, exist_ok=True)
