@@ -111,7 +111,7 @@ def enclose(hierarchies: Hierarchies, id: str, pids: Iterable[int], limits: Mapp
         places[hierarchies.first[_UNITS]] = []
     for name in limits:
         found = hierarchies.of(name.partition(".")[0])
-        if found is not None:
+        if found is not None and (found[1] or name != "memory.high"):
             places.setdefault(found[0], []).append(name)
     made = [
         _enclose(place, id, pids, {name: limits[name] for name in names}, second=place == hierarchies.second)
