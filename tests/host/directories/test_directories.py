@@ -64,6 +64,7 @@ async def run_one(host: Host) -> str:
         return str(found["status"]["interfaces"][0]["ipAddress"])
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_six_directories_have_users_and_networks_of_their_own_and_a_purge_leaves_nothing(work: Path, lab: Lab) -> None:
     async def script() -> None:
         hosts = [RoutedHost(work / f"h{number}", "127.0.0.1:1") for number in range(6)]
@@ -93,6 +94,7 @@ def test_six_directories_have_users_and_networks_of_their_own_and_a_purge_leaves
     there(lab.host, script)
 
 
+@pytest.mark.spec("kubevirt", 115)
 def test_a_store_that_knows_nothing_of_the_guests_is_refused(work: Path, lab: Lab) -> None:
     async def script() -> None:
         host = Host(work / "host", "127.0.0.1:1")

@@ -67,6 +67,7 @@ def groups(pid: int) -> str:
     return Path(f"/proc/{pid}/cgroup").read_text()
 
 
+@pytest.mark.spec("kubevirt", 114)
 def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
     if why := apart()[1]:
         pytest.skip(why)
@@ -123,6 +124,7 @@ def test_what_the_host_mounts_later_is_seen(place: Place) -> None:
     run(script)
 
 
+@pytest.mark.spec("kubevirt", 114)
 def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place) -> None:
     async def script() -> None:
         machines = place.open()

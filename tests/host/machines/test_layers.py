@@ -47,6 +47,7 @@ async def started(place: Place, machines: object, name: str, layer: Layer | None
     return machine
 
 
+@pytest.mark.spec("kubevirt", 113)
 def test_a_frozen_layer_is_read_by_its_machines_alone(place: Place) -> None:
     async def script() -> None:
         machines = place.open()
@@ -90,6 +91,7 @@ def test_a_frozen_layer_is_read_by_its_machines_alone(place: Place) -> None:
     run(script)
 
 
+@pytest.mark.spec("kubevirt", 113)
 def test_a_layer_below_a_disk_that_is_plugged_while_the_machine_runs(place: Place) -> None:
     async def script() -> None:
         machines = place.open()

@@ -30,6 +30,7 @@ def serve_metadata(lab: Lab) -> Child:
     return Child(lab.outside, tcp_serve(80, b"secret"))
 
 
+@pytest.mark.spec("kubevirt", 112)
 def test_through_the_pod_network_and_through_bridges(play: Play) -> None:
     async def script(world: World) -> None:
         metadata = serve_metadata(world.lab)
@@ -54,6 +55,7 @@ def test_through_the_pod_network_and_through_bridges(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 112)
 def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
     def ask(user: int) -> str:
         def work() -> str:
@@ -82,6 +84,7 @@ def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
     metadata.end()
 
 
+@pytest.mark.spec("kubevirt", 112)
 def test_where_nothing_holds_them_it_is_said(lab: Lab) -> None:
     async def script() -> None:
         plug = await Networks(lab.folder / "user", Settings(mode="user")).plug(Card("web", "default"))
@@ -90,6 +93,7 @@ def test_where_nothing_holds_them_it_is_said(lab: Lab) -> None:
     there(lab.host, script)
 
 
+@pytest.mark.spec("kubevirt", 112)
 @pytest.mark.needs("qemu", "root")
 def test_a_real_machine_in_user_mode(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
     async def script() -> None:

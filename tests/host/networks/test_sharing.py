@@ -21,6 +21,7 @@ def left() -> list[str]:
     return [*(name for name in Netlink().links() if name.startswith("pk")), *run("nft", "list", "tables").splitlines(), *routes, *rules]
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(play: Play) -> None:
     async def script(world: World) -> None:
         servers = [world.networks, *(world.beside(f"server{number}") for number in range(20))]
@@ -45,6 +46,7 @@ def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(play: Play) -> None:
     async def script(world: World) -> None:
         forwarding = run("cat", "/proc/sys/net/ipv4/conf/eth0/forwarding")
@@ -77,6 +79,7 @@ def test_a_restart_after_the_last_machine_leaves_nothing(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_what_a_directory_that_is_gone_left_is_removed_unless_a_guest_lives(play: Play) -> None:
     async def script(world: World) -> None:
         gone = world.beside("gone")

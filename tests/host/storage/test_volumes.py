@@ -344,6 +344,7 @@ def read_by_hand(path: Path, to: Path) -> bytes:
     return to.read_bytes()
 
 
+@pytest.mark.spec("kubevirt", 116)
 def test_a_disk_can_be_read_without_paddock_also_after_merges(volumes: Volumes, work: Path) -> None:
     async def script() -> None:
         volume = await volumes.create("v", 8 * MB)

@@ -24,6 +24,7 @@ def directories(tmp_path: Path, count: int) -> list[Path]:
     return found
 
 
+@pytest.mark.spec("kubevirt", 111)
 def test_directories_have_blocks_of_their_own_and_keep_them(tmp_path: Path, place: Path) -> None:
     made = directories(tmp_path, 25)
     first = [Claims(place).users(each) for each in made]
