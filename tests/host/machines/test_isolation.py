@@ -154,7 +154,7 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
             assert (memory[0] / "paddock" / "group-test" / "memory.max").read_text() == "max\n", "nothing kills a guest"
         await machine.stop(0)
         await until_phase(machine, "ended")
-        assert found.second is not None and not (found.second / "paddock" / "group-test").exists()
+        assert not (found.second / "paddock" / "group-test").exists()
 
     with in_unit():
         run(script)
