@@ -1,5 +1,8 @@
 """What every test shares: golden files, the property tests' profiles and the record of what proves which spec item."""
 
+import os
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +33,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ConformanceRecorder(spec_folder=ROOT / "docs" / "spec", results=Path(results) if results else None))
     if config.getoption("--limit") is not None:
         config.pluginmanager.register(TimeLimit(config.getoption("--limit")))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    # Servers of tests are kept apart like any others, but not in this host's own record.
+    os.environ["PADDOCK_HOST_DIR"] = tempfile.mkdtemp(prefix="paddock-claims-")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    shutil.rmtree(os.environ["PADDOCK_HOST_DIR"], ignore_errors=True)
 
 
 class TimeLimit:

@@ -49,6 +49,11 @@ def library(parsed: argparse.Namespace, settings: Settings | None = None) -> Ima
         raise Terminal(f"cannot use {root}", why=error.strerror or "", fix="name the server's directory: --dir") from error
 
 
+def records(parsed: argparse.Namespace) -> list[Record]:
+    """The images that there are. Where there is no library, none is made."""
+    return library(parsed).records() if (engine_root(parsed) / "images").is_dir() else []
+
+
 def settings(parsed: argparse.Namespace) -> Settings:
     """What the options say."""
     return Settings(allow=_ALLOWED, insecure_registries=frozenset(parsed.insecure_registry), archives=(Path("/"),))

@@ -40,7 +40,7 @@ def _add_places(options: Parser) -> None:
     add("--cert-dir", type=Path, help="directory of certificates; without --dir, objects are kept in memory")
     add("--listen", help="address to listen on (default: 127.0.0.1:7443); port 0 chooses one")
     add("--bind-address", help="the same, without the port")
-    add("--secure-port", type=int, help="the same, the port alone")
+    add("--secure-port", "--port", dest="secure_port", type=int, help="the same, the port alone")
     add("--advertise-address", default="", help="the address that clients are told, when it is another one")
     add("--external-hostname", default="", help="the same, as a name")
     add("--detach", action="store_true", help="run in the background; returns when the server is ready")

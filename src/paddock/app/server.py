@@ -1,13 +1,16 @@
 """One running server: everything constructed, wired, started and stopped in order."""
 
 import asyncio
+import errno
 import gc
 import importlib
+from collections.abc import Collection
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
+import orjson
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import components, namespaces, served
@@ -36,15 +39,18 @@ from paddock.app.places import Places
 from paddock.app.settings import Limits, Settings
 from paddock.app.supervision import Supervisor
 from paddock.app.watchdog import Watchdog
+from paddock.base.errors import Terminal
 from paddock.base.metrics import Metrics as BaseMetrics
 from paddock.schema.kind import Settings as AdmissionSettings
-from paddock.store.contract import Store
+from paddock.store.contract import Key, Store
 from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
 
 if TYPE_CHECKING:
     from paddock.app.controllers.standby import Standby
     from paddock.app.hosting import Hosting
+
+_INSTANCES = "virtualmachineinstances.kubevirt.io"
 
 
 class Running:
@@ -87,13 +93,13 @@ class Running:
         ending = assembly.install(self.parts)
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
-        await bootstrap.ensure(self.parts)
+        await self._bootstrap()
         self._house = House(self.parts, credentials.trusted.decode(), tokens, alone=not self._settings.controllers)
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()
         self._edge = self._server(credentials)
-        self.port = await self._edge.listen(self._settings.host, self._settings.port)
+        self.port = await self._listen()
         issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
         self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
         alive = await self._announce()
@@ -114,6 +120,35 @@ class Running:
         health.add_store(lambda: self.store.unavailable)
         health.add_start(lambda: "" if self._started else self._starting)
         self.api.subresources.update(components.handlers(self.parts, lambda: self.store.unavailable))
+
+    async def _bootstrap(self) -> None:
+        await bootstrap.ensure(self.parts)
+        if self._settings.controllers:
+            self._claim_guests()
+
+    async def _listen(self) -> int:
+        host, port = self._settings.host, self._settings.port
+        try:
+            return await self._edge.listen(host, port)
+        except OSError as error:
+            why = error.strerror or str(error)
+            if error.errno == errno.EADDRINUSE:
+                why, fix = "another program uses that port", "end it, or choose another port: --listen 127.0.0.1:0 takes one that is free"
+            else:
+                fix = "name an address of this host and a port that you may use: --listen ADDRESS:PORT"
+            raise Terminal(f"cannot listen on {host}:{port}", why=why, fix=fix) from error
+
+    def _claim_guests(self) -> None:
+        """Guests of another store's are not touched: this start ends before anything is looked after."""
+        from paddock.app import residents  # noqa: PLC0415 - a server without machines does without the engine
+
+        system = self.store.get(Key("namespaces", "", "kube-system"))
+        cluster = orjson.loads(system.value)["metadata"]["uid"] if system is not None else ""
+        residents.claim(self._places.engine, cluster, self._knows_any)
+
+    def _knows_any(self, machines: Collection[str]) -> bool:
+        found = (orjson.loads(each.value)["metadata"]["uid"] for each in self.store.scan(_INSTANCES))
+        return any(uid in machines for uid in found)
 
     async def _announce(self) -> heartbeat.Heartbeat:
         """Make this host and its server known, and keep them so."""

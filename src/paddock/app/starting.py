@@ -1,12 +1,16 @@
 """Starting a server: options, the process in the background, signals, the end."""
 
+import argparse
 import asyncio
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from paddock.app.server import Running
 
 _READY_SECONDS = 60.0
+_LEAST_BYTES = 1 << 20
+# Guests of a server that keeps nothing.
+_END_SECONDS = 10.0
 
 
 def start(command: str, text: str, given: list[str], console: Console) -> int:
@@ -37,14 +44,37 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
         raise Terminal(
             f"a server is running in {settings.root} already", why=f"process {already.pid}, {already.address}", fix="paddock down"
         )
+    if settings.in_memory and settings.controllers:
+        from paddock.app import residents  # noqa: PLC0415 - other starts ask when they know their store
+
+        residents.refuse_in_memory(places.engine)
+    with _no_rest(places.root):
+        return _begin(command, given, parsed, settings, console)
+
+
+def _begin(command: str, given: list[str], parsed: argparse.Namespace, settings: Settings, console: Console) -> int:
     if parsed.detach:
-        return _detach(command, [*given, *_fixed(settings)], places, console)
+        return _detach(command, [*given, *_fixed(settings)], Places(settings.root), console)
     _log_to(sys.stderr)
     # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
     sys.setswitchinterval(0.001)
     with asyncio.Runner(loop_factory=loop.new) as runner:
         runner.run(_serve(settings, console))
     return 0
+
+
+@contextmanager
+def _no_rest(root: Path) -> Iterator[None]:
+    """A start that fails leaves no directory that it has made."""
+    is_new = not root.exists()
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            import shutil  # noqa: PLC0415 - loads every compression there is
+
+            shutil.rmtree(root, ignore_errors=True)
+        raise
 
 
 def _log_to(stream: TextIO) -> None:
@@ -70,7 +100,12 @@ async def _serve(settings: Settings, console: Console) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await server.start()
+    try:
+        await server.start()
+    except sqlite3.Error as error:
+        raise Terminal(
+            f"cannot write to {places.store}", why=str(error), fix="make room there, or name another directory: --dir"
+        ) from error
     readiness = _Readiness(server, places, console)
     readiness.follow()
     try:
@@ -82,6 +117,7 @@ async def _serve(settings: Settings, console: Console) -> None:
         if settings.temporary:
             import shutil  # noqa: PLC0415 - loads every compression there is
 
+            await _end_guests(settings, places)
             shutil.rmtree(settings.root, ignore_errors=True)
 
 
@@ -113,6 +149,14 @@ class _Readiness:
         self._console.say(f"paddock: ready at {address}{way_in}")
 
 
+async def _end_guests(settings: Settings, places: Places) -> None:
+    """Guests whose directory goes with the process go with it, too."""
+    if settings.controllers:
+        from paddock.app import purge  # noqa: PLC0415
+
+        await purge.clear(places, _END_SECONDS)
+
+
 def _detach(command: str, given: list[str], places: Places, console: Console) -> int:
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     rest = [each for each in given if each != "--detach"]
@@ -134,11 +178,16 @@ def _detach(command: str, given: list[str], places: Places, console: Console) ->
             console.out(f"ready at {found.address}; use it with KUBECONFIG={places.kubeconfig}\n")
             return 0
         if child.poll() is not None:
-            raise PaddockError("the server did not start", why=_last_line(places.log), fix=f"look at {places.log}")
+            raise PaddockError("the server did not start", why=_last_line(places.log))
         time.sleep(0.02)
     raise PaddockError("the server is not ready yet", fix=f"look at {places.log}, or ask with `paddock status`")
 
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    if lines:
+        return lines[-1].removeprefix("paddock: ")
+    room = os.statvfs(log.parent)
+    if room.f_bavail * room.f_frsize < _LEAST_BYTES:
+        return f"the file system of {log.parent} is full, and its log is empty; make room there"
+    return "it said nothing"

@@ -43,6 +43,12 @@ def main(more: Commands | None = None) -> int:
         return GOOD
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if os.environ.get("PADDOCK_TRACEBACK"):
+            raise
+        words = " ".join(str(error).split())
+        Console().say(f"paddock: a defect of Paddock: {type(error).__name__}: {words}; report it with what PADDOCK_TRACEBACK=1 adds")
+        return UNUSABLE
 
 
 def run(given: Sequence[str], console: Console, more: Commands | None = None) -> int:
@@ -56,8 +62,30 @@ def run(given: Sequence[str], console: Console, more: Commands | None = None) ->
     except (MemoryError, RecursionError):
         console.say("paddock: an input is too large or too deeply nested to be handled; split it")
         code = UNUSABLE
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        console.say(f"paddock: {_of_system(error)}")
+        code = UNUSABLE
     console.flush()
     return code
+
+
+def _of_system(error: OSError) -> str:
+    """What the system refused, as one line that says what to do."""
+    import errno  # noqa: PLC0415 - only a failure needs it
+
+    fixes = {
+        errno.ENOSPC: "make room on that file system",
+        errno.EDQUOT: "make room, or have the quota raised",
+        errno.EROFS: "name a place that can be written",
+        errno.EACCES: "use another place, or a user who may",
+        errno.EPERM: "use another place, or a user who may",
+        errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    }
+    what = f"cannot use {error.filename}" if error.filename else "the system refused something"
+    fix = fixes.get(error.errno or 0, "correct that, and try again")
+    return f"{what}: {error.strerror or error}; {fix}"
 
 
 def _dispatch(given: list[str], console: Console, known: Commands) -> int:

@@ -1,10 +1,12 @@
 """`Engine`: the parts of the engine, constructed and started in order."""
 
+import logging
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from paddock.base.clock import Clock, SystemClock
+from paddock.engine.claims import Claims
 from paddock.engine.host import facts
 from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import Facts
@@ -15,6 +17,7 @@ from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import Forwarded, MachineConfig
 from paddock.engine.machine.host import Surroundings
 from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.process import apart
 from paddock.engine.machine.startqueue import LONGEST, StartQueue, places
 from paddock.engine.machine.users import on_this_host
 from paddock.engine.networks.cards import Protocol
@@ -24,6 +27,8 @@ from paddock.engine.networks.networks import Settings as NetworkSettings
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
 from paddock.engine.storage.volumes import Volumes
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ class Engine:
         self.images = Images(root / "images", settings.images)
         self._upkeep = Upkeep(self.images, root, settings.pools.values(), settings.images.keep_seconds)
         self.volumes = Volumes(root, settings.pools)
-        self.networks = Networks(root / "networks", settings.networks)
+        self._claims = Claims()
+        self.networks = Networks(root / "networks", settings.networks, claims=self._claims)
         self.states = States(root / "states")
 
     async def start(self) -> None:
@@ -69,8 +75,12 @@ class Engine:
         self.volumes.prepare()
         self.states.prepare()
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
+        users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
+        if users.first and (why := apart()[1]):
+            _LOG.warning("machines run in the namespaces of the host", extra={"why": why})
+        self.networks.users = (users.first, users.shared)
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
-        surroundings = Surroundings(look=self._look, queue=queue, users=on_this_host(), clock=self._clock)
+        surroundings = Surroundings(look=self._look, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
         self.snapshots = Snapshots(self.machines, self.volumes)
         self.networks.forward_by(self._forward)

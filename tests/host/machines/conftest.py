@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from paddock.engine.claims import Claims
 from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView
 from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory
 from paddock.engine.machine.errors import Unanswered
@@ -38,7 +39,8 @@ def look(config: MachineConfig) -> HostView:
 
 
 def surroundings(count: int = 2) -> Surroundings:
-    return Surroundings(look, StartQueue(count), on_this_host(), times=TIMES)
+    counter = Path(os.environ["PADDOCK_HOST_DIR"], "layer-group")
+    return Surroundings(look, StartQueue(count), on_this_host(lambda: Claims().users(Path(__file__)), counter), times=TIMES)
 
 
 def bare(label: str = "ns_bare") -> MachineConfig:

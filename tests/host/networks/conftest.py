@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.engine.claims import Claims
 from paddock.engine.networks.cards import Card
 from paddock.engine.networks.networks import Networks, Settings
 from tests.host.networks.namespaces import Guest, Lab, there
@@ -24,7 +25,11 @@ class World:
 
     def fresh(self) -> Networks:
         """Another Paddock at the same directory, as after a restart."""
-        return Networks(self.lab.folder / "networks", self.settings)
+        return self.beside("networks")
+
+    def beside(self, directory: str) -> Networks:
+        """Another Paddock on this host, with a directory of its own."""
+        return Networks(self.lab.folder / directory, self.settings, claims=Claims(self.lab.folder / "claims"))
 
     async def guest(self, card: Card, *, dhcp: bool = True) -> Guest:
         """A machine with this card."""

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -331,3 +332,35 @@ def test_a_copy_takes_no_more_than_there_is_data(work: Path) -> None:
     with open(target, "rb") as file:
         file.seek(1 << 30)
         assert file.read(4) == b"here"
+
+
+def read_by_hand(path: Path, to: Path) -> bytes:
+    """The command of docs/dev/on-disk.md, as it stands there."""
+    text = (Path(__file__).parents[3] / "docs" / "dev" / "on-disk.md").read_text()
+    found = re.search(r"`(qemu-img convert [^`]*)`", text)
+    assert found is not None
+    words = [{"LAYER": str(path), "DISK": str(to)}.get(word, word) for word in found.group(1).split()]
+    subprocess.run(words, check=True)
+    return to.read_bytes()
+
+
+@pytest.mark.spec("kubevirt", 123)
+def test_a_disk_can_be_read_without_paddock_also_after_merges(volumes: Volumes, work: Path) -> None:
+    async def script() -> None:
+        volume = await volumes.create("v", 8 * MB)
+        for number, snapshot in enumerate(("s1", "s2", "s3"), 1):
+            io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
+            await volumes.snapshot("v", snapshot)
+        io(volumes._there("v").layer, "write -P 9 5M 64k")
+        await volumes.restore("s2", "clone", 8 * MB)
+        await volumes.delete_snapshot("s1")
+        for name in ("v", "clone"):
+            layer = volumes._there(name).layer
+            said = read_by_hand(layer.path, work / f"{name}.raw")
+            assert said[MB : MB + 4] == b"\1" * 4 and said[2 * MB : 2 * MB + 4] == b"\2" * 4
+        await volumes.delete_snapshot("s3")
+        said = read_by_hand(volumes._there("v").layer.path, work / "v.raw")
+        assert said[3 * MB : 3 * MB + 4] == b"\3" * 4 and said[5 * MB : 5 * MB + 4] == b"\x09" * 4
+        assert volume.directory.exists()
+
+    asyncio.run(script())

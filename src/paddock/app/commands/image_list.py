@@ -26,7 +26,7 @@ def run(given: list[str], console: Console) -> int:
         text = "".join(f"{name:<{width}}  {place}\n" for name, place in sorted(catalogue.KNOWN.items()))
         console.out(json.dumps(dict(catalogue.KNOWN), indent=2) + "\n" if parsed.output == "json" else text)
         return 0
-    records = imagelibrary.library(parsed).records()
+    records = imagelibrary.records(parsed)
     used = imagelibrary.used(parsed)
     if parsed.output == "json":
         console.out(json.dumps([_data(record, used) for record in records], indent=2) + "\n")

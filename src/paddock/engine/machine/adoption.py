@@ -1,5 +1,6 @@
 """After a restart of Paddock: what became of a machine. Its lock tells whether a QEMU lives, its record and QEMU itself the rest."""
 
+from paddock.engine.machine import limits
 from paddock.engine.machine.directory import Record
 from paddock.engine.machine.errors import StartFailed
 from paddock.engine.machine.observation import Observation, Phase
@@ -41,6 +42,9 @@ async def adopt(owner: Owner) -> None:
     if process is not None and process.pid != record.pid:
         owner.save(active=True, pid=process.pid, ticks=process.ticks)
     owner.observe(pid=owner.record.pid)
+    # A QEMU of an earlier version has no group of its own, nor one whose Paddock ended just after its start.
+    pids = [owner.record.pid, *(pid for pid, ticks in record.helpers.values() if ticks and start_ticks(pid) == ticks)]
+    limits.enclose(owner.surroundings.groups, owner.id, pids, limits.usual(owner.started))
     for name, (pid, ticks) in record.helpers.items():
         if ticks and start_ticks(pid) == ticks:
             owner.watch_helper(name, pid)

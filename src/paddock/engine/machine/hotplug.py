@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from paddock.base.errors import PaddockError
@@ -22,7 +23,7 @@ from paddock.engine.machine.config import Disk, Forwarded, MachineConfig, Nic, U
 from paddock.engine.machine.errors import QemuRefused, Refused, Unanswered
 from paddock.engine.machine.observation import DiskState, NicState
 from paddock.engine.machine.owner import Owner
-from paddock.engine.machine.users import hand_over_disk
+from paddock.engine.machine.users import hand_over_disk, lent
 
 # What QEMU measures disks in.
 SECTOR = 512
@@ -52,9 +53,23 @@ class Hotplug:
         plan = hotplug.plug_disk(disk, owner.started, view, *await self._ports())
         with _said(f"hand disk {disk.name} to machine {owner.id}"):
             hand_over_disk(disk, owner.record.user, owner.surroundings.users)
+            plan = hotplug.with_files(plan, {view.named(path): name for path, name in (await self._lend(disk)).items()})
         await self._reconfigured(config, plan)
         sizes = survey.disk_sizes(await owner.execute("query-block"))
         owner.observe(disks={**owner.observed.disks, disk.name: DiskState(size=sizes.get(plan.device, 0))})
+
+    async def _lend(self, disk: Disk) -> Mapping[Path, str]:
+        """Hand QEMU files that its user may not open: it got its groups when it started. Returns the names under which it has them."""
+        owner, user = self._owner, self._owner.record.user
+        names = {}
+        for path in lent(disk, user, owner.surroundings.users) if user else ():
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                said = await owner.execute("add-fd", {"opaque": disk.name}, fds=[handle])
+            finally:
+                os.close(handle)
+            names[path] = f"/dev/fdset/{said['fdset-id']}"
+        return names
 
     async def unplug_disk(self, name: str) -> None:
         """Raises `Unanswered` when the guest did not let go in time."""

@@ -1,16 +1,28 @@
 """How much of the host a machine may use: control groups, of version 2, version 1, or both side by side.
 
+Every QEMU has a group of its own with its helpers, whether it has limits or not. It lies outside the unit of systemd that Paddock may be,
+so that systemd ends no guest when it ends the processes of the unit.
+
 Limits are said in the names and forms of version 2 and translated where only version 1 is there. A host that lets us make no group
 runs the machine without its limits, and that is said: a limit is never a reason not to start.
 """
 
 import contextlib
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddock.engine.machine.config import MachineConfig
+
 _GROUP = "paddock"
+# The hierarchy by which an older systemd knows the processes of a unit.
+_UNITS = "name=systemd"
+_UNIT = re.compile(r"\.(service|scope|slice)(/|\Z)")
+# Threads of QEMU besides those of processors: its pool for reads and writes has 64, those of displays and migrations some more.
+_THREADS = 1024
+_SPARE_BYTES = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -39,10 +51,15 @@ def find(mounts: str, groups: str) -> Hierarchies:
     for line in mounts.splitlines():
         _, place, kind, options, *_ = line.split(" ")
         if kind == "cgroup2":
-            second = Path(place) / own.get("", "")
+            second = Path(place) / _outside(own.get("", ""))
         elif kind == "cgroup":
-            first |= {name: Path(place) / own[name] for name in options.split(",") if name in own}
+            first |= {name: Path(place) / _outside(own[name]) for name in options.split(",") if name in own}
     return Hierarchies(first, second)
+
+
+def _outside(path: str) -> str:
+    """The group of this process, or the uppermost one where this process belongs to a unit of systemd."""
+    return "" if _UNIT.search(path) else path
 
 
 def on_this_host() -> Hierarchies:
@@ -72,6 +89,52 @@ def apply(hierarchies: Hierarchies, id: str, pid: int, limits: Mapping[str, str]
             why = error.strerror if isinstance(error, OSError) else str(error)
             failed.append(f"{name}={value} is not kept: {place} does not take it ({why})")
     return failed
+
+
+def usual(config: MachineConfig) -> dict[str, str]:
+    """What no healthy machine comes near to, whatever its manifest says.
+
+    Beyond `memory.high` the kernel takes memory back and slows QEMU down; it never kills it, as `memory.max` would, because nobody knows
+    what a QEMU may need. A guest that moves into another QEMU has its memory twice for a while.
+    """
+    cpus = config.cpu.max_sockets * config.cpu.cores * config.cpu.threads
+    memory = max(config.memory.size, config.memory.max_size)
+    return {"memory.high": str(2 * memory + _SPARE_BYTES), "pids.max": str(_THREADS + 8 * cpus)}
+
+
+def enclose(hierarchies: Hierarchies, id: str, pids: Iterable[int], limits: Mapping[str, str]) -> bool:
+    """Put processes into the machine's group, with limits where the host can keep them. Returns False where no group can be made."""
+    places: dict[Path, list[str]] = {}
+    if hierarchies.second is not None:
+        places[hierarchies.second] = []
+    if _UNITS in hierarchies.first:
+        places[hierarchies.first[_UNITS]] = []
+    for name in limits:
+        found = hierarchies.of(name.partition(".")[0])
+        if found is not None and (found[1] or name != "memory.high"):
+            places.setdefault(found[0], []).append(name)
+    made = [
+        _enclose(place, id, pids, {name: limits[name] for name in names}, second=place == hierarchies.second)
+        for place, names in places.items()
+    ]
+    return all(made)
+
+
+def _enclose(place: Path, id: str, pids: Iterable[int], limits: Mapping[str, str], *, second: bool) -> bool:
+    try:
+        group = place / _GROUP / id
+        group.mkdir(parents=True, exist_ok=True)
+        for name, value in limits.items():
+            with contextlib.suppress(OSError, ValueError):
+                _make(place, id, name.partition(".")[0], second=second)
+                for file, text in ({name: value} if second else _first(name, value)).items():
+                    (group / file).write_text(text)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                (group / "cgroup.procs").write_text(str(pid))
+    except OSError:
+        return False
+    return True
 
 
 def remove(hierarchies: Hierarchies, id: str) -> None:

@@ -89,7 +89,7 @@ class Machines:
         users = self._surroundings.users
         taken = {other.record.user for other in self._owners.values() if other is not owner}
         kept = owner.record.user
-        return kept if kept and kept not in taken else users.choose(taken)
+        return kept if kept in users and kept not in taken else users.choose(taken)
 
     def drop(self, id: str) -> None:
         """It is no more."""

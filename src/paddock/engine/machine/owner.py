@@ -172,6 +172,8 @@ class Owner:
             pid = starting.start_qemu(self.directory, self.config, command, log, (user, users))
         finally:
             os.close(log)
+        pids = [pid, *(helper for helper, _ in self.record.helpers.values())]
+        limits.enclose(self.surroundings.groups, self.id, pids, limits.usual(self.config))
         self.watch(pid)
         program = identify(command.argv[0])
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)
@@ -455,8 +457,7 @@ class Owner:
         if self.qmp is not None:
             self.qmp.close()
             self.qmp = None
-        if self.config.limits or self.started.limits:
-            limits.remove(self.surroundings.groups, self.id)
+        limits.remove(self.surroundings.groups, self.id)
         record = self.record
         if same_boot:
             starting.end_helpers(record.helpers.values())

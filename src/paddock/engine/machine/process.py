@@ -39,6 +39,26 @@ def _setpriv() -> str | None:
     return shutil.which("setpriv", path=_ENVIRONMENT["PATH"])
 
 
+# A /proc of its own shows a machine's user nothing of other processes: neither their command lines nor that they are there.
+_OWN_PROC = 'mount -t proc -o nosuid,nodev,noexec,hidepid=2 proc /proc && exec "$@"'
+# What the host mounts later is seen inside as well: a machine may get a disk from there.
+_APART = ("--mount", "--ipc", "--propagation", "slave", "--", "/bin/sh", "-c", _OWN_PROC, "paddock")
+
+
+@lru_cache
+def apart() -> tuple[tuple[str, ...], str]:
+    """What a command line begins with to run in namespaces of its own, and why there is no such thing on this host."""
+    program = shutil.which("unshare", path=_ENVIRONMENT["PATH"])
+    if os.geteuid() != 0:
+        return (), "Paddock does not run as root"
+    if program is None or _setpriv() is None:
+        return (), "there is no unshare or no setpriv (util-linux)"
+    words = (program, *_APART)
+    tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False, env=_ENVIRONMENT, stdin=subprocess.DEVNULL)
+    lines = tried.stderr.strip().splitlines()
+    return (words, "") if tried.returncode == 0 else ((), lines[-1] if lines else f"unshare ended with {tried.returncode}")
+
+
 def boot_id() -> str:
     """Of this boot of the host."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -89,12 +109,12 @@ def spawn(launch: Launch) -> int:
     """Starts a program in a session of its own; returns its pid. Raises `StartFailed`.
 
     No Python runs between fork and exec, so the child shares our memory until then (vfork): a server of any size starts a program
-    in about a millisecond. That leaves changing the user to `setpriv`, which execs once more.
+    in about a millisecond. That leaves changing the user to `setpriv`, and making namespaces to `unshare`, which exec once more.
     """
     argv = list(launch.argv)
     drop: dict[str, int | Sequence[int]] = {}
     if (setpriv := _setpriv()) is not None:
-        argv = [setpriv, "--no-new-privs", *_rights(launch), "--", *argv]
+        argv = [*(apart()[0] if launch.user else ()), setpriv, "--no-new-privs", *_rights(launch), "--", *argv]
     elif launch.user:
         drop = {"user": launch.user, "group": launch.user, "extra_groups": list(launch.groups)}
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
@@ -168,13 +188,13 @@ class Process:
         self._ended(status)
 
 
-def end_process(pid: int, ticks: int) -> None:
-    """Kills it, unless the number is somebody else's by now."""
+def end_process(pid: int, ticks: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Kills it, or sends it another signal, unless the number is somebody else's by now."""
     with contextlib.suppress(OSError):
         handle = os.pidfd_open(pid)
         try:
             if ticks and start_ticks(pid) == ticks:
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                signal.pidfd_send_signal(handle, number)
         finally:
             os.close(handle)
 

@@ -188,8 +188,10 @@ class Renewals:
                 owner.save(renewal=Renewal(helpers=beside.helpers))
                 await listens(beside.directory, helper, pid, user, times.helper)
             with taps.headers_kept(old, [one.device for one in command.openings]):
-                beside.pid = start_qemu(beside.directory, owner.started, command, log, (user, users), beside=old)
+                beside.pid = start_qemu(beside.directory, owner.config, command, log, (user, users), beside=old)
                 beside.ticks = start_ticks(beside.pid)
+                pids = [beside.pid, *(helper for helper, _ in beside.helpers.values())]
+                limits.enclose(owner.surroundings.groups, owner.id, pids, limits.usual(owner.config))
                 owner.save(renewal=Renewal(beside.pid, beside.ticks, beside.helpers))
                 await self._answers(beside, times.start)
         finally:

@@ -1,20 +1,21 @@
-"""Whom QEMU runs as. With root's rights: a user of its own for each machine, a number from a range that nobody else uses."""
+"""Whom QEMU runs as. With root's rights: a user of its own for each machine, a number from a range that nobody else uses.
+
+A directory has a block of numbers (`engine/claims.py`): users, one group for what machines share for writing, and groups of layers.
+"""
 
 import contextlib
 import grp
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.base.errors import Terminal
-from paddock.engine.machine.config import Disk, Layer, MachineConfig, Memory
+from paddock.engine.claims import BLOCK, FIRST
+from paddock.engine.machine.config import Disk, MachineConfig, Memory
 
-FIRST = 2_000_000_000
 COUNT = 50_000
-# the group that may write shareable disks, and the memory of templates
-SHARED = FIRST + COUNT
 
 
 class NoUser(Terminal):
@@ -27,11 +28,35 @@ class Users:
 
     first: int = 0
     count: int = COUNT
+    # a file with the group that was given to a layer last; None: layers have no groups of their own
+    counter: Path | None = None
 
     @property
     def shared(self) -> int:
         """The group of shareable disks."""
         return self.first + self.count
+
+    @property
+    def layer_groups(self) -> range:
+        """The groups of layers."""
+        return range(self.shared + 1, self.first + BLOCK) if self.counter is not None else range(0)
+
+    def next_group(self) -> int:
+        """A group that no layer has; after some hundred thousand the oldest again."""
+        assert self.counter is not None
+        known = self.layer_groups
+        try:
+            last = int(self.counter.read_text())
+        except (FileNotFoundError, ValueError):
+            last = known.start - 1
+        group = last + 1 if last + 1 in known else known.start
+        fresh = self.counter.with_suffix(".new")
+        fresh.write_text(f"{group}\n")
+        fresh.replace(self.counter)
+        return group
+
+    def __contains__(self, number: int) -> bool:
+        return self.first <= number < self.first + self.count
 
     def choose(self, taken: Iterable[int]) -> int:
         """The lowest number that is free."""
@@ -44,16 +69,16 @@ class Users:
         raise NoUser("cannot give a machine a user of its own", why=f"all {self.count} numbers are in use", fix="delete machines")
 
 
-def on_this_host(first: int = FIRST) -> Users:
-    """The range where Paddock is root and the numbers exist; else none."""
+def on_this_host(claim: Callable[[], int], counter: Path | None = None) -> Users:
+    """The range that `claim` gives where Paddock is root and the numbers exist; else none. `counter` is a file for `Users`."""
     if os.geteuid() != 0:
         return Users()
     with contextlib.suppress(OSError, ValueError):
         for line in Path("/proc/self/uid_map").read_text().splitlines():
             start, _, length = map(int, line.split())
-            if start <= first and first + COUNT < start + length:
-                return Users(first)
-            # A user namespace that maps fewer: the upper half of what there is.
+            if start <= FIRST and start + length >= 2**31:
+                return Users(claim(), counter=counter)
+            # A user namespace that maps fewer: the upper half of what there is. Nobody outside has its numbers.
             if start == 0 and length >= 2000:
                 return Users(length // 2, min(COUNT, length // 2 - 1))
     return Users()
@@ -66,7 +91,42 @@ def groups(config: MachineConfig, users: Users, *, kvm: bool) -> tuple[int, ...]
         found.append(group)
     if users.first and (config.memory.private or any(disk.shareable for disk in config.disks)):
         found.append(users.shared)
-    return tuple(found)
+    return (
+        *found,
+        *sorted({group for disk in config.disks for path in read_only(disk) if (group := _group_of(path)) in users.layer_groups}),
+    )
+
+
+def read_only(disk: Disk) -> list[Path]:
+    """The layers of a disk that its machine only reads."""
+    found = []
+    layer = disk.layer
+    if layer is not None and not (disk.readonly or disk.role == "cdrom"):
+        layer = layer.backing
+    while layer is not None:
+        found.append(layer.path)
+        layer = layer.backing
+    return found
+
+
+def lent(disk: Disk, user: int, users: Users) -> list[Path]:
+    """The layers that QEMU got no group for when it started. Those of the disk's own volume become the machine's, as they may be merged."""
+    found = []
+    for path in read_only(disk):
+        if _group_of(path) not in users.layer_groups:
+            continue
+        if disk.layer is not None and path.parent == disk.layer.path.parent:
+            os.chown(path, user, -1, follow_symlinks=False)
+        else:
+            found.append(path)
+    return found
+
+
+def _group_of(path: Path) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_gid
+    except OSError:
+        return 0
 
 
 def _group_of_kvm() -> int | None:
@@ -99,17 +159,17 @@ def hand_over(path: Path, user: int, group: int | None = None, mode: int = 0o600
 
 
 def hand_over_disk(disk: Disk, user: int, users: Users) -> None:
-    """The layer that the guest writes becomes the machine's. Those below are read-only for all."""
+    """The layer that the guest writes becomes the machine's. Those below can be read by the machines that have them below."""
     if disk.layer is None or not user:
         return
+    for path in read_only(disk):
+        show(path, users)
     if disk.readonly or disk.role == "cdrom":
-        show(disk.layer)
         return
     if disk.shareable:
         hand_over(disk.layer.path, user, users.shared, 0o660)
     else:
         hand_over(disk.layer.path, user)
-    show(disk.layer.backing)
 
 
 def hand_over_memory(memory: Memory, user: int, users: Users) -> None:
@@ -129,11 +189,21 @@ def hand_over_memory(memory: Memory, user: int, users: Users) -> None:
         os.chmod(memory.file, 0o660)
 
 
-def show(layer: Layer | None) -> None:
-    """Makes layers readable that machines only read, if they are not readable yet."""
-    while layer is not None:
-        with contextlib.suppress(OSError):
-            status = os.stat(layer.path, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and not status.st_mode & stat.S_IROTH:
-                os.chmod(layer.path, stat.S_IMODE(status.st_mode) | 0o444)
-        layer = layer.backing
+def show(path: Path, users: Users) -> None:
+    """Makes a layer readable for the machines that only read it: by a group of its own, or where there is none for everybody.
+
+    What everybody may read already, such as an image, stays so. The owner keeps the right to write: a QEMU that runs on the layer opens
+    its files anew when it goes on in another one.
+    """
+    with contextlib.suppress(OSError):
+        status = os.stat(path, follow_symlinks=False)
+        mode = stat.S_IMODE(status.st_mode)
+        if not stat.S_ISREG(status.st_mode) or mode & stat.S_IROTH:
+            return
+        if not users.layer_groups:
+            os.chmod(path, mode | 0o444)
+            return
+        if status.st_gid not in users.layer_groups:
+            os.chown(path, -1, users.next_group(), follow_symlinks=False)
+        if mode & 0o077 != 0o040:
+            os.chmod(path, mode & 0o700 | 0o440)

@@ -14,10 +14,16 @@ from paddock.engine.networks.errors import NetworkUnusable
 REST_SECONDS = 600.0
 # Left to the network itself, the host and the broadcast address.
 _FIRST, _LAST_FREE = 2, 1
-# None of them lies in the default network of Services, 10.96.0.0/12.
-CANDIDATES = ("10.112.64.0/18", "10.125.64.0/18", "10.244.64.0/18", "172.30.64.0/18", "192.168.128.0/18")
-
 Network = ipaddress.IPv4Network
+# How large a network is that nobody wrote.
+_PREFIX = 18
+# The first ones lie far apart, for hosts whose own networks fill a whole range. None is in the default network of Services, 10.96.0.0/12.
+_SPREAD = ("10.112.64.0/18", "10.125.64.0/18", "10.244.64.0/18", "172.30.64.0/18", "192.168.128.0/18")
+_RANGES = ("10.112.0.0/12", "10.128.0.0/9", "172.16.0.0/12")
+CANDIDATES = tuple(dict.fromkeys((*_SPREAD, *(str(each) for wide in _RANGES for each in Network(wide).subnets(new_prefix=_PREFIX)))))
+# Behind user mode machines have no network; their numbers stand for loopback addresses.
+_NUMBERS = 1 << (32 - _PREFIX)
+
 Key = tuple[str, str]
 
 
@@ -40,6 +46,7 @@ class Entry:
 class Book:
     """Everything that was given and not taken back."""
 
+    # "" until machines have one
     network: str
     # 40 random bits of the host's own IPv6 network
     site: str = ""
@@ -76,7 +83,8 @@ class Book:
         used = {entry.index for entry in self.entries.values()}
         used |= {index for index, at in self.resting.items() if at + REST_SECONDS > now}
         lowest = self.lowest or _FIRST
-        highest = self.highest or Network(self.network).num_addresses - _LAST_FREE - 1
+        numbers = Network(self.network).num_addresses if self.network else _NUMBERS
+        highest = self.highest or numbers - _LAST_FREE - 1
         count = highest - lowest + 1
         start = int.from_bytes(_digest("address", *key)[:8], "big") % count
         for step in range(min(count, len(used) + 1)):
@@ -85,9 +93,16 @@ class Book:
                 return index
         raise NetworkUnusable(
             f"cannot give {key[0]}/{key[1]} an address",
-            why=f"all {count} addresses of {self.network} are in use",
+            why=f"all {count} addresses{f' of {self.network}' * bool(self.network)} are in use",
             fix="delete machines, or choose a larger pod network",
         )
+
+    def moved(self, network: str) -> "Book":
+        """Return the book in another network. Whoever has a number that this one has not is given another."""
+        room = range(_FIRST, Network(network).num_addresses - _LAST_FREE)
+        entries = {key: entry for key, entry in self.entries.items() if entry.index in room}
+        resting = {index: at for index, at in self.resting.items() if index in room}
+        return replace(self, network=network, entries=entries, resting=resting)
 
     def address(self, entry: Entry) -> str:
         """Its address in the pod network."""
@@ -140,10 +155,17 @@ def choose_network(wanted: str, routes: Iterable[str], services: str) -> str:
         if wanted:
             raise NetworkUnusable(
                 f"cannot use {wanted} as pod network",
-                why=f"it overlaps {clash}, which the host or the Services use",
+                why=f"it overlaps {clash}, which the host, its Services or another server on it use",
                 fix="choose another one",
             )
-    raise NetworkUnusable("cannot choose a pod network", why="the host uses all that are known", fix="set the pod network to a private one")
+    why = f"the host and other servers on it use all {len(CANDIDATES)} that are known"
+    raise NetworkUnusable("cannot choose a pod network", why=why, fix="name a private one: --pod-network")
+
+
+def intruder(network: str, routes: Iterable[str]) -> str:
+    """Return a route that leads a part of the network elsewhere; "" when there is none. A wider route does no harm."""
+    own = Network(network)
+    return next((each for each in routes if Network(each, strict=False).subnet_of(own)), "")
 
 
 def check_network(text: str) -> str:

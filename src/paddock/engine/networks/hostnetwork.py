@@ -72,11 +72,20 @@ def has_ipv6() -> bool:
     return any(line.startswith("0" * 32 + " 00 ") and line.split()[-1] != "lo" for line in lines)
 
 
-def why_not_routed() -> str:
-    """Why this process cannot make taps and rules; "" when it can."""
+def may_filter() -> bool:
+    """Whether this process may set packet filters."""
+    return _is_admin() and nft() is not None
+
+
+def _is_admin() -> bool:
     status = Path("/proc/self/status").read_text()
     line = next((line for line in status.splitlines() if line.startswith("CapEff:")), "CapEff:\t0")
-    if not int(line.split()[1], 16) >> _CAP_NET_ADMIN & 1:
+    return bool(int(line.split()[1], 16) >> _CAP_NET_ADMIN & 1)
+
+
+def why_not_routed() -> str:
+    """Why this process cannot make taps and rules; "" when it can."""
+    if not _is_admin():
         return "Paddock does not run as root"
     if not os.access(_TUN, os.R_OK | os.W_OK):
         return "/dev/net/tun cannot be opened"

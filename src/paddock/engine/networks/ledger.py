@@ -43,6 +43,11 @@ class Ledger:
         """The owner's addresses are free, after a rest."""
         self._set(self.book.release(owner, now))
 
+    def move(self, network: str) -> None:
+        """The addresses lie in this network from now on."""
+        if network != self.book.network:
+            self._set(self.book.moved(network))
+
     def get(self, key: Key) -> Entry | None:
         """The card's entry, when it has one."""
         return self.book.entries.get(key)

@@ -13,10 +13,11 @@ from typing import NamedTuple
 from paddock.engine.networks.errors import NetworkBusy
 
 NEWLINK, DELLINK, GETLINK, SETLINK = 16, 17, 18, 19
-NEWADDR, NEWROUTE, DELROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 24, 25, 28, 32, 33
+NEWADDR, NEWROUTE, DELROUTE, GETROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 24, 25, 26, 28, 32, 33
 _REQUEST, _ACK, _DUMP, _REPLACE, _EXCLUSIVE, _CREATE = 1, 4, 0x300, 0x100, 0x200, 0x400
 _ERROR, _DONE = 2, 3
-_UP, _RUNNING = 1, 0x40
+_UP, _ALIAS, _CARRIER = 1, 20, 33
+_LONGEST_ALIAS = 255
 _HEADER, _LINK = struct.Struct("=IHHII"), struct.Struct("=BxHiII")
 _NESTED = 0x8000
 UNICAST, UNREACHABLE = 1, 7
@@ -41,6 +42,10 @@ class Link(NamedTuple):
     many_queues: bool = False
     # of a bridge: whether it keeps VLANs apart
     filters: bool = False
+    # of a tap: a process has it open
+    running: bool = False
+    # what its maker wrote on it
+    alias: str = ""
 
 
 def index(name: str) -> int:
@@ -117,6 +122,11 @@ class Netlink:
             body += attribute(10, struct.pack("=I", master))
         self._ask(NEWLINK, 0, body)
 
+    def set_alias(self, number: int, text: str) -> None:
+        """Write on a device whose it is. A text that does not fit is not written."""
+        if len(text.encode()) <= _LONGEST_ALIAS:
+            self._ask(NEWLINK, 0, _LINK.pack(0, 0, number, 0, 0) + attribute(_ALIAS, text.encode()))
+
     def set_vlan(self, number: int, vlan: int) -> None:
         """A port of a bridge is in this VLAN, and no more in the one that every port is in at first."""
         self._ask(SETLINK, 0, self._port(number, vlan, _VLAN_OF_PORT | _UNTAGGED))
@@ -156,6 +166,15 @@ class Netlink:
         """Take a route away."""
         address, _, prefix = network.partition("/")
         self._ask(DELROUTE, 0, self._route(address, int(prefix), table, kind), errno.ESRCH)
+
+    def networks(self, table: int) -> list[str]:
+        """The IPv4 networks that a table has routes for."""
+        found = []
+        for body in self._ask(GETROUTE, _DUMP, struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)):
+            said = dict(attributes(body[12:]))
+            if struct.unpack("=I", said[15])[0] == table:
+                found.append(f"{socket.inet_ntoa(said.get(1, bytes(4)))}/{body[1]}")
+        return found
 
     @staticmethod
     def _route(address: str, prefix: int, table: int, kind: int) -> bytes:
@@ -226,4 +245,6 @@ def _read_link(body: bytes) -> Link:
         bool(flags & _UP),
         kind == "tun" and data.get(7, b"\0") != b"\0",
         kind == "bridge" and data.get(7, b"\0") != b"\0",
+        said.get(_CARRIER, b"\0") != b"\0",
+        said.get(_ALIAS, b"").rstrip(b"\0").decode(errors="replace"),
     )

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from paddock.engine.networks import hostnetwork, leading, listeners
-from paddock.engine.networks.addresses import Book, check_network, choose_network
+from paddock.engine.claims import Claims
+from paddock.engine.networks import hostnetwork, hostobjects, leading, listeners, nft, rules
+from paddock.engine.networks.addresses import Book, check_network, choose_network, intruder
 from paddock.engine.networks.cards import Card, Plug, Policy, Protocol, Published, Target, check_card
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.dns import Zone
@@ -23,7 +24,7 @@ from paddock.engine.networks.dnsserver import DnsServer
 from paddock.engine.networks.errors import NetworkUnusable, Unreachable
 from paddock.engine.networks.ledger import Ledger
 from paddock.engine.networks.listeners import Listeners
-from paddock.engine.networks.routed import Routed, Surroundings, instance_of
+from paddock.engine.networks.routed import Routed, Surroundings
 from paddock.engine.networks.usermode import Forward, UserMode, connect
 
 _LOG = logging.getLogger(__name__)
@@ -48,14 +49,23 @@ class Settings:
 class Networks:
     """All cards, by (owner, name)."""
 
-    def __init__(self, directory: Path, settings: Settings = Settings(), *, seconds: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Settings = Settings(),
+        *,
+        claims: Claims | None = None,
+        seconds: Callable[[], float] = time.time,
+    ) -> None:
         self._directory = directory
         self._settings = settings
+        self._claims = claims
         self._seconds = seconds
+        self._wanted = check_network(settings.pod_network) if settings.pod_network else ""
         self._why_user = "user mode was chosen" if settings.mode == "user" else hostnetwork.why_not_routed()
         if settings.mode == "routed" and self._why_user:
             raise NetworkUnusable("cannot route to machines", why=self._why_user, fix="run as root, or choose user mode")
-        self._ledger = Ledger.open(directory / "addresses.json", self._fresh)
+        self._ledger = Ledger.open(directory / "addresses.json", lambda: Book("", os.urandom(5).hex()))
         self._cards: dict[tuple[str, str], Card] = {}
         self._plugs: dict[tuple[str, str], Plug] = {}
         self._names: Mapping[str, Collection[str]] = {}
@@ -63,13 +73,17 @@ class Networks:
         reasons = (f"no pod network: {self._why_user}",) if self._why_user else ()
         self._user = UserMode(directory, passt_program=shutil.which("passt"), reasons=reasons)
         surroundings = Surroundings(directory, settings.service_network, settings.zone)
-        self._routed = None if self._why_user else Routed(surroundings, self._ledger.book)
+        self._routed = None if self._why_user else Routed(surroundings)
         self._dns = DnsServer(self.zone, hostnetwork.nameservers, seconds=time.monotonic)
         self._listeners = Listeners(self._reach_target)
         self._published: tuple[Published, ...] | None = None
         self._policies: tuple[Policy, ...] | None = None
+        # the users that QEMU and its helpers run as, when they have some of their own; set by whoever runs the machines
+        self.users = (0, 0)
         self._opening = asyncio.Lock()
-        self._is_open = False
+        self._is_open = self._is_guarded = False
+        # cards of user mode that are on their way
+        self._plugging = 0
 
     @property
     def mode(self) -> Literal["routed", "user"]:
@@ -84,7 +98,7 @@ class Networks:
     @property
     def instance(self) -> str:
         """What tells our devices and tables from those of another Paddock."""
-        return instance_of(self._directory)
+        return hostobjects.instance_of(self._directory)
 
     def device(self, owner: str, name: str) -> str:
         """The name of a card's tap."""
@@ -97,14 +111,20 @@ class Networks:
 
     async def open(self) -> None:
         """Once, before the first card. What a former run left goes on as it was; a host that had no machines is not touched before one."""
-        if self._routed is not None and self._routed.was_used():
+        if self._routed is None:
+            return
+        for gone in await hostobjects.collect():
+            _LOG.info("removed the network of a directory that is gone", extra={"directory": gone})
+        if self._routed.was_used():
             await self._open()
 
     async def _open(self) -> None:
         async with self._opening:
             if self._routed is None or self._is_open:
                 return
-            self._routed.open()
+            self._place(self._routed)
+            self._routed.open(self._ledger.book, self.users)
+            self._zone = None
             await self._dns.listen(self._ledger.book.host)
             self._is_open = True
             # Until somebody says otherwise, what was said last holds.
@@ -112,6 +132,53 @@ class Networks:
             if self._policies is not None:
                 await self._routed.police(self._policies)
             await self._lead()
+
+    def _place(self, routed: Routed) -> None:
+        """Give machines a network that neither the host nor another server on it uses. What is on the host already stays."""
+        if self._ledger.book.network and routed.is_open():
+            return
+        if self._claims is not None:
+            self._ledger.move(self._claims.network(self._directory.parent, self._choose))
+        else:
+            self._ledger.move(self._choose(()))
+
+    def _choose(self, others: Collection[str]) -> str:
+        book, own = self._ledger.book, ("*", hostobjects.prefix(self.instance))
+        routes = [network for device, network in hostnetwork.routes() if not device.startswith(own)]
+        clash = intruder(book.network, [*routes, *others]) if book.network else ""
+        if book.network and not clash:
+            return book.network
+        if book.network and book.entries:
+            raise NetworkUnusable(
+                f"cannot use the pod network {book.network}",
+                why=f"the host leads {clash} elsewhere, or another server has it",
+                fix=f"remove that route, or {self._directory / 'addresses.json'} when no machine runs: they get other addresses then",
+            )
+        every = [network for _, network in hostnetwork.routes()]
+        return choose_network(self._wanted, [*every, *others], self._settings.service_network)
+
+    async def _guard(self) -> None:
+        """Keep the processes of user mode from link-local addresses, where they have users of their own that a packet filter can tell."""
+        async with self._opening:
+            can = bool(self.users[0]) and hostnetwork.may_filter()
+            self._user.link_local_open = not can
+            if can and not self._is_open and not self._is_guarded:
+                await nft.run(rules.guard_processes(hostobjects.filters(self.instance), self.users))
+                self._is_guarded = True
+
+    async def _rest(self) -> None:
+        """With its last card everything of ours leaves the host's network."""
+        async with self._opening:
+            is_guarding = not self._user.is_idle or self._plugging > 0
+            if self._routed is not None and self._is_open and self._routed.is_idle:
+                self._is_open = self._is_guarded = False
+                await self._dns.close()
+                await self._routed.clear()
+            elif self._routed is None and self.users[0] and not is_guarding and hostnetwork.may_filter():
+                self._is_guarded = False
+                await nft.run(rules.removal(hostobjects.filters(self.instance)))
+        if is_guarding:
+            await self._guard()
 
     async def close(self) -> None:
         """End what is in this process; what the host has for machines stays."""
@@ -125,14 +192,18 @@ class Networks:
         if self._routed is not None and self._is_open:
             for device in await self._routed.collect(owners):
                 _LOG.info("removed a tap that belonged to no machine", extra={"device": device})
+        await self._rest()
 
     async def destroy(self) -> None:
         """Take everything of ours off the host's network. Addresses stay written down."""
         await self._listeners.close()
         await self._dns.close()
+        self._is_open = self._is_guarded = False
         if self._routed is not None:
-            self._is_open = False
-            await self._routed.destroy()
+            await self._routed.clear()
+            await self._routed.close()
+        elif hostnetwork.may_filter():
+            await nft.run(rules.removal(hostobjects.filters(self.instance)))
 
     def forward_by(self, forward: Forward) -> None:
         """Whom to ask, in user mode, for a port of a running machine."""
@@ -141,12 +212,10 @@ class Networks:
     async def plug(self, card: Card) -> Plug:
         """The card is ready for a machine, with the same MAC and addresses each time."""
         check_card(card)
-        await self._open()
-        entry = self._ledger.give(card.key, self._seconds(), card.mac)
         if self._routed is None or card.binding == "passt":
-            plug = await self._user.plug(card, entry)
+            plug = await self._plug_user(card)
         else:
-            plug = await self._routed.plug(card, entry)
+            plug = await self._plug_routed(self._routed, card)
         if self._cards.get(card.key) != card:
             self._cards[card.key] = card
             self._plugs[card.key] = plug
@@ -155,6 +224,22 @@ class Networks:
             await self._lead(card.owner)
         return plug
 
+    async def _plug_user(self, card: Card) -> Plug:
+        self._plugging += 1
+        try:
+            await self._guard()
+            return await self._user.plug(card, self._ledger.give(card.key, self._seconds(), card.mac))
+        finally:
+            self._plugging -= 1
+
+    async def _plug_routed(self, routed: Routed, card: Card) -> Plug:
+        await self._open()
+        try:
+            return await routed.plug(card, self._ledger.give(card.key, self._seconds(), card.mac))
+        except BaseException:
+            await self._rest()
+            raise
+
     async def unplug(self, owner: str, name: str) -> None:
         """What the host has for the card goes; its addresses stay."""
         key = (owner, name)
@@ -162,10 +247,13 @@ class Networks:
         self._plugs.pop(key, None)
         self._zone = None
         if self._routed is not None and (card is None or card.binding != "passt"):
-            await self._open()
-            await self._routed.unplug(key)
+            if self._is_open or self._routed.was_used():
+                await self._open()
+                await self._routed.unplug(key)
+                await self._rest()
         else:
             await self._user.unplug(key)
+            await self._rest()
 
     async def release(self, owner: str) -> None:
         """The owner's cards go, and their addresses with them."""
@@ -219,7 +307,8 @@ class Networks:
         """Everything that has a name."""
         if self._zone is None:
             cards = [(card, [address for address in (self._plugs[key].address,) if address]) for key, card in self._cards.items()]
-            self._zone = Zone.of(self._settings.zone, cards, self._names, self._ledger.book.network, self._settings.service_network)
+            networks = [network for network in (self._ledger.book.network, self._settings.service_network) if network]
+            self._zone = Zone.of(self._settings.zone, cards, self._names, *networks)
         return self._zone
 
     async def _lead(self, owner: str = "") -> None:
@@ -246,8 +335,3 @@ class Networks:
         if self._routed is None or card.binding == "passt":
             return await self._user.reach(entry, protocol, port)
         return self._routed.place(entry, port)
-
-    def _fresh(self) -> Book:
-        used = (network for _, network in hostnetwork.routes())
-        wanted = check_network(self._settings.pod_network) if self._settings.pod_network else ""
-        return Book(choose_network(wanted, used, self._settings.service_network), os.urandom(5).hex())

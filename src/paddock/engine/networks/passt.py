@@ -12,11 +12,14 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddock.engine.machine import limits
 from paddock.engine.networks.cards import Card
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
 
 # Whom it becomes when it is started as root for a machine without a user of its own.
 NOBODY = 65534
+# The control group of all of them.
+_GROUP = "passt"
 _LONGEST_PATH = 100
 _START_SECONDS = 5.0
 _LOOK_SECONDS = 0.01
@@ -159,6 +162,8 @@ async def start(program: str, wanted: Wanted) -> Helper:
     if os.geteuid() == 0:
         # QEMU is another user than passt. Who may come here is decided by the directory's name.
         wanted.socket.chmod(0o666)
+    # It outlives Paddock, whatever ends the unit that Paddock is.
+    limits.enclose(limits.on_this_host(), _GROUP, [process.pid], {})
     _pid_file(wanted.socket).write_text(f"{process.pid}\n")
     return Helper(process.pid, wanted.socket)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.engine.machine.config import Tap
-from paddock.engine.networks import bridging, dns, hostnetwork, nft, rules, taps
+from paddock.engine.networks import bridging, dns, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import Book, Entry, Key
 from paddock.engine.networks.cards import INNER_NETWORK, Bridge, Card, Plug, Policy, Range
 from paddock.engine.networks.dhcp import Lease
@@ -25,8 +25,6 @@ from paddock.engine.networks.ledger import Ledger
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
 from paddock.engine.networks.rules import Bridged, Service, Table, Tapped
 
-_RULE_PRIORITY = 33000
-_TABLES = 0x504B0000
 _LOOPBACK = 1
 _MTU, _SMALLEST_MTU = 1500, 1280
 
@@ -50,25 +48,19 @@ class _Plugged:
     number: int
 
 
-def instance_of(directory: Path) -> str:
-    """Four characters that tell the devices of one Paddock from those of another."""
-    return hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:4]
-
-
 class Routed:
     """The pod network of one Paddock, and cards in bridges."""
 
-    def __init__(self, surroundings: Surroundings, book: Book) -> None:
+    def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._book = book
-        self.instance = instance_of(surroundings.directory)
-        self._prefix = f"pk{self.instance}"
-        self._routes = _TABLES + int(self.instance, 16)
+        self._book = Book("")
+        self.instance = hostobjects.instance_of(surroundings.directory)
+        self._prefix = hostobjects.prefix(self.instance)
+        self._routes = hostobjects.routes(self.instance)
         self._netlink = Netlink()
         self._dhcp = DhcpServer()
         self._cards: dict[Key, _Plugged] = {}
-        self._fresh = Table(f"paddock_{self.instance}", book.network, book.host)
-        self._table = self._fresh
+        self._table = self._fresh = Table(hostobjects.filters(self.instance), "", "")
         self._wanted = self._written = 0
         self._writing = asyncio.Lock()
 
@@ -80,8 +72,20 @@ class Routed:
         """Whether there were cards before."""
         return self._path.exists()
 
-    def open(self) -> None:
+    def is_open(self) -> bool:
+        """Whether the host has the pod network of this Paddock, perhaps from a former run."""
+        return bool(index(self._prefix))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no card needs anything of the host."""
+        table = self._table
+        return not (self._cards or table.cards or table.bridged or table.made)
+
+    def open(self, book: Book, users: tuple[int, int] = (0, 0)) -> None:
         """The host's side: an address for itself, routes that let nothing of machines out by mistake. What a former run left is kept."""
+        self._book = book
+        self._fresh = replace(self._fresh, pod_network=book.network, host=book.host, users=users)
         if taps.read_setting("ipv4/conf/all/rp_filter") == "1":
             raise NetworkUnusable(
                 "cannot make the pod network",
@@ -89,6 +93,7 @@ class Routed:
                 fix="set net.ipv4.conf.all.rp_filter to 2, or choose user mode",
             )
         anchor = self._netlink.make_bridge(self._prefix)
+        self._netlink.set_alias(anchor, hostobjects.alias(book.network, self._surroundings.directory))
         self._netlink.set_link(anchor)
         taps.set_ipv6(self._prefix, on=False)
         self._netlink.add_address(anchor, self._book.host, 32)
@@ -96,7 +101,7 @@ class Routed:
         # A host without a default route has to know these networks, or it answers nobody who asks for them. It is looked at last.
         self._netlink.set_route(self._surroundings.service_network, anchor, source=self._book.host, table=self._routes)
         self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self._routes)
-        self._netlink.add_rule(self._routes, _RULE_PRIORITY)
+        self._netlink.add_rule(self._routes, hostobjects.RULE_PRIORITY)
         self._table = self._read()
 
     def _read(self) -> Table:
@@ -110,7 +115,7 @@ class Routed:
         bridged = tuple(card for card in table.bridged if card.device in known)
         made = tuple(bridge for bridge in table.made if bridge in known)
         fresh = self._fresh
-        table = replace(table, name=fresh.name, pod_network=fresh.pod_network, host=fresh.host)
+        table = replace(table, name=fresh.name, pod_network=fresh.pod_network, host=fresh.host, users=fresh.users)
         return replace(table, cards=cards, bridged=bridged, made=made)
 
     async def refresh(self) -> None:
@@ -123,20 +128,18 @@ class Routed:
         self._dhcp.close()
         self._netlink.close()
 
-    async def destroy(self) -> None:
-        """Take everything of ours off the host. For the end of an installation, and for tests."""
+    async def clear(self) -> None:
+        """Take everything of ours off the host, which may get it again."""
         self._dhcp.close()
-        for link in [*self._netlink.links().values()]:
-            if link.name.startswith(self._prefix):
-                self._netlink.delete_link(link.name)
-        self._netlink.delete_route(self._book.network, kind=UNREACHABLE)
-        self._netlink.delete_rule(self._routes, _RULE_PRIORITY)
-        for network in (self._surroundings.service_network, INNER_NETWORK):
-            self._netlink.delete_route(network, table=self._routes)
-        await nft.run(rules.removal(self._table.name))
-        self._path.unlink(missing_ok=True)
         self._cards.clear()
-        self._netlink.close()
+        table = self._table if self._table != self._fresh else self._read()
+        for bridge in table.made:
+            self._netlink.delete_link(bridge)
+        mark = hostobjects.read(self._netlink.link(self._prefix))
+        await hostobjects.remove(self._netlink, self.instance, mark.network if mark is not None else self._book.network)
+        hostobjects.close_uplinks(self._netlink, table.opened)
+        self._path.unlink(missing_ok=True)
+        self._table = self._fresh
 
     async def plug(self, card: Card, entry: Entry) -> Plug:
         """A tap of its own for the card."""

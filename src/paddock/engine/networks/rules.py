@@ -71,6 +71,12 @@ class Table:
     made: tuple[str, ...] = ()
     # devices that forward for the machines' sake only
     opened: tuple[str, ...] = ()
+    # the first and the last user that QEMU and its helpers run as; (0, 0): nobody's in particular
+    users: tuple[int, int] = (0, 0)
+
+
+# The host's neighbours alone, and in a cloud the service that hands out the host's credentials.
+LINK_LOCAL = "169.254.0.0/16"
 
 
 def text(table: Table) -> str:
@@ -86,10 +92,24 @@ def text(table: Table) -> str:
         _input(table),
         _services(table),
         _nat(table),
+        _processes(table.users),
     ):
         lines += part
     lines += ["}", *_bridged(table), ""]
     return "\n".join(lines)
+
+
+def guard_processes(name: str, users: tuple[int, int]) -> str:
+    """The table of a Paddock whose machines are behind processes of their own, and on no tap."""
+    lines = [f"table inet {name}", f"delete table inet {name}", f"table inet {name} {{", *_processes(users), "}", ""]
+    return "\n".join(lines)
+
+
+def _processes(users: tuple[int, int]) -> Iterator[str]:
+    """What QEMU and passt send for their guests leaves this host as their own."""
+    if users[0]:
+        rule = f"meta skuid {users[0]}-{users[1]} ip daddr {LINK_LOCAL} counter reject"
+        yield from _chain("processes", (rule,), "filter hook output priority 0")
 
 
 def removal(name: str) -> str:
@@ -210,7 +230,9 @@ def _exchange(table: Table) -> Iterator[str]:
 
 def _forward(table: Table) -> Iterator[str]:
     devices = ", ".join(f'"{device}"' for device in sorted(table.opened))
+    sources = ["@taps", *(f'"{bridge}"' for bridge in sorted({card.bridge for card in table.bridged}))]
     rules = [
+        *(f"iifname {each} ip daddr {LINK_LOCAL} counter reject" for each in sources),
         "ct state established,related accept",
         "iifname @taps ip saddr vmap @egress_of",
         "oifname @taps ip daddr vmap @ingress_of",
@@ -255,7 +277,9 @@ def _input(table: Table) -> Iterator[str]:
         "counter drop",
     )
     yield from _chain("from_machines", rules)
-    yield from _chain("incoming", ("iifname @taps jump from_machines",), "filter hook input priority 0")
+    # A bridge that somebody else has made may have link-local addresses of its own.
+    bridges = [f'iifname "{bridge}" ip daddr {LINK_LOCAL} counter drop' for bridge in table.made]
+    yield from _chain("incoming", ("iifname @taps jump from_machines", *bridges), "filter hook input priority 0")
 
 
 def _services(table: Table) -> Iterator[str]:

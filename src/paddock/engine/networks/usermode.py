@@ -34,6 +34,7 @@ ONE_QUEUE = "the card has one queue"
 PASST_PORTS = "only the ports that the card lists can be reached, as passt opens them when it starts"
 NO_NAMES = "machines of the namespace are not found by name"
 NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells it"
+LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) as this host does, such as a cloud's metadata service"
 NO_PING = "only TCP and UDP leave the machine"
 
 
@@ -61,6 +62,8 @@ class UserMode:
         self._passt = passt_program
         self._reasons = reasons
         self._cards: dict[Key, _Plugged] = {}
+        # nothing here keeps machines from link-local addresses; set by whoever knows
+        self.link_local_open = True
         # set by whoever runs the machines
         self.forward: Forward | None = None
 
@@ -111,6 +114,14 @@ class UserMode:
             if not is_bound(protocol, place):
                 raise
 
+    def _link_local(self) -> tuple[str, ...]:
+        return (LINK_LOCAL,) if self.link_local_open else ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there are no cards."""
+        return not self._cards
+
     async def _end(self, found: _Plugged) -> None:
         if found.helper is not None:
             await found.helper.end()
@@ -129,7 +140,7 @@ class UserMode:
             search=card.search,
             forwards=forwards,
         )
-        limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._reasons]
+        limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._link_local(), *self._reasons]
         if card.queues > 1:
             limits.append(ONE_QUEUE)
         if card.binding == "bridge":
@@ -151,7 +162,7 @@ class UserMode:
             forwards=tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(opened)),
         )
         helper = await passt.start(self._passt, wanted)
-        limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._reasons]
+        limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._link_local(), *self._reasons]
         return _Plugged(card, entry, self._plug(card, entry, Stream(wanted.socket), inner, limits), helper)
 
     def _plug(self, card: Card, entry: Entry, backend: User | Stream, inner: ipaddress.IPv4Network, limits: list[str]) -> Plug:

@@ -25,10 +25,19 @@ def unpack(archive: Path, directory: Path, largest: int) -> None:
                     raise NotAllowed("cannot unpack the archive", why=f"{member.name!r} is a device", fix=_REPACK)
                 tar.extract(member, directory, set_attrs=True, filter="data")
     except tarfile.FilterError as error:
-        raise NotAllowed("cannot unpack the archive", why=str(error), fix=_REPACK) from error
+        # What the library says names the place on this host.
+        why = f"{error.tarinfo.name!r} {_REFUSED.get(type(error), 'is refused')}"
+        raise NotAllowed("cannot unpack the archive", why=why, fix=_REPACK) from error
     except (tarfile.TarError, EOFError) as error:
         raise NotAllowed("cannot unpack the archive", why=f"it is no tar archive, or damaged ({error})", fix=_REPACK) from error
 
 
+_REFUSED: dict[type[tarfile.FilterError], str] = {
+    tarfile.AbsolutePathError: "is an absolute name",
+    tarfile.OutsideDestinationError: "leads out of the volume",
+    tarfile.AbsoluteLinkError: "is a link to an absolute name",
+    tarfile.LinkOutsideDestinationError: "is a link that leads out of the volume",
+    tarfile.SpecialFileError: "is a special file",
+}
 _LARGER = "A larger PVC is required"
 _REPACK = "pack files, directories and links that stay inside"

@@ -1,6 +1,7 @@
 """Which files make up a disk, and which of them something needs. Reads records; changes nothing but who may read a frozen layer."""
 
-from collections.abc import Sequence
+import contextlib
+import stat
 from pathlib import Path
 
 from paddock.engine.machine.config import Layer
@@ -73,13 +74,11 @@ def superfluous(places: Places, id: str, record: Record) -> int | None:
     return next((place for place, each in enumerate(record.layers[:-1]) if (id, each.name) not in others), None)
 
 
-def open_to_readers(layer: Layer, pools: Sequence[Path]) -> None:
-    """Frozen layers of volumes are for the machines of all volumes above them to read.
-
-    Their owner keeps the right to write: a QEMU that runs on them opens its files anew when it goes on in another layer.
-    """
-    each: Layer | None = layer
-    while each is not None:
-        if any(each.path.is_relative_to(pool) for pool in pools):
-            each.path.chmod(0o644)
-        each = each.backing
+def close_to_others(places: Places) -> None:
+    """Earlier versions let everybody read frozen layers. Now their QEMUs have groups for them, which they get when they start."""
+    for directory, record in places.volumes():
+        for each in record.layers if record.deleted else record.layers[:-1]:
+            path = directory / each.path
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat(follow_symlinks=False).st_mode & stat.S_IROTH:
+                    path.chmod(0o600)

@@ -68,11 +68,8 @@ def make_blank(path: Path, size: int, *, allocate: bool) -> None:
 
 def make_layer(path: Path, below: Layer, size: int) -> None:
     """An empty layer over others, of which nothing is opened; what an earlier try left is overwritten. Raises `NotAllowed` or `OSError`."""
-    backing = os.path.relpath(below.path, path.parent)
-    # The name in the header is for people that look at the file; a colon in it would be read as a protocol.
-    name = backing if ":" not in backing else os.path.join(".", backing)
     try:
-        layer = overlays.empty(size, name, below.format)
+        layer = overlays.empty(size, overlays.name_of(below.path, path.parent), below.format)
     except ValueError as error:
         raise NotAllowed(f"cannot make a layer over {below.path}", why=str(error)) from error
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -5,8 +5,10 @@ Why not `qemu-img create`: it takes fifteen milliseconds to start, and every mac
     0  header, extensions, name of what is below | 1  refcount table | 2  refcount block | 3 ...  L1 table, of zeros
 """
 
+import os
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 
 CLUSTER = 1 << 16
 # One entry of the L1 table names an L2 table, which names a cluster's worth of clusters.
@@ -27,6 +29,12 @@ class Empty:
 
     head: bytes
     length: int
+
+
+def name_of(below: Path, directory: Path) -> str:
+    """What is below as a header in a directory names it, for people who look at the file. A colon in it would be read as a protocol."""
+    found = os.path.relpath(below, directory)
+    return found if ":" not in found else os.path.join(".", found)
 
 
 def empty(size: int, below: str, below_format: str) -> Empty:

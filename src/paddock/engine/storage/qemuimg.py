@@ -72,6 +72,12 @@ async def commit(layer: Layer) -> None:
     await run("commit", "-q", "-d", _json(layer), bounds=LONG)
 
 
+async def rename_below(layer: Layer, name: str, format: Format | str) -> None:
+    """Write another name of what lies below into a layer's header. Nothing below is opened."""
+    _check(layer)
+    await run("rebase", "-q", "-u", "-f", layer.format, "-F", format, "-b", name, os.fspath(layer.path.absolute()))
+
+
 def _json(layer: Layer) -> str:
     return "json:" + json.dumps(described(layer))
 

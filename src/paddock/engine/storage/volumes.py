@@ -20,7 +20,7 @@ from typing import ParamSpec, TypeVar
 import msgspec
 
 from paddock.engine.machine.config import Layer
-from paddock.engine.storage import chains, errors, exports, files, qemuimg, records
+from paddock.engine.storage import chains, errors, exports, files, headers, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
 from paddock.engine.storage.places import RECORD, Places, checked
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, Record, SnapshotRecord
@@ -60,6 +60,8 @@ class Volumes:
                 directory.chmod(0o711)
                 for left in directory.glob(".*"):
                     shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+        if os.geteuid() == 0:
+            chains.close_to_others(self._places)
         self._sweep()
 
     # --- looking ----------------------------------------------------------------------------------------------------------
@@ -283,7 +285,6 @@ class Volumes:
                 raise too_small(held.size, size)
             async with self._making(id, pool, f"cannot restore snapshot {snapshot}") as fresh:
                 await _blocking("cannot make a layer", fresh, files.make_layer, fresh / _DISK, held.layer, _rounded(size))
-                await _blocking("cannot open a layer to readers", fresh, chains.open_to_readers, held.layer, self._places.every_pool)
                 record = records.read_snapshot(self._places.snapshot(snapshot))
                 assert record is not None
                 base = FrozenBase(record.volume, record.layer)
@@ -307,6 +308,7 @@ class Volumes:
                 record = self._record(volume.directory)
                 place = chains.superfluous(self._places, id, record)
                 if place is None:
+                    await headers.correct(self._places, id)
                     return
                 if volume.busy:
                     raise busy(id)

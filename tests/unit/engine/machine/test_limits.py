@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.machine.limits import Hierarchies, apply, find, remove
+from paddock.engine.machine.config import Cpu, MachineConfig, Memory
+from paddock.engine.machine.limits import Hierarchies, apply, enclose, find, remove, usual
 
 
 def test_what_a_host_has() -> None:
@@ -55,3 +56,30 @@ def test_removed(tmp_path: Path) -> None:
     remove(Hierarchies({"cpu": tmp_path}, None), "a")
     remove(Hierarchies({"cpu": tmp_path}, None), "a")
     assert not (tmp_path / "paddock").exists()
+
+
+@pytest.mark.parametrize("own", ["system.slice/paddock.service", "user.slice/user-0.slice/session-3.scope"])
+def test_groups_lie_outside_of_a_unit_of_systemd(own: str) -> None:
+    mounts = "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"
+    assert find(mounts, f"0::/{own}\n").second == Path("/sys/fs/cgroup")
+
+
+def test_every_machine_has_a_group_and_limits_where_the_host_has_some(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    (second / "cgroup.controllers").write_text("memory\n")
+    (second / "cgroup.subtree_control").write_text("")
+    both = Hierarchies({"pids": first, "name=systemd": tmp_path / "units"}, second)
+    assert enclose(both, "a", [42], {"memory.high": "5", "pids.max": "6", "cpu.max": "7"})
+    assert {path.name: path.read_text() for path in (second / "paddock" / "a").iterdir()} == {"memory.high": "5", "cgroup.procs": "42"}
+    assert (first / "paddock" / "a" / "pids.max").read_text() == "6"
+    assert (tmp_path / "units" / "paddock" / "a" / "cgroup.procs").read_text() == "42"
+    (tmp_path / "file").write_text("")
+    assert not enclose(Hierarchies({}, tmp_path / "file"), "a", [42], {})
+
+
+def test_no_healthy_machine_comes_near_to_its_limits() -> None:
+    config = MachineConfig("a", Cpu(max_sockets=4, cores=2), Memory(1 << 30, 4 << 30))
+    found = usual(config)
+    assert int(found["memory.high"]) >= 2 * (4 << 30) and int(found["pids.max"]) > 1000 and "memory.max" not in found

@@ -1,6 +1,8 @@
 """Who gets which address: the same each time, nobody's twice, and not at once a stranger's."""
 
+import asyncio
 import ipaddress
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -9,8 +11,10 @@ import pytest
 
 from paddock.engine.networks import addresses
 from paddock.engine.networks.addresses import Book, check_network, choose_network, free_mac, loopback
+from paddock.engine.networks.cards import Card
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.ledger import Ledger
+from paddock.engine.networks.networks import Networks, Settings
 
 NETWORK = "10.112.64.0/18"
 FULL = ipaddress.IPv4Network("10.0.0.0/28").num_addresses - 3
@@ -151,3 +155,28 @@ def test_a_sudden_end_loses_nothing_that_was_answered(tmp_path: Path) -> None:
         book = Ledger.open(path, lambda: Book(NETWORK)).book
         assert {key: book.entries[key].mac for key in answered} == answered
         assert len({entry.index for entry in book.entries.values()}) == len(book.entries)
+
+
+def test_there_are_networks_for_hundreds_of_directories_and_none_overlaps_another() -> None:
+    networks = sorted(ipaddress.IPv4Network(each) for each in addresses.CANDIDATES)
+    assert len(networks) > 500 and all(each.is_private for each in networks)
+    assert all(one.broadcast_address < other.network_address for one, other in itertools.pairwise(networks))
+    assert choose_network("", addresses.CANDIDATES[:-1], "10.96.0.0/12") == addresses.CANDIDATES[-1]
+
+
+def test_user_mode_takes_no_network_and_keeps_addresses_when_there_is_one(tmp_path: Path) -> None:
+    networks = Networks(tmp_path / "networks", Settings(mode="user"))
+    card = Card("vm", "default")
+    plug = asyncio.run(networks.plug(card))
+    assert networks._ledger.book.network == "" and plug.address.startswith("127.64.")
+    moved = networks._ledger.book.moved("10.1.0.0/16")
+    entry = moved.entries[card.key]
+    assert entry.mac == plug.mac and moved.address(entry).startswith("10.1.")
+    assert networks._ledger.book.moved("10.1.0.0/28").entries.keys() <= {card.key}
+
+
+@pytest.mark.parametrize(
+    ("routes", "found"), [([], ""), (["10.0.0.0/8"], ""), (["10.112.64.0/18"], "10.112.64.0/18"), (["10.112.65.0/24"], "10.112.65.0/24")]
+)
+def test_a_wider_route_does_no_harm_to_a_network_that_is_there(routes: list[str], found: str) -> None:
+    assert addresses.intruder(NETWORK, routes) == found

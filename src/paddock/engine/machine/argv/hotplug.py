@@ -4,8 +4,9 @@ The steps of a plan are sent in order; when one fails, `undo` is sent, whose own
 when QEMU says DEVICE_DELETED for its id; only then can what it stood on be taken away, and that may have to be tried again.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from paddock.engine.machine.argv import blocks, cards, names
 from paddock.engine.machine.argv.errors import Unstartable
@@ -26,6 +27,19 @@ class Plan:
     opening: Opening | None = None
     files: tuple[str, ...] = ()
     vhosts: tuple[str, ...] = ()
+
+
+def with_files(plan: Plan, names: Mapping[str, str]) -> Plan:
+    """The plan with files under other names: those of descriptors that QEMU was handed."""
+    if not names:
+        return plan
+    return replace(plan, steps=tuple(replace(each, arguments=_renamed(each.arguments, names)) for each in plan.steps))
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: names.get(each, each) if key == "filename" else _renamed(each, names) for key, each in value.items()}
+    return value
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,101 @@
+"""What one Paddock has on the host's network, and its end: devices, routes, a routing rule, tables of the packet filter.
+
+The bridge of the pod network says in its alias whose it is, so that objects of a directory that is gone can be found and removed.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from paddock.engine.networks import hostnetwork, nft, rules, taps
+from paddock.engine.networks.netlink import UNREACHABLE, Link, Netlink
+
+RULE_PRIORITY = 33000
+_TABLES = 0x504B0000
+_BRIDGE = re.compile(r"pk[0-9a-f]{4}")
+_MARK = "paddock"
+
+
+class Mark(NamedTuple):
+    """Whose a bridge is."""
+
+    network: str
+    directory: str
+
+
+def instance_of(directory: Path) -> str:
+    """Four characters that tell the devices of one Paddock from those of another."""
+    return hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:4]
+
+
+def prefix(instance: str) -> str:
+    """How the names of its devices begin; the bridge of the pod network has nothing more."""
+    return f"pk{instance}"
+
+
+def routes(instance: str) -> int:
+    """The number of its routing table."""
+    return _TABLES + int(instance, 16)
+
+
+def filters(instance: str) -> str:
+    """The name of its tables of the packet filter."""
+    return f"paddock_{instance}"
+
+
+def alias(network: str, directory: Path) -> str:
+    """The mark of the bridge."""
+    return f"{_MARK} {network} {directory.resolve()}"
+
+
+def read(link: Link | None) -> Mark | None:
+    """The mark of a device; None when it has none."""
+    word, _, rest = link.alias.partition(" ") if link is not None else ("", "", "")
+    network, _, directory = rest.partition(" ")
+    return Mark(network, directory) if word == _MARK and directory else None
+
+
+async def remove(netlink: Netlink, instance: str, network: str) -> None:
+    """Take everything of an instance off the host. What is not there is no error."""
+    own = prefix(instance)
+    for name in [*netlink.links()]:
+        if name.startswith(own):
+            netlink.delete_link(name)
+    if network:
+        netlink.delete_route(network, kind=UNREACHABLE)
+    netlink.delete_rule(routes(instance), RULE_PRIORITY)
+    for each in netlink.networks(routes(instance)):
+        netlink.delete_route(each, table=routes(instance))
+    if hostnetwork.nft() is not None:
+        await nft.run(rules.removal(filters(instance)))
+
+
+def close_uplinks(netlink: Netlink, devices: tuple[str, ...]) -> None:
+    """Devices forwarded for the machines of this host alone; with the last pod network they do no longer."""
+    if taps.read_setting("ipv4/ip_forward") != "0" or any(_BRIDGE.fullmatch(name) for name in netlink.links()):
+        return
+    for device in devices:
+        if taps.read_setting(f"ipv4/conf/{device}/forwarding"):
+            taps.write_setting(f"ipv4/conf/{device}/forwarding", "0")
+
+
+async def collect() -> list[str]:
+    """Remove what directories that are gone have left on the host; returns these directories.
+
+    A tap that a process has open keeps all of its instance: its guest lives, and its directory may be one that only others can see.
+    """
+    netlink = Netlink()
+    try:
+        links = netlink.links()
+        gone = []
+        for name, link in links.items():
+            mark = read(link)
+            if mark is None or not _BRIDGE.fullmatch(name) or Path(mark.directory).exists():
+                continue
+            if not any(each.running for other, each in links.items() if other.startswith(name) and other != name):
+                await remove(netlink, name.removeprefix(prefix("")), mark.network)
+                gone.append(mark.directory)
+        return gone
+    finally:
+        netlink.close()

@@ -1,0 +1,70 @@
+"""The names of lower files in the headers of qcow2 layers, for people who read a disk without Paddock. Paddock itself follows none of them.
+
+After a merge the layers above name a file that is gone. A header is corrected when nobody has its file open for writing; one that is in
+use keeps the old name until its volume is at rest.
+"""
+
+import contextlib
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from paddock.engine.machine.config import Layer
+from paddock.engine.storage import chains, overlays, qemuimg
+from paddock.engine.storage.errors import VolumeBusy
+from paddock.engine.storage.places import Places
+from paddock.engine.storage.records import FrozenBase, Record
+
+_MAGIC = b"QFI\xfb"
+_FORMAT = 0xE2792ACA
+_AREA = 1 << 16
+
+
+class Below(NamedTuple):
+    """What a header says lies below."""
+
+    name: str
+    format: str
+
+
+def read(path: Path) -> Below | None:
+    """What a header names; None when it names nothing, or is of another version."""
+    with path.open("rb") as file:
+        head = file.read(_AREA)
+    if len(head) < 104 or head[:4] != _MAGIC or int.from_bytes(head[4:8], "big") < 3:
+        return None
+    offset, length = struct.unpack_from(">QI", head, 8)
+    return Below(head[offset : offset + length].decode(errors="replace"), _format(head)) if offset and offset < _AREA else None
+
+
+def _format(head: bytes) -> str:
+    place = int.from_bytes(head[100:104], "big")
+    while place + 8 <= len(head):
+        kind, length = struct.unpack_from(">II", head, place)
+        if not kind:
+            break
+        if kind == _FORMAT:
+            return head[place + 8 : place + 8 + length].decode(errors="replace")
+        place += 8 + (length + 7 & ~7)
+    return ""
+
+
+async def correct(places: Places, id: str) -> None:
+    """Correct the headers of a volume's layers, and those of the volumes that are laid over it."""
+    for directory, record in places.volumes():
+        if directory.name == id or (isinstance(record.base, FrozenBase) and record.base.volume == id):
+            for layer, wanted in _wrong(places, directory, record):
+                with contextlib.suppress(VolumeBusy):
+                    await qemuimg.rename_below(layer, wanted.name, wanted.format)
+
+
+def _wrong(places: Places, directory: Path, record: Record) -> Iterator[tuple[Layer, Below]]:
+    layer: Layer | None = chains.top(places, directory, record)
+    while layer is not None and layer.path.parent == directory:
+        if layer.format == "qcow2" and layer.backing is not None:
+            wanted = Below(overlays.name_of(layer.backing.path, directory), layer.backing.format)
+            found = read(layer.path)
+            if found is not None and found != wanted:
+                yield layer, wanted
+        layer = layer.backing

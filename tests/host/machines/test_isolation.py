@@ -1,0 +1,160 @@
+"""What a QEMU has for itself: namespaces, a /proc that shows nothing of others, and a control group outside of Paddock's unit."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.machine import limits
+from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.process import apart
+from tests.host.machines.conftest import Place, run, until_phase
+
+pytestmark = pytest.mark.needs("qemu", "root")
+UNIT = "paddock-test.service"
+
+
+async def started(place: Place, machines: object, name: str) -> Machine:
+    machine: Machine = await machines.define(name, place.guest(name))  # type: ignore[attr-defined]
+    await machine.start()
+    await until_phase(machine, "running", "ended")
+    assert machine.observed.end is None, machine.observed.end
+    return machine
+
+
+def inside(machine: Machine, *command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a program with the rights and the mounts of a QEMU."""
+    pid = machine.observed.pid
+    user = os.stat(f"/proc/{pid}").st_uid
+    words = [
+        "nsenter",
+        "--target",
+        str(pid),
+        "--mount",
+        "--",
+        "setpriv",
+        "--reuid",
+        str(user),
+        "--regid",
+        str(user),
+        "--clear-groups",
+        "--",
+    ]
+    return subprocess.run([*words, *command], capture_output=True, text=True, check=False)
+
+
+@contextmanager
+def in_unit() -> Iterator[None]:
+    """This process is in a unit, as systemd's services are."""
+    mount = next((line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if line.split()[2] == "cgroup2"), "")
+    own = next((line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::")), "")
+    if not mount or not os.access(mount, os.W_OK):
+        pytest.skip("no control groups of version 2 here")
+    unit = Path(mount) / own.lstrip("/") / UNIT
+    unit.mkdir()
+    try:
+        (unit / "cgroup.procs").write_text(str(os.getpid()))
+        yield
+    finally:
+        (unit.parent / "cgroup.procs").write_text(str(os.getpid()))
+        unit.rmdir()
+
+
+def groups(pid: int) -> str:
+    return Path(f"/proc/{pid}/cgroup").read_text()
+
+
+@pytest.mark.spec("kubevirt", 121)
+def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
+    if why := apart()[1]:
+        pytest.skip(why)
+
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        one, two = await started(place, machines, "one"), await started(place, machines, "two")
+        for kind in ("mnt", "ipc"):
+            spaces = {os.readlink(f"/proc/{pid}/ns/{kind}") for pid in (os.getpid(), one.observed.pid, two.observed.pid)}
+            assert len(spaces) == 3, kind
+        said = inside(one, "ls", "/proc").stdout.split()
+        seen = {int(word) for word in said if word.isdigit()}
+        assert one.observed.pid in seen and not {two.observed.pid, os.getpid(), 1} & seen
+        assert inside(one, "cat", f"/proc/{one.observed.pid}/cmdline").returncode == 0
+        assert inside(one, "cat", f"/proc/{two.observed.pid}/cmdline").returncode != 0
+        # Another Paddock finds them, and one moves into a new QEMU.
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("one")
+        assert again is not None and again.observed.pid == one.observed.pid
+        await again.renew()
+        assert os.readlink(f"/proc/{again.observed.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
+        for each in machines:
+            await each.stop(0)
+            await until_phase(each, "ended")
+
+    run(script)
+
+
+def test_what_the_host_mounts_later_is_seen(place: Place) -> None:
+    if why := apart()[1]:
+        pytest.skip(why)
+
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        (later := place.root / "later").mkdir()
+        # Most hosts share their mounts; not every test's host does.
+        subprocess.run(["mount", "--bind", str(later), str(later)], check=True)
+        subprocess.run(["mount", "--make-shared", str(later)], check=True)
+        machine = await started(place, machines, "one")
+        subprocess.run(["mount", "-t", "tmpfs", "later", str(later)], check=True)
+        try:
+            (later / "disk").write_text("here")
+            assert inside(machine, "cat", str(later / "disk")).stdout == "here"
+        finally:
+            subprocess.run(["umount", "--recursive", str(later)], check=True)
+        assert inside(machine, "cat", str(later / "disk")).returncode != 0, "what the host takes away is gone inside, too"
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script)
+
+
+@pytest.mark.spec("kubevirt", 121)
+def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place) -> None:
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        machine = await started(place, machines, "group-test")
+        pid, found = machine.observed.pid, limits.on_this_host()
+        assert UNIT in groups(os.getpid()) and UNIT not in groups(pid)
+        assert "/paddock/group-test" in groups(pid)
+        # An earlier version left it in its own.
+        assert found.second is not None
+        (found.second / "cgroup.procs").write_text(str(pid))
+        assert "0::/\n" in groups(pid) + "\n"
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        adopted = machines.get("group-test")
+        assert adopted is not None and "0::/paddock/group-test" in groups(pid)
+        machine = adopted
+        await machine.renew()
+        assert machine.observed.pid != pid and "/paddock/group-test" in groups(machine.observed.pid)
+        pids = found.of("pids")
+        if pids is not None:
+            assert int((pids[0] / "paddock" / "group-test" / "pids.max").read_text()) >= 1024
+        memory = found.of("memory")
+        if memory is not None and memory[1]:
+            assert (memory[0] / "paddock" / "group-test" / "memory.high").read_text() != "max"
+            assert (memory[0] / "paddock" / "group-test" / "memory.max").read_text() == "max\n", "nothing kills a guest"
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+        assert not (found.second / "paddock" / "group-test").exists()
+
+    with in_unit():
+        run(script)

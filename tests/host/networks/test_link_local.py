@@ -1,0 +1,115 @@
+"""Guests do not reach link-local addresses, where a cloud hands out the host's credentials, whatever their card is like."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.networks.cards import Bridge, Card, Range
+from paddock.engine.networks.networks import Networks, Settings
+from paddock.engine.networks.usermode import LINK_LOCAL
+from tests.host.machines.conftest import Place, until
+from tests.host.machines.conftest import place as machine_place
+from tests.host.networks.conftest import Play, World
+from tests.host.networks.namespaces import Child, Lab, run, there
+from tests.host.networks.talking import tcp_ask, tcp_serve
+from tests.host.networks.test_machines import Yard, card, readable
+
+__all__ = ["readable"]
+place = machine_place
+pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
+METADATA = "169.254.169.254"
+CLOSED = ("refused", "silent")
+
+
+def serve_metadata(lab: Lab) -> Child:
+    """A cloud's metadata service, as the host reaches it."""
+    run("ip", "-n", lab.outside, "address", "add", f"{METADATA}/32", "dev", "lo")
+    run("ip", "-n", lab.host, "route", "add", "169.254.0.0/16", "via", "198.51.100.1")
+    return Child(lab.outside, tcp_serve(80, b"secret"))
+
+
+@pytest.mark.spec("kubevirt", 119)
+def test_through_the_pod_network_and_through_bridges(play: Play) -> None:
+    async def script(world: World) -> None:
+        metadata = serve_metadata(world.lab)
+        run("ip", "address", "add", "169.254.20.10/32", "dev", "lo")
+        local = Child(world.lab.host, tcp_serve(5353, b"local"))
+        bridge = Bridge("shop", create=True, ranges=(Range("10.9.9.0/24"),), is_gateway=True, masquerade=True)
+        guests = [
+            await world.guest(Card("web", "default", hostname="web")),
+            await world.guest(Card("own", "default", binding="bridge", hostname="own")),
+            await world.guest(Card("shop", "default", binding="host-bridge", bridge=bridge)),
+        ]
+        # The bridge's guest is told no gateway unless the range has one.
+        guests[2].call("ip", "route", "replace", "default", "via", "10.9.9.1")
+        assert await Child(world.lab.host, tcp_ask(METADATA, 80)).done() == "secret", "the host itself reaches it"
+        for guest in guests:
+            assert await guest.child(tcp_ask("198.51.100.1", 80)).done() == "secret", "the rest of the world is there"
+            for address, port in ((METADATA, 80), ("169.254.20.10", 5353)):
+                assert await guest.child(tcp_ask(address, port, patience=0)).done() in CLOSED, (guest.namespace, address)
+        metadata.end()
+        local.end()
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 119)
+def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
+    def ask(user: int) -> str:
+        def work() -> str:
+            # Looked up now: another user may not read what it takes.
+            "x".encode("idna")
+            os.setresuid(user, user, user)
+            return str(tcp_ask(METADATA, 80, patience=0)())
+
+        return str(Child(lab.host, work).result())
+
+    async def script() -> None:
+        networks = Networks(lab.folder / "user", Settings(mode="user"))
+        networks.users = (2_000_262_144, 2_000_312_144)
+        plug = await networks.plug(Card("web", "default"))
+        assert LINK_LOCAL not in plug.limits
+        assert (await asyncio.to_thread(ask, 2_000_262_150), await asyncio.to_thread(ask, 0)) == ("refused", "secret")
+        # Another Paddock at the same directory, then the last card.
+        again = Networks(lab.folder / "user", Settings(mode="user"))
+        again.users = networks.users
+        await again.plug(Card("web", "default"))
+        await again.unplug("web", "default")
+        assert run("nft", "list", "tables") == ""
+
+    metadata = serve_metadata(lab)
+    there(lab.host, script)
+    metadata.end()
+
+
+@pytest.mark.spec("kubevirt", 119)
+def test_where_nothing_holds_them_it_is_said(lab: Lab) -> None:
+    async def script() -> None:
+        plug = await Networks(lab.folder / "user", Settings(mode="user")).plug(Card("web", "default"))
+        assert LINK_LOCAL in plug.limits
+
+    there(lab.host, script)
+
+
+@pytest.mark.spec("kubevirt", 119)
+@pytest.mark.needs("qemu", "root")
+def test_a_real_machine_in_user_mode(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
+    async def script() -> None:
+        yard = await Yard(place, Settings(mode="user"), readable).begin()
+        users = yard.machines._surroundings.users
+        yard.networks.users = (users.first, users.shared)
+        machine, plug = await yard.machine(card("web"))
+        assert LINK_LOCAL not in plug.limits
+        fetch = "busybox nc -w 3 {} 80 </dev/null; echo ended"
+        outside = await machine.agent.execute(["/bin/sh", "-c", fetch.format("198.51.100.1")], 30)
+        inside = await machine.agent.execute(["/bin/sh", "-c", fetch.format(METADATA)], 30)
+        await machine.stop(0)
+        await until(machine, lambda one: one.observed.phase == "ended", "its end")
+        await yard.end()
+        assert b"secret" in outside.out and b"secret" not in inside.out and b"ended" in inside.out
+
+    metadata = serve_metadata(lab)
+    there(lab.host, script)
+    metadata.end()

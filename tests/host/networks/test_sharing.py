@@ -1,0 +1,95 @@
+"""Several servers on one host, and what stays of them: each has a network of its own, and leaves nothing."""
+
+import shutil
+
+import pytest
+
+from paddock.engine.networks import hostobjects
+from paddock.engine.networks.cards import Bridge, Card
+from paddock.engine.networks.netlink import Netlink
+from tests.host.networks.conftest import Play, World
+from tests.host.networks.namespaces import Guest, run
+
+pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
+WEB = Card("web", "default", hostname="web", group="default")
+
+
+def left() -> list[str]:
+    """What the host's network has of any Paddock."""
+    rules = [line for line in run("ip", "rule").splitlines() if line.startswith(f"{hostobjects.RULE_PRIORITY}:")]
+    routes = run("ip", "route", "show", "table", "all", "proto", "196").splitlines()
+    return [*(name for name in Netlink().links() if name.startswith("pk")), *run("nft", "list", "tables").splitlines(), *routes, *rules]
+
+
+@pytest.mark.spec("kubevirt", 118)
+def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(play: Play) -> None:
+    async def script(world: World) -> None:
+        servers = [world.networks, *(world.beside(f"server{number}") for number in range(20))]
+        # All of them are there before any has a machine.
+        for server in servers:
+            await server.open()
+        assert left() == []
+        addresses = []
+        for number, server in enumerate(servers):
+            guest = Guest(world.lab, f"g{number}", await server.plug(Card(f"vm{number}", "default")))
+            if number < 6:
+                assert (await guest.dhcp())["ip"] == "10.0.2.2"
+                assert await guest.can_ping("10.0.2.1"), "its name server answers"
+            addresses.append(guest.plug.address.rpartition(".")[0].rsplit(".", 1)[0] + "/" + guest.plug.address)
+        assert len(set(addresses)) == 21 and len({server._ledger.book.network for server in servers}) == 21
+        for number, server in enumerate(servers):
+            await server.release(f"vm{number}")
+        assert left() == []
+        for server in servers[1:]:
+            await server.close()
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 118)
+def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(play: Play) -> None:
+    async def script(world: World) -> None:
+        forwarding = run("cat", "/proc/sys/net/ipv4/conf/eth0/forwarding")
+        first = await world.guest(WEB)
+        bridged = await world.networks.plug(Card("db", "second", binding="host-bridge", bridge=Bridge("shop", create=True)))
+        assert left() and bridged.mac
+        await world.networks.unplug("web", "default")
+        assert left(), "a card in a bridge is left"
+        await world.networks.unplug("db", "second")
+        assert left() == [] and "shop" not in Netlink().links()
+        assert run("cat", "/proc/sys/net/ipv4/conf/eth0/forwarding") == forwarding
+        first.unplug()
+        again = await world.networks.plug(WEB)
+        assert again.address == first.plug.address
+        assert (await Guest(world.lab, "again", again).dhcp())["ip"] == "10.0.2.2"
+
+    play(script)
+
+
+def test_a_restart_after_the_last_machine_leaves_nothing(play: Play) -> None:
+    async def script(world: World) -> None:
+        (await world.guest(Card("web", "default", network="192.168.77.0/28"))).unplug()
+        await world.networks.close()
+        # Its machine went while nobody looked.
+        world.networks = world.fresh()
+        await world.networks.open()
+        await world.networks.collect(())
+        assert left() == []
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 118)
+def test_what_a_directory_that_is_gone_left_is_removed_unless_a_guest_lives(play: Play) -> None:
+    async def script(world: World) -> None:
+        gone = world.beside("gone")
+        guest = Guest(world.lab, "guest", await gone.plug(Card("vm", "default", network="192.168.77.0/28")))
+        await gone.close()
+        shutil.rmtree(world.lab.folder / "gone")
+        await world.networks.open()
+        assert left(), "somebody has the tap open"
+        guest.unplug()
+        await world.fresh().open()
+        assert left() == []
+
+    play(script)
