@@ -467,7 +467,10 @@ class Volumes:
 
 
 def _rounded(size: int) -> int:
-    """Disks have whole sectors."""
+    """Disks have whole sectors. Raises `TooLarge` for what no layer can have."""
+    if size > overlays.LARGEST:
+        why = f"{size} bytes were asked for, and a disk has at most {overlays.LARGEST >> 60}Ei"
+        raise errors.TooLarge("cannot make the disk", why=why, fix="ask for less")
     return -(-size // SECTOR) * SECTOR
 
 

@@ -12,6 +12,7 @@ from paddock.schema.kind import Cel
 _DISKS = ("domain", "devices", "disks")
 TARGETS = ("disk", "lun", "cdrom")
 PCI_ADDRESS = r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
+_ATA = ("sata", "ide")
 _SMALLEST, _LARGEST = 512, 2 * 1024 * 1024
 
 
@@ -155,12 +156,15 @@ def virtio_drives_are_for_us_only(place: Place) -> Iterator[Finding]:
 
 @check("kubevirt/V52")
 def sata_disks_are_writable(place: Place) -> Iterator[Finding]:
-    """A hard disk on the SATA bus cannot be read-only."""
+    """A hard disk on the SATA bus, or Paddock's IDE bus, cannot be read-only."""
     for disk, path in disks(place):
-        if disk.disk is not None and disk.disk.readonly and ("disk", "sata") in buses(place, disk):
-            why = "a hard disk on the sata bus cannot be read-only; use virtio or scsi, or a cdrom"
-            at = (*path, "disk", "bus") if disk.disk.bus else (*path, "disk", "readonly")
-            yield standing(finding.invalid((*path, "disk", "bus"), "sata", why, "kubevirt/V52"), at)
+        if disk.disk is None or not disk.disk.readonly:
+            continue
+        for target, bus in buses(place, disk):
+            if target == "disk" and bus in _ATA:
+                why = f"a hard disk on the {bus} bus cannot be read-only; use virtio or scsi, or a cdrom"
+                at = (*path, "disk", "bus") if disk.disk.bus else (*path, "disk", "readonly")
+                yield standing(finding.invalid((*path, "disk", "bus"), bus, why, "kubevirt/V52"), at)
 
 
 @check("kubevirt/V54")
@@ -211,9 +215,11 @@ def _block_size(place: Place, disk: Disk, path: Path) -> Iterator[Finding]:
     if custom.logical > custom.physical > 0:
         why = f"must not be greater than physical ({custom.physical})"
         yield finding.invalid((*path, "logical"), custom.logical, why, "kubevirt/V60")
-    elif custom.logical > _SMALLEST and any(bus == "sata" for _, bus in buses(place, disk)):
-        yield finding.invalid((*path, "logical"), custom.logical, "must be 512 for a disk on the sata bus", "kubevirt/V60")
     granularity = custom.discardGranularity
+    for bus in (bus for _, bus in buses(place, disk) if bus in _ATA):
+        for name, size in (("logical", custom.logical), ("discardGranularity", granularity or _SMALLEST)):
+            if size > _SMALLEST:
+                yield finding.invalid((*path, name), size, f"must be {_SMALLEST} for a disk on the {bus} bus", "kubevirt/V60")
     if granularity is not None and custom.logical > 0 and granularity % custom.logical:
         why = f"must be a multiple of logical ({custom.logical})"
         yield finding.invalid((*path, "discardGranularity"), granularity, why, "kubevirt/V60")
