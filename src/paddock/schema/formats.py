@@ -103,6 +103,19 @@ def _is_mac(text: str) -> bool:
     return compiled(_MAC).search(text) is not None
 
 
+# As container runtimes read them; the first part is a registry if it looks like a host.
+_IMAGE = re.compile(
+    r"(docker://)?((localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(?=[:/])|[A-Za-z0-9-]+(?=:)|\[[0-9a-fA-F:]+\])(:\d{1,5})?/)?"
+    r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*"
+    r"(:\w[\w.-]{0,127})?(@(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?\Z",
+    re.ASCII,
+)
+
+
+def _is_image(text: str) -> bool:
+    return not text or (len(text) <= 1024 and _IMAGE.match(text.strip()) is not None)
+
+
 def _is_data_key(text: str) -> bool:
     return len(text) <= 253 and compiled(_DATA_KEY).search(text) is not None
 
@@ -145,6 +158,7 @@ FORMATS = {
             native=("cidr",),
         ),
         Format("mac", _is_mac, "must be a MAC address: six hexadecimal pairs", _MAC, 17),
+        Format("image", _is_image, "must name a container image such as quay.io/containerdisks/fedora:latest"),
         Format("data-key", _is_data_key, "must consist of letters, digits, '-', '_' and '.'", _DATA_KEY, 253),
         Format("date-time", _is_time, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z", native=("date-time",)),
     )

@@ -104,8 +104,8 @@ async def _ask(path: Path) -> dict[str, Any]:
             "machines": {name: each["name"] for each in machines for name in (each["name"], each.get("alias")) if name},
             "devices": sorted(each["name"] for each in types),
             "models": sorted(each["name"] for each in models),
-            "processors": {each["name"]: each["cpu-max"] for each in machines},
-            "features": _features(rest[0]),
+            "processors": {each["name"]: each.get("cpu-max", 0) for each in machines},
+            "features": _features(rest[0] if rest else {}),
         }
     except (ValueError, KeyError, TypeError) as error:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {code}"]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from paddock.base.nearest import nearest
 from paddock.dialects.kubevirt.devices import CDRomTarget, Disk, DiskTarget, LunTarget
 from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
 from paddock.schema import finding
@@ -44,27 +45,25 @@ def buses(place: Place, disk: Disk) -> Iterator[tuple[str, str]]:
 def disks_have_volumes(place: Place) -> Iterator[Finding]:
     """Every disk has a volume of its name; a CD-ROM drive may be empty."""
     volumes = place.volumes()
+    unused = set(volumes) - {disk.name for disk, _ in disks(place)}
     for disk, path in disks(place):
         if disk.name and disk.name not in volumes and disk.cdrom is None:
-            why = f"no volume of this name: '{disk.name}' not found in volumes"
-            yield finding.invalid((*path, "name"), disk.name, why, "kubevirt/V42")
+            # Where one volume is left over, it is the one that is meant, however it is called.
+            meant = nearest(disk.name, volumes) or (next(iter(unused)) if len(unused) == 1 else None)
+            hint = f'; did you mean "{meant}"?' if meant else ""
+            yield finding.invalid((*path, "name"), disk.name, f"not found among the volumes{hint}", "kubevirt/V42")
 
 
 @check("kubevirt/V43")
 def volumes_have_disks(place: Place) -> Iterator[Finding]:
-    """Every volume of a running machine is used by a disk or a filesystem. A template gets the missing disks (a note)."""
+    """A volume that no disk and no filesystem uses gets a disk when the machine runs (a note)."""
     devices = place.spec.domain.devices
     used = {disk.name for disk in devices.disks or ()} | {filesystem.name for filesystem in devices.filesystems or ()}
     for index, volume in enumerate(place.spec.volumes or ()):
         if not volume.name or volume.name in used or volume.memoryDump is not None:
             continue
         at = place.at("volumes", index, "name")
-        if place.running:
-            why = f"'{volume.name}' not found: no disk or filesystem of this name"
-            found = finding.invalid(place.at("domain", "volumes", index, "name"), volume.name, why, "kubevirt/V43")
-            yield standing(found, at)
-        else:
-            yield finding.note(at, "no disk or filesystem of this name; the running machine gets a disk for it", "kubevirt/V43")
+        yield finding.note(at, "no disk or filesystem of this name; the running machine gets a disk for it", "kubevirt/V43")
 
 
 @check(
