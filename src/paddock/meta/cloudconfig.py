@@ -1,5 +1,6 @@
 """User data and network data as cloud-init reads them: headers, and whether a document is what it says."""
 
+import re
 from collections.abc import Iterator
 
 import yaml
@@ -24,7 +25,24 @@ _DEEPEST = 200
 _MOST_EVENTS = 100_000
 # What the modules of cloud-init 24 read, and what it reads itself.
 _KEYS = frozenset(
-    ["allow_public_ssh_keys", "allow_userdata", "ansible", "apk_repos", "apt", "apt_pipelining", "apt_preserve_sources_list", "apt_reboot_if_required", "apt_update", "apt_upgrade", "authkey_hash", "autoinstall", "bootcmd", "byobu_by_default", "ca-certs", "ca_certs", "chef", "chpasswd", "cloud_config_modules", "cloud_final_modules", "cloud_init_modules", "create_hostname_file", "datasource", "datasource_list", "debug", "def_log_file", "device_aliases", "disable_ec2_metadata", "disable_root", "disable_root_opts", "disk_setup", "drivers", "fan", "final_message", "fqdn", "fs_setup", "groups", "growpart", "grub-dpkg", "grub_dpkg", "hostname", "keyboard", "landscape", "launch-index", "locale", "locale_configfile", "log_cfgs", "logcfg", "lxd", "manage_etc_hosts", "manage_resolv_conf", "mcollective", "merge_how", "merge_type", "migrate", "mount_default_fields", "mounts", "network", "no_ssh_fingerprints", "ntp", "output", "package_reboot_if_required", "package_update", "package_upgrade", "packages", "password", "phone_home", "power_state", "prefer_fqdn_over_hostname", "preserve_hostname", "puppet", "random_seed", "reporting", "resize_rootfs", "resolv_conf", "rh_subscription", "rsyslog", "runcmd", "salt_minion", "snap", "spacewalk", "ssh", "ssh_authorized_keys", "ssh_deletekeys", "ssh_fp_console_blacklist", "ssh_genkeytypes", "ssh_import_id", "ssh_key_console_blacklist", "ssh_keys", "ssh_publish_hostkeys", "ssh_pwauth", "ssh_quiet_keygen", "swap", "syslog_fix_perms", "system_info", "timezone", "ubuntu_advantage", "ubuntu_pro", "updates", "user", "users", "vendor_data", "version", "wireguard", "write_files", "yum_repo_dir", "yum_repos", "zypper"]
+    re.findall(
+        r"\S+",
+        """
+    allow_public_ssh_keys allow_userdata ansible apk_repos apt apt_pipelining apt_preserve_sources_list
+    apt_reboot_if_required apt_update apt_upgrade authkey_hash autoinstall bootcmd byobu_by_default ca-certs ca_certs
+    chef chpasswd cloud_config_modules cloud_final_modules cloud_init_modules create_hostname_file datasource
+    datasource_list debug def_log_file device_aliases disable_ec2_metadata disable_root disable_root_opts disk_setup
+    drivers fan final_message fqdn fs_setup groups growpart grub-dpkg grub_dpkg hostname keyboard landscape
+    launch-index locale locale_configfile log_cfgs logcfg lxd manage_etc_hosts manage_resolv_conf mcollective
+    merge_how merge_type migrate mount_default_fields mounts network no_ssh_fingerprints ntp output
+    package_reboot_if_required package_update package_upgrade packages password phone_home power_state
+    prefer_fqdn_over_hostname preserve_hostname puppet random_seed reporting resize_rootfs resolv_conf rh_subscription
+    rsyslog runcmd salt_minion snap spacewalk ssh ssh_authorized_keys ssh_deletekeys ssh_fp_console_blacklist
+    ssh_genkeytypes ssh_import_id ssh_key_console_blacklist ssh_keys ssh_publish_hostkeys ssh_pwauth ssh_quiet_keygen
+    swap syslog_fix_perms system_info timezone ubuntu_advantage ubuntu_pro updates user users vendor_data version
+    wireguard write_files yum_repo_dir yum_repos zypper
+    """,
+    )
 )
 _NETWORK_VERSIONS = ("1", "2")
 

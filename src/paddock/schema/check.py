@@ -97,10 +97,8 @@ def _make_string(place: shape.Shape) -> Check:
 
     def check_string(raw: Any, trail: Any, out: Findings) -> Any:
         if type(raw) is bool and switches:
-            word = switches[raw]
-            text = f'{finding.show(raw)} is what kubectl makes of a bare {word}, and is taken as "{word}"; write "{word}"'
-            out.append(finding.warning(path_of(trail), text, BARE_WORD))
-            return word
+            # What kubectl made of a bare On.
+            raw = BareWord(switches[raw])
         if not isinstance(raw, str) or (isinstance(raw, BareWord) and raw not in field.enum):
             out.append(wrong_type(trail, raw, "a string", field))
             return _DROP

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.storage import qemuimg
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CDI, MB, Data, Site, pvc
 from tests.host.storage.machines import Machines, machines

@@ -237,7 +237,7 @@ def _dead_templates(new: Data, old: Data, view: View) -> Iterator[Finding]:
         if was is None or was == each.get("spec"):
             continue
         if view.get("datavolumes.cdi.kubevirt.io", new["metadata"].get("namespace", ""), name) is not None:
-            text = f"the DataVolume {name} is there already, and this changes nothing of it; to grow the disk, let its claim {name} ask for more"
+            text = f"has no effect: the DataVolume {name} is there already; to grow the disk, let the claim {name} ask for more"
             yield finding.warning(("spec", "dataVolumeTemplates", index, "spec"), text, "kubevirt/dead-template")
 
 

@@ -24,7 +24,7 @@ from paddock.engine.storage import chains, errors, exports, files, qemuimg, reco
 from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
 from paddock.engine.storage.places import RECORD, Places, checked
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, Record, SnapshotRecord
-from paddock.engine.storage.volume import BaseImage, Capacity, Snapshot, Volume, busy, too_small
+from paddock.engine.storage.volume import LARGEST, BaseImage, Capacity, Snapshot, Volume, busy, too_large, too_small
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -467,10 +467,9 @@ class Volumes:
 
 
 def _rounded(size: int) -> int:
-    """Disks have whole sectors. Raises `TooLarge` for what no layer can have."""
-    if size > overlays.LARGEST:
-        why = f"{size} bytes were asked for, and a disk has at most {overlays.LARGEST >> 60}Ei"
-        raise errors.TooLarge("cannot make the disk", why=why, fix="ask for less")
+    """Disks have whole sectors. Raises `TooLarge`."""
+    if size > LARGEST:
+        raise too_large(size)
     return -(-size // SECTOR) * SECTOR
 
 

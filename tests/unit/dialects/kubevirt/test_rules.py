@@ -16,7 +16,7 @@ from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import KINDS as VM_KINDS
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
-from paddock.schema.finding import Cause, Finding, Path, Severity
+from paddock.schema.finding import Cause, Finding, Path
 from paddock.schema.kind import Settings
 from tests.unit.dialects.kubevirt import cases_disks, cases_machine, cases_networks, cases_running, cases_size, cases_volumes
 from tests.unit.dialects.kubevirt.cases import VM, VMI, Case
@@ -48,7 +48,7 @@ def hold(case: Case, kind: str) -> None:
     """Hold a rule against its case."""
     said = refusals(case, kind)
     assert len(said) == 1, errors(admitted(case.bad, kind, **case.settings))
-    assert (said[0].severity, said[0].cause) == (Severity.ERROR, case.cause)
+    assert (said[0].severity, said[0].cause) == (case.severity, case.cause)
     good_settings = case.settings if case.good_settings is None else case.good_settings
     assert errors(admitted(case.good, kind, **good_settings)) == []
 

@@ -51,7 +51,7 @@ def disks_have_volumes(place: Place) -> Iterator[Finding]:
             # Where one volume is left over, it is the one that is meant, however it is called.
             meant = nearest(disk.name, volumes) or (next(iter(unused)) if len(unused) == 1 else None)
             hint = f'; did you mean "{meant}"?' if meant else ""
-            yield finding.invalid((*path, "name"), disk.name, f"not found among the volumes{hint}", "kubevirt/V42")
+            yield finding.invalid((*path, "name"), disk.name, f"no volume of this name{hint}", "kubevirt/V42")
 
 
 @check("kubevirt/V43")

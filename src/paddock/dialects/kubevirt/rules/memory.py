@@ -31,7 +31,8 @@ def _cannot_grow(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
     assert memory is not None and memory.maxGuest is not None
     most = quantity.parse(memory.maxGuest)
     if memory.guest is None:
-        if not place.sized:
+        # A running machine gets the memory that it asks for before it is judged.
+        if not (place.sized or place.running):
             yield "must be given when maxGuest is", ("memory", "maxGuest")
     elif (guest := quantity.parse(memory.guest)) > most:
         yield f"is greater than maxGuest ({memory.maxGuest})", ("memory", "guest")
