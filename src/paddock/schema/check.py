@@ -27,6 +27,7 @@ from paddock.schema.messages import (
     TYPE,
     UNKNOWN_FIELD,
     bad,
+    bare_word,
     bounds_text,
     example,
     may_be_anything,
@@ -103,8 +104,7 @@ def _make_string(place: shape.Shape) -> Check:
             out.append(wrong_type(trail, raw, "a string", field))
             return _DROP
         if isinstance(raw, BareWord):
-            text = f'a bare {raw} is a boolean to kubectl; write "{raw}" so that every tool reads the same'
-            out.append(finding.warning(path_of(trail), text, BARE_WORD))
+            out.append(finding.warning(path_of(trail), bare_word(raw), BARE_WORD))
             raw = str(raw)
         if raw == "" and field.empty_is_unset:
             return _DROP

@@ -51,6 +51,11 @@ def bad(trail: Any, raw: Any, why: str, rule: str, field: Field) -> Finding:
     return finding.secret_invalid(path, why, rule) if field.secret else finding.invalid(path, raw, why, rule)
 
 
+def bare_word(word: str) -> str:
+    """The warning about an unquoted word that is a boolean to others."""
+    return f'a bare {word} is a boolean to kubectl; write "{word}" so that every tool reads the same'
+
+
 def bounds_text(field: Field) -> str:
     """The sentence for a number outside its bounds."""
     if field.ge is not None and field.le is not None:

@@ -72,6 +72,7 @@ async def restored(host: Machines) -> None:
 
 
 @pytest.mark.spec("stakater", 62)
+@pytest.mark.spec("kubevirt", 115)
 def test_disks_have_the_size_that_was_asked_for(work: Path) -> None:
     server = Server()
 

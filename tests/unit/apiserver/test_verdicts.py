@@ -136,7 +136,7 @@ async def disagreements(found: Iterator[tuple[str, dict[str, Any], dict[str, Any
     return count, wrong
 
 
-@pytest.mark.spec("kubevirt", 87)
+@pytest.mark.spec("kubevirt", 112)
 @scripted
 async def test_documents_are_judged_alike() -> None:
     count, wrong = await disagreements(documents())

@@ -26,6 +26,7 @@ from paddock.apiserver.builtin import (
     nodes,
     podkinds,
     pools,
+    powerstates,
     quotas,
     rbac,
     rbacrules,
@@ -125,6 +126,7 @@ def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.N
         (datavolumes.GROUP, "DataImportCron"): datavolumes.DataImportCronStrategy(),
         **machines.strategies(settings),
         **pools.strategies(settings),
+        **powerstates.strategies(),
     }
     for kind in (*catalog.every(), *KINDS):
         place = (kind.group, kind.kind)

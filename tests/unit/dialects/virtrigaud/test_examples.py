@@ -89,7 +89,7 @@ MISTAKES: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
         "spec.metaData.secretRef",
         "metaData.cloudInit.secretRef",
     ),
-    ("a boolean for power", "VirtualMachine", {".powerState": True}, "spec.powerState", "must be a string"),
+    ("a number for power", "VirtualMachine", {".powerState": 1}, "spec.powerState", 'must be a string; write one of "On", "Off"'),
     (
         "a number for the TPM",
         "VMClass",

@@ -84,6 +84,7 @@ def test_growing(disk: Disk, size: str | None) -> None:
 
 
 @pytest.mark.spec("stakater", 62)
+@pytest.mark.spec("kubevirt", 115)
 @pytest.mark.parametrize("mode", ["Filesystem", "Block"])
 def test_the_guest_of_a_grown_disk_sees_what_was_asked_for(mode: str) -> None:
     before = claim(size="11Gi", mode=mode)
