@@ -8,7 +8,7 @@ import pytest
 from paddock.dialects import catalog
 from paddock.dialects.admission import admit
 from paddock.meta.manifests.load import load
-from paddock.schema.check import BARE_WORD
+from paddock.schema.messages import BARE_WORD
 from paddock.schema.finding import Severity
 from paddock.schema.kind import Settings
 from tests.unit.dialects.virtrigaud.objects import KINDS, said, thing

@@ -73,13 +73,13 @@ def memory_holds_a_guest(place: Place) -> Iterator[Finding]:
     """A guest has at least a megabyte, the least that its firmware is in; a bare number is one of bytes."""
     memory = place.spec.domain.memory
     guest = memory.guest if memory is not None else None
-    paths = {("domain", "memory", "guest"): guest}
+    path: tuple[str, ...]
+    path, written = ("domain", "memory", "guest"), guest
     if guest is None and place.request("memory") is None:
-        paths = {_LIMIT: place.written(_LIMIT)}
-    for path, written in paths.items():
-        if written is not None and 0 < (size := quantity.whole(written)) < _LEAST_BYTES:
-            unit = f"; {written}Mi is {size} megabytes" if str(written).isdecimal() else ""
-            yield finding.invalid(place.at(*path), written, f"is {size} bytes; a guest needs at least 1M{unit}", "kubevirt/tiny-memory")
+        path, written = _LIMIT, place.written(_LIMIT)
+    if written is not None and 0 < (size := quantity.whole(written)) < _LEAST_BYTES:
+        unit = f"; {written}Mi is {size} megabytes" if str(written).isdecimal() else ""
+        yield finding.invalid(place.at(*path), written, f"is {size} bytes; a guest needs at least 1M{unit}", "kubevirt/tiny-memory")
 
 
 @check("kubevirt/V22")
