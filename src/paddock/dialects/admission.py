@@ -57,7 +57,7 @@ def admit(raw: dict[str, Any], settings: Settings, unknown: FieldValidation = Fi
     findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
     # What could not be read is absent to the rules. It is wrong, not missing, and has been told.
     for rule in kind.rules:
-        findings.extend(schema_check.heeded(rule.check(value, settings), checked.findings))
+        findings.extend(schema_check.drop_unread(rule.check(value, settings), checked.findings))
     return Admission(kind, value, checked.value, tuple(findings))
 
 

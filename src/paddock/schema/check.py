@@ -75,8 +75,8 @@ def _checker(place: shape.Shape) -> Check:
     return made
 
 
-def heeded(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterator[Finding]:
-    """What rules find, without what they miss only because it could not be read, which `read` has told."""
+def drop_unread(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterator[Finding]:
+    """Drop what rules miss only because it could not be read; `read` has told that already."""
     unread = {found.path for found in read if found.rule in (TYPE, FORMAT)}
     for found in findings:
         if found.cause is not Cause.REQUIRED or not any(_is_within(found.place, path) for path in unread):

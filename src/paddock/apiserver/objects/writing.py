@@ -21,7 +21,7 @@ from paddock.base.jsondata import copied, identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
-from paddock.schema.check import heeded
+from paddock.schema.check import drop_unread
 from paddock.schema.finding import Finding, Path, Severity
 from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailable
 
@@ -374,9 +374,9 @@ class Writer:
         resource, new, old = draft.resource, draft.new, draft.old
         found = list(draft.wrong)
         found.extend(metadata.check(resource, new, old))
-        judged = heeded(resource.pipeline.validate(new, old), draft.wrong)
+        judged = drop_unread(resource.pipeline.validate(new, old), draft.wrong)
         found.extend(map(_of_status, judged) if draft.options.subresource == "status" else judged)
-        found.extend(heeded(resource.strategy.validate(new, old, draft.context), draft.wrong))
+        found.extend(drop_unread(resource.strategy.validate(new, old, draft.context), draft.wrong))
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
             # KubeVirt's webhooks name no object, so kubectl says "The request is invalid: ..."; what all kinds share is told as ever.
