@@ -8,9 +8,9 @@ import pytest
 from paddock.dialects import catalog
 from paddock.dialects.admission import admit
 from paddock.meta.manifests.load import load
-from paddock.schema.messages import BARE_WORD
 from paddock.schema.finding import Severity
 from paddock.schema.kind import Settings
+from paddock.schema.messages import BARE_WORD
 from tests.unit.dialects.virtrigaud.objects import KINDS, said, thing
 
 EXAMPLES = Path("src/paddock/dialects/virtrigaud/examples")
