@@ -11,6 +11,7 @@ from paddock.base.errors import Terminal
 
 UNIT = 10**9
 _PATTERN = re.compile(r"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,3}))?\Z", re.ASCII)
+_UNIT_SLIP = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtpe])(i?)(?:b|byte|bytes)?\s*\Z", re.ASCII | re.IGNORECASE)
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_UNITS = {power: unit for unit, power in _DECIMAL.items()} | {0: ""}
@@ -48,6 +49,17 @@ def _parse(text: str) -> int:
     scale: int = 10 ** abs(power)
     value = value * scale if power >= 0 else -(-value // scale)
     return -value if sign == "-" else value
+
+
+def meant(text: object) -> tuple[str, ...]:
+    """What a user may have meant by an amount that is none, as with `4GB`: the decimal and the binary unit."""
+    match = _UNIT_SLIP.match(text) if isinstance(text, str) and len(text) <= _LONGEST else None
+    if match is None:
+        return ()
+    number, unit, binary_mark = match.groups()
+    letter = unit.upper()
+    decimal, in_binary = f"{number}{'k' if letter == 'K' else letter}", f"{number}{letter}i"
+    return (in_binary,) if binary_mark else (decimal, in_binary)
 
 
 def is_quantity(text: int | str) -> bool:

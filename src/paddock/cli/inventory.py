@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from paddock.base.nearest import nearest
+from paddock.cli.macs import Macs
 from paddock.cli.objects import Located, Subject, located
 from paddock.cli.sizes import Sizes
 from paddock.dialects import admission, catalog
@@ -43,6 +44,7 @@ class Inventory:
 
     def __init__(self, settings: Settings) -> None:
         self._sizes = Sizes(settings)
+        self._macs = Macs()
         self._found: list[list[Located]] = []
         # kind -> namespace -> names
         self._names: dict[KindId, dict[str, set[str]]] = {}
@@ -60,6 +62,7 @@ class Inventory:
             found = foreign(subject.document.data, found)
         self._found.append(located(subject, found))
         self._sizes.add(len(self._found) - 1, subject)
+        self._macs.add(len(self._found) - 1, subject)
         group, name = _group(subject.document.data), subject.document.data.get("kind")
         if isinstance(name, str):
             self._identify(subject, (group, name), namespaced=kind is None or kind.namespaced)
@@ -101,7 +104,7 @@ class Inventory:
             if each.namespace in self._namespaces and not any(self._has(kind, each.namespace, each.name) for kind in each.to):
                 found = msgspec.structs.replace(each.place.finding, message=self._missing(each))
                 self._found[each.among].append(msgspec.structs.replace(each.place, finding=found))
-        for number, located_finding in self._sizes.findings():
+        for number, located_finding in (*self._sizes.findings(), *self._macs.findings()):
             self._found[number].append(located_finding)
         for findings in self._found:
             yield from sorted(findings, key=lambda each: each.position)

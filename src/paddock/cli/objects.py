@@ -17,9 +17,9 @@ from paddock.meta.manifests.document import Document, Position
 from paddock.meta.manifests.limits import DEFAULT, Limits
 from paddock.meta.manifests.load import load
 from paddock.meta.manifests.unreadable import Unreadable
-from paddock.schema.check import TYPE
 from paddock.schema.finding import Finding
 from paddock.schema.kind import Settings
+from paddock.schema.messages import TYPE
 from paddock.schema.scalars import BareWord
 
 NO_NAME = "(no name)"

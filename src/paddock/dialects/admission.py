@@ -10,9 +10,9 @@ from paddock.base.nearest import nearest
 from paddock.dialects import catalog
 from paddock.meta.wire import from_data
 from paddock.schema import check as schema_check
-from paddock.schema import finding
+from paddock.schema import finding, messages
 from paddock.schema.field import Object
-from paddock.schema.finding import Cause, Finding, Path, Severity
+from paddock.schema.finding import Finding, Severity
 from paddock.schema.kind import Kind, Settings
 
 KIND = "object/kind"
@@ -56,9 +56,8 @@ def admit(raw: dict[str, Any], settings: Settings, unknown: FieldValidation = Fi
     value = from_data(checked.value, kind.cls)
     findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
     # What could not be read is absent to the rules. It is wrong, not missing, and has been told.
-    unread = {found.path for found in checked.findings if found.rule in (schema_check.TYPE, schema_check.FORMAT)}
     for rule in kind.rules:
-        findings.extend(found for found in rule.check(value, settings) if not _is_unread(found, unread))
+        findings.extend(schema_check.drop_unread(rule.check(value, settings), checked.findings))
     return Admission(kind, value, checked.value, tuple(findings))
 
 
@@ -87,17 +86,9 @@ def identify(raw: dict[str, Any]) -> tuple[Kind | None, list[Finding]]:
     return kind, [finding.unsupported(("apiVersion",), raw["apiVersion"], served, KIND)]
 
 
-def _is_unread(found: Finding, unread: set[Path]) -> bool:
-    """Whether what is said to be missing stands in, or holds, something that could not be read."""
-    if found.cause is not Cause.REQUIRED or not unread:
-        return False
-    place = found.place
-    return any(place[: len(each)] == each[: len(place)] for each in unread)
-
-
 def _weigh_unknown(findings: list[Finding], unknown: FieldValidation) -> Iterator[Finding]:
     for found in findings:
-        if found.rule != schema_check.UNKNOWN_FIELD or unknown is FieldValidation.STRICT:
+        if found.rule != messages.UNKNOWN_FIELD or unknown is FieldValidation.STRICT:
             yield found
         elif unknown is FieldValidation.WARN:
             yield msgspec.structs.replace(found, severity=Severity.WARNING)
@@ -106,7 +97,7 @@ def _weigh_unknown(findings: list[Finding], unknown: FieldValidation) -> Iterato
 def _deprecated(kind: Kind, version: str) -> Iterator[Finding]:
     for served in kind.versions:
         if served.name == version and served.deprecated:
-            yield finding.warning(("apiVersion",), served.deprecated, schema_check.DEPRECATED)
+            yield finding.warning(("apiVersion",), served.deprecated, messages.DEPRECATED)
 
 
 def _unknown_kind(raw: dict[str, Any], group: str) -> Finding:

@@ -34,9 +34,9 @@ def overhead_of(configured: FilesystemOverhead | None, storage_class: str) -> st
     return (configured.storageClass or {}).get(storage_class) or configured.global_ or OVERHEAD
 
 
-def guest_size_note(guest: int, request: int) -> str:
-    """The annotation that remembers what was asked for, as long as the claim is not made larger."""
-    return f"{guest}/{request}"
+def guest_size_note(guest: int, request: int) -> dict[str, str]:
+    """The annotation that remembers what was asked for, as long as the claim is not made larger by others."""
+    return {} if request == guest else {GUEST_SIZE: f"{guest}/{request}"}
 
 
 def request_of(claim: PersistentVolumeClaim) -> int:

@@ -99,8 +99,7 @@ def _storage(volume: DataVolume, given: StorageSpec, around: Circumstances) -> _
         spec["storageClassName"] = name
     resources = dict(spec.get("resources") or {})
     spec["resources"] = {**resources, "requests": {**(resources.get("requests") or {}), "storage": str(request)}}
-    notes = {} if request == guest else {claimsizes.GUEST_SIZE: claimsizes.guest_size_note(guest, request)}
-    return _Sized(spec, notes)
+    return _Sized(spec, claimsizes.guest_size_note(guest, request))
 
 
 def _properties(given: StorageSpec, profile: StorageProfile | None) -> ClaimPropertySet:

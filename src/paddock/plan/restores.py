@@ -11,6 +11,7 @@ from paddock.base.errors import Terminal
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.meta import patch
+from paddock.plan import claimsizes
 
 Data = dict[str, Any]
 LAST_RESTORE = "restore.kubevirt.io/lastRestoreUID"
@@ -93,6 +94,8 @@ def claim(restore: VirtualMachineRestore, volume: Volume, backup: VolumeBackup) 
     spec["dataSourceRef"] = {"apiGroup": _SNAPSHOT_GROUP, "kind": "VolumeSnapshot", "name": volume.snapshot}
     labels = dict((before.get("metadata") or {}).get("labels") or {})
     notes: dict[str, str] = {SOURCE_NOTE: restore.metadata.uid or ""}
+    if guest_size := _at(before, "metadata", "annotations").get(claimsizes.GUEST_SIZE):
+        notes[claimsizes.GUEST_SIZE] = guest_size
     for override in restore.spec.volumeRestoreOverrides or ():
         if override.volumeName == volume.name:
             labels |= override.labels or {}

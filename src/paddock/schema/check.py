@@ -5,7 +5,7 @@ convert to its class (a value of the wrong type becomes absent, a wrong list ent
 across fields can still look at everything else and all failures come in one answer. Indices never shift.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from paddock.base import quantity
@@ -14,19 +14,27 @@ from paddock.schema import finding, shape
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Cause, Finding, Path
 from paddock.schema.formats import FORMATS, compiled
+from paddock.schema.messages import (
+    ALIAS,
+    BARE_WORD,
+    BOUNDS,
+    DEPRECATED,
+    DUPLICATE,
+    ENUM,
+    FORMAT,
+    NOT_HONOURED,
+    REQUIRED,
+    TYPE,
+    UNKNOWN_FIELD,
+    bad,
+    bare_word,
+    bounds_text,
+    example,
+    may_be_anything,
+    path_of,
+    wrong_type,
+)
 from paddock.schema.scalars import BareWord
-
-UNKNOWN_FIELD = "schema/unknown-field"
-TYPE = "schema/type"
-REQUIRED = "schema/required"
-BOUNDS = "schema/bounds"
-ENUM = "schema/enum"
-FORMAT = "schema/format"
-DUPLICATE = "schema/duplicate"
-BARE_WORD = "yaml/bare-word"
-ALIAS = "schema/alias"
-NOT_HONOURED = "schema/not-honoured"
-DEPRECATED = "schema/deprecated"
 
 # A place is a chain of (outer place, key), so that nothing is built for the many places where nothing is wrong.
 Findings = list[Finding]
@@ -49,15 +57,6 @@ def check(cls: type[Object], raw: Any) -> Checked:
     return Checked({} if value is _DROP else value, findings)
 
 
-def path_of(trail: Any) -> Path:
-    """A chain as a path."""
-    parts: list[str | int] = []
-    while trail is not None:
-        trail, key = trail
-        parts.append(key)
-    return tuple(reversed(parts))
-
-
 def settle(value: Any) -> Any:
     """Bare words in a place without a declaration become what kubectl reads: booleans."""
     if isinstance(value, BareWord):
@@ -76,21 +75,17 @@ def _checker(place: shape.Shape) -> Check:
     return made
 
 
-def _wrong_type(trail: Any, raw: Any, wanted: str, field: Field) -> Finding:
-    if field.secret:
-        return Finding(path=path_of(trail), message=f"Invalid value: must be {wanted}", rule=TYPE, cause=Cause.TYPE_INVALID)
-    hint = ""
-    if isinstance(raw, BareWord):
-        hint = f'; kubectl reads a bare {raw} as a boolean, quote it: "{raw}"'
-    elif wanted == "a string" and isinstance(raw, int | float):
-        hint = f'; quote it: "{finding.show(raw)}"'
-    message = f"Invalid value: {finding.show(raw)}: must be {wanted}{hint}"
-    return Finding(path=path_of(trail), message=message, rule=TYPE, cause=Cause.TYPE_INVALID)
+def drop_unread(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterator[Finding]:
+    """Drop what rules miss only because it could not be read; `read` has told that already."""
+    unread = {found.path for found in read if found.rule in (TYPE, FORMAT)}
+    for found in findings:
+        if found.cause is not Cause.REQUIRED or not any(_is_within(found.place, path) for path in unread):
+            yield found
 
 
-def _bad(trail: Any, raw: Any, why: str, rule: str, field: Field) -> Finding:
-    path = path_of(trail)
-    return finding.secret_invalid(path, why, rule) if field.secret else finding.invalid(path, raw, why, rule)
+def _is_within(place: Path, path: Path) -> bool:
+    """Whether one of two places holds the other."""
+    return place[: len(path)] == path[: len(place)]
 
 
 def _make_string(place: shape.Shape) -> Check:
@@ -99,13 +94,17 @@ def _make_string(place: shape.Shape) -> Check:
     named = field.format or ("date-time" if isinstance(place, shape.TimeShape) else "")
     form = FORMATS[named] if named else None
 
+    switches = {True: "On", False: "Off"} if {"On", "Off"} <= set(field.enum) else {}
+
     def check_string(raw: Any, trail: Any, out: Findings) -> Any:
+        if type(raw) is bool and switches:
+            # What kubectl made of a bare On.
+            raw = BareWord(switches[raw])
         if not isinstance(raw, str) or (isinstance(raw, BareWord) and raw not in field.enum):
-            out.append(_wrong_type(trail, raw, "a string", field))
+            out.append(wrong_type(trail, raw, "a string", field))
             return _DROP
         if isinstance(raw, BareWord):
-            text = f'a bare {raw} is a boolean to kubectl; write "{raw}" so that every tool reads the same'
-            out.append(finding.warning(path_of(trail), text, BARE_WORD))
+            out.append(finding.warning(path_of(trail), bare_word(raw), BARE_WORD))
             raw = str(raw)
         if raw == "" and field.empty_is_unset:
             return _DROP
@@ -116,11 +115,11 @@ def _make_string(place: shape.Shape) -> Check:
             out.append(finding.too_long(path_of(trail), field.max_length, BOUNDS))
         if field.min_length is not None and len(raw) < field.min_length:
             why = "must not be empty" if field.min_length == 1 else f"must be at least {field.min_length} characters"
-            out.append(_bad(trail, raw, why, BOUNDS, field))
+            out.append(bad(trail, raw, why, BOUNDS, field))
         elif pattern is not None and pattern.search(raw) is None:
-            out.append(_bad(trail, raw, field.message or f"must match {field.pattern}", FORMAT, field))
+            out.append(bad(trail, raw, field.message or f"must match {field.pattern}", FORMAT, field))
         elif form is not None and not form.accepts(raw):
-            out.append(_bad(trail, raw, field.message or form.message, FORMAT, field))
+            out.append(bad(trail, raw, field.message or form.message, FORMAT, field))
         return raw
 
     if field.empty_is_unset or field.min_length is not None or field.max_length is not None or pattern is not None or form is not None:
@@ -141,15 +140,6 @@ def _quick_string(field: Field, careful: Check) -> Check:
     return check_known_string if known else check_any_string
 
 
-def bounds_text(field: Field) -> str:
-    """The sentence for a number outside its bounds."""
-    if field.ge is not None and field.le is not None:
-        return f"must be between {field.ge} and {field.le}, inclusive"
-    if field.ge is not None:
-        return f"must be greater than or equal to {field.ge}"
-    return f"must be less than or equal to {field.le}"
-
-
 def _make_integer(place: shape.Shape) -> Check:
     field = place.field
     widest = 2 ** (field.bits - 1)
@@ -158,12 +148,12 @@ def _make_integer(place: shape.Shape) -> Check:
         if type(raw) is float and raw.is_integer() and abs(raw) < 2**53:
             raw = int(raw)
         if type(raw) is not int:
-            out.append(_wrong_type(trail, raw, "an integer", field))
+            out.append(wrong_type(trail, raw, "an integer", field))
             return _DROP
         if (field.ge is not None and raw < field.ge) or (field.le is not None and raw > field.le):
-            out.append(_bad(trail, raw, field.message or bounds_text(field), BOUNDS, field))
+            out.append(bad(trail, raw, field.message or bounds_text(field), BOUNDS, field))
         if not -widest <= raw < widest:
-            out.append(_bad(trail, raw, f"must fit into {field.bits} bits", BOUNDS, field))
+            out.append(bad(trail, raw, f"must fit into {field.bits} bits", BOUNDS, field))
             return _DROP
         return raw
 
@@ -175,10 +165,10 @@ def _make_number(place: shape.Shape) -> Check:
 
     def check_number(raw: Any, trail: Any, out: Findings) -> Any:
         if type(raw) not in (int, float) or raw != raw or raw in (float("inf"), float("-inf")):
-            out.append(_wrong_type(trail, str(raw) if type(raw) is float else raw, "a number", field))
+            out.append(wrong_type(trail, str(raw) if type(raw) is float else raw, "a number", field))
             return _DROP
         if (field.ge is not None and raw < field.ge) or (field.le is not None and raw > field.le):
-            out.append(_bad(trail, raw, field.message or bounds_text(field), BOUNDS, field))
+            out.append(bad(trail, raw, field.message or bounds_text(field), BOUNDS, field))
         return raw
 
     return check_number
@@ -189,7 +179,7 @@ def _make_boolean(place: shape.Shape) -> Check:
         if isinstance(raw, BareWord):
             return raw.as_bool()
         if type(raw) is not bool:
-            out.append(_wrong_type(trail, raw, "a boolean", place.field))
+            out.append(wrong_type(trail, raw, "a boolean", place.field))
             return _DROP
         return raw
 
@@ -202,25 +192,27 @@ def _make_quantity(place: shape.Shape) -> Check:
 
     def check_quantity(raw: Any, trail: Any, out: Findings) -> Any:
         if type(raw) is not int and (not isinstance(raw, str) or isinstance(raw, BareWord)):
-            out.append(_wrong_type(trail, raw, "a quantity: a whole number or a string such as 10Gi", field))
+            out.append(wrong_type(trail, raw, "a quantity: a whole number or a string such as 10Gi", field))
             return _DROP
         if raw == "" and field.empty_is_unset:
             return _DROP
         if type(raw) is int and not -(2**63) <= raw < 2**63:
             # A server reads such a number as a floating one, and that is no quantity.
-            out.append(_bad(trail, raw, "a number must fit into 64 bits; a string may say more", BOUNDS, field))
+            out.append(bad(trail, raw, "a number must fit into 64 bits; a string may say more", BOUNDS, field))
             return _DROP
         try:
             value = quantity.parse(raw)
         except quantity.NotAQuantity:
-            out.append(_bad(trail, raw, "not a Kubernetes quantity", FORMAT, field))
+            meant = " or ".join(quantity.meant(raw))
+            hint = f"; did you mean {meant}?" if meant else ""
+            out.append(bad(trail, raw, f"not a Kubernetes quantity{hint}", FORMAT, field))
             return _DROP
         if field.positive and value <= 0:
-            out.append(_bad(trail, raw, "must be greater than 0", BOUNDS, field))
+            out.append(bad(trail, raw, "must be greater than 0", BOUNDS, field))
         elif least is not None and value < least:
-            out.append(_bad(trail, raw, f"must be at least {field.at_least}", BOUNDS, field))
+            out.append(bad(trail, raw, f"must be at least {field.at_least}", BOUNDS, field))
         if field.whole and value % quantity.UNIT:
-            out.append(_bad(trail, raw, "must be a whole number of bytes", BOUNDS, field))
+            out.append(bad(trail, raw, "must be a whole number of bytes", BOUNDS, field))
         return raw
 
     return check_quantity
@@ -235,7 +227,7 @@ def _make_int_or_string(place: shape.Shape) -> Check:
             return text(raw, trail, out)
         if type(raw) is int:
             return number(raw, trail, out)
-        out.append(_wrong_type(trail, raw, "an integer or a string", place.field))
+        out.append(wrong_type(trail, raw, "an integer or a string", place.field))
         return _DROP
 
     return check_int_or_string
@@ -244,7 +236,7 @@ def _make_int_or_string(place: shape.Shape) -> Check:
 def _make_any(place: shape.Shape) -> Check:
     def check_any(raw: Any, trail: Any, out: Findings) -> Any:
         if place.json_type == "object" and not isinstance(raw, dict):
-            out.append(_wrong_type(trail, raw, "an object", place.field))
+            out.append(wrong_type(trail, raw, "an object", place.field))
             return _DROP
         return settle(raw)
 
@@ -265,7 +257,7 @@ def _make_list(place: shape.Shape) -> Check:
 
     def check_list(raw: Any, trail: Any, out: Findings) -> Any:
         if not isinstance(raw, list):
-            out.append(_wrong_type(trail, raw, "a list", field))
+            out.append(wrong_type(trail, raw, "a list", field))
             return _DROP
         if field.max_items is not None and len(raw) > field.max_items:
             out.append(finding.too_many(path_of(trail), len(raw), field.max_items, BOUNDS))
@@ -304,7 +296,7 @@ def _make_map(place: shape.Shape) -> Check:
 
     def check_map(raw: Any, trail: Any, out: Findings) -> Any:
         if not isinstance(raw, dict):
-            out.append(_wrong_type(trail, raw, "an object", field))
+            out.append(wrong_type(trail, raw, "an object", field))
             return _DROP
         if field.max_items is not None and len(raw) > field.max_items:
             out.append(finding.too_many(path_of(trail), len(raw), field.max_items, BOUNDS))
@@ -316,7 +308,7 @@ def _make_map(place: shape.Shape) -> Check:
             if form is not None and not form.accepts(key):
                 out.append(finding.invalid(path_of((trail, key)), key, form.message, FORMAT))
             if entry is None:
-                out.append(_wrong_type((trail, key), None, _MAP_VALUES.get(place.value.json_type, "given"), field))
+                out.append(wrong_type((trail, key), None, _MAP_VALUES.get(place.value.json_type, "given"), field))
                 continue
             value = member(entry, (trail, key), out)
             if value is not _DROP:
@@ -339,14 +331,9 @@ def _plain(place: shape.Shape) -> type | None:
     """The class whose values need no look at all: booleans, and texts that may be anything."""
     if type(place) is shape.BooleanShape:
         return bool
-    if type(place) is shape.StringShape and _may_be_anything(place.field):
+    if type(place) is shape.StringShape and may_be_anything(place.field):
         return str
     return None
-
-
-def _may_be_anything(field: Field) -> bool:
-    bounded = field.min_length is not None or field.max_length is not None
-    return not (bounded or field.enum or field.empty_is_unset or field.pattern or field.format)
 
 
 class _Member:
@@ -384,7 +371,7 @@ class _ObjectCheck:
 
     def __call__(self, raw: Any, trail: Any, out: Findings) -> Any:
         if not isinstance(raw, dict):
-            out.append(_wrong_type(trail, raw, "an object", self.place.field))
+            out.append(wrong_type(trail, raw, "an object", self.place.field, example(self.place, raw)))
             return _DROP
         if not raw and self.place.field.empty_is_unset:
             return _DROP

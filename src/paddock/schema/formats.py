@@ -103,6 +103,17 @@ def _is_mac(text: str) -> bool:
     return compiled(_MAC).search(text) is not None
 
 
+# As container runtimes read them; the first part is a registry if it looks like a host.
+_HOST = r"((localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?|[A-Za-z0-9-]+:[0-9]{1,5})"
+_PATH = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
+_DIGEST = "(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})"
+_IMAGE = rf"^((docker://)?({_HOST}/)?{_PATH}(/{_PATH})*(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(@{_DIGEST})?)?$"
+
+
+def _is_image(text: str) -> bool:
+    return len(text) <= 1024 and compiled(_IMAGE).search(text) is not None
+
+
 def _is_data_key(text: str) -> bool:
     return len(text) <= 253 and compiled(_DATA_KEY).search(text) is not None
 
@@ -145,6 +156,7 @@ FORMATS = {
             native=("cidr",),
         ),
         Format("mac", _is_mac, "must be a MAC address: six hexadecimal pairs", _MAC, 17),
+        Format("image", _is_image, "must name a container image such as quay.io/containerdisks/fedora:latest", _IMAGE, 1024),
         Format("data-key", _is_data_key, "must consist of letters, digits, '-', '_' and '.'", _DATA_KEY, 253),
         Format("date-time", _is_time, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z", native=("date-time",)),
     )

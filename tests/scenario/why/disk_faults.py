@@ -172,6 +172,12 @@ DISK_FAULTS: tuple[Fault, ...] = (
         ask="pvc/data",
     ),
     Fault(
+        "a claim of more than any disk has",
+        made(claim("vast", resources={"requests": {"storage": "8Ei"}}), on_claim("vast")),
+        "claim-too-large",
+        "PersistentVolumeClaim vast",
+    ),
+    Fault(
         "the disk to copy is missing",
         made(volume("copy", {"pvc": {"name": "base", "namespace": "default"}})),
         "disk-missing",

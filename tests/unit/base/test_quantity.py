@@ -138,3 +138,24 @@ def test_the_value_is_exact_up_to_a_billionth_and_rounded_away_from_zero(digits:
     value = quantity.parse(f"{'-' if digits < 0 else ''}{text}{unit}")
     assert abs(value) == -(-abs(exact).numerator // abs(exact).denominator)
     assert value == 0 or (value < 0) == (digits < 0)
+
+
+@pytest.mark.spec("kubevirt", 127)
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("4GB", ("4G", "4Gi")),
+        ("2gb", ("2G", "2Gi")),
+        ("1.5 tb", ("1.5T", "1.5Ti")),
+        ("512mb", ("512M", "512Mi")),
+        ("8KB", ("8k", "8Ki")),
+        ("4GiB", ("4Gi",)),
+        ("20GB!", ()),
+        ("many", ()),
+        ("9" * 70 + "GB", ()),
+        (4, ()),
+    ],
+)
+def test_an_amount_that_is_none_may_mean_two(text: object, meant: tuple[str, ...]) -> None:
+    assert quantity.meant(text) == meant
+    assert all(quantity.is_quantity(each) for each in meant)

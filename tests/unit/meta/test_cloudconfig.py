@@ -25,6 +25,24 @@ def test_user_data(text: str, words: str) -> None:
     assert bool(said) == bool(words)
 
 
+@pytest.mark.spec("kubevirt", 126)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#cloud-config\npasword: x\n", ['line 2: cloud-init knows no "pasword"; did you mean "password"?']),
+        ("#cloud-config\nuser: a\nusers: []\nrun_cmd: []\n", ['line 4: cloud-init knows no "run_cmd"; did you mean "runcmd"?']),
+        # What looks like nothing that is known may be another program's.
+        ("#cloud-config\nx-our-own-extension: 1\n1: 2\n[a]: b\n", []),
+        ("#cloud-config\n", []),
+        ("#!/bin/sh\npasword: x\n", []),
+        ("pasword: x\n", [cloudconfig.NO_HEADER]),
+        ("#cloud-config\n- a\n", ["not valid cloud-config: line 2: must be a mapping, not a list"]),
+    ],
+)
+def test_keys_that_nobody_reads(text: str, said: list[str]) -> None:
+    assert list(cloudconfig.user_data_problems(text)) == said
+
+
 @pytest.mark.parametrize("text", ["version: 1\nconfig: []\n", "version: 2\n", "network:\n  version: 2\n", "version: '1'\n"])
 def test_network_data_with_a_version(text: str) -> None:
     assert cloudconfig.network_problem(text) == ""

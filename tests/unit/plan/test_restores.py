@@ -5,8 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
+from paddock.meta.wire import from_data
+from paddock.plan import claimsizes
 from paddock.plan import restores as plan
 
 MACHINE: dict[str, Any] = {
@@ -66,6 +69,16 @@ def test_a_claim_is_filled_from_its_snapshot() -> None:
     assert found["metadata"]["annotations"] == {plan.SOURCE_NOTE: "ru", "n": "3"}
     source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "snap"}
     assert found["spec"] == {"resources": {"requests": {"storage": "1Gi"}}, "dataSourceRef": source}
+
+
+@pytest.mark.spec("kubevirt", 128)
+def test_the_guest_of_a_restored_claim_sees_what_it_saw() -> None:
+    note = claimsizes.guest_size_note(1 << 30, 1138753536)
+    claim = {"metadata": {"name": "disk", "annotations": note}, "spec": {"resources": {"requests": {"storage": "1138753536"}}}}
+    held = content({**BACKUP, "persistentVolumeClaim": claim})
+    (volume,) = plan.volumes(restore(), held)
+    found = from_data(plan.claim(restore(), volume, (held.spec.volumeBackups or [])[0]), PersistentVolumeClaim)
+    assert claimsizes.guest_size(found) == 1 << 30
 
 
 @pytest.mark.parametrize("fresh", [True, False])

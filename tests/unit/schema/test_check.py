@@ -1,12 +1,12 @@
 """What the check says of a document, where it says it, and what it makes of the value."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from paddock.meta.wire import from_data
 from paddock.schema.check import Checked, check, settle
-from paddock.schema.field import Object
+from paddock.schema.field import Field, Object
 from paddock.schema.finding import Cause, Severity
 from paddock.schema.scalars import BareWord
 from tests import documents
@@ -39,7 +39,7 @@ def test_a_good_document_gets_its_defaults_and_no_finding() -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ([], "spec: Invalid value: []: must be an object"),
+        ([], "spec: Invalid value: []: must be an object, such as {memory: 10Gi}"),
         ({"count": "7"}, 'spec.count: Invalid value: "7": must be an integer'),
         ({"count": 1.5}, "spec.count: Invalid value: 1.5: must be an integer"),
         ({"count": True}, "spec.count: Invalid value: true: must be an integer"),
@@ -287,3 +287,20 @@ def test_a_class_without_fields_texts_is_checked_by_its_types() -> None:
 
 def test_settling_reaches_everything() -> None:
     assert settle({"a": [BareWord("on"), {"b": BareWord("off")}], "c": 1}) == {"a": [True, {"b": False}], "c": 1}
+
+
+class Switched(Object):
+    """An object with a switch."""
+
+    power: Annotated[str | None, Field("Power.", enum=("On", "Off"))] = None
+
+
+@pytest.mark.parametrize(("raw", "word"), [(True, "On"), (False, "Off"), ("Off", "Off")])
+def test_what_kubectl_makes_of_a_bare_switch_is_the_switch(raw: object, word: str) -> None:
+    checked = check(Switched, {"power": raw})
+    assert checked.value == {"power": word}
+    assert [found.severity for found in checked.findings] == ([] if isinstance(raw, str) else [Severity.WARNING])
+
+
+def test_a_number_in_place_of_a_word_is_answered_with_the_words() -> None:
+    assert _said(check(Switched, {"power": 1})) == ['power: Invalid value: 1: must be a string; write one of "On", "Off"']

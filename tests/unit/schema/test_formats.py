@@ -12,6 +12,7 @@ EDGES: dict[str, tuple[str, ...]] = {
     "dns1123-subdomain": ("a", "a.b.c", "a" * 253),
     "namespaced-name": ("web", "web.example", f"{'n' * 63}/{'w' * 253}"),
     "label-key": ("a", "A_b", "example.com/a"),
+    "image": ("", "a", "localhost/a", "a/b", "host:5000/a@sha256:" + "0" * 64, "docker://a.b/c:d", "127.0.0.1:9/x"),
     "label-value": ("", "a", "A" * 63),
     "duration": ("0", "1s", "-1.5h", "1h1m1s1ms1us1ns"),
     "ipv4": ("0.0.0.0", "255.255.255.255"),

@@ -13,7 +13,7 @@ from paddock.apiserver.builtin.trust import is_trusted
 from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, View
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt import instance as instances
-from paddock.dialects.kubevirt import virtualmachine
+from paddock.dialects.kubevirt import macs, virtualmachine
 from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.dialects.kubevirt.preference import PreferenceSpec
@@ -25,6 +25,7 @@ from paddock.meta import failure, fieldpath
 from paddock.meta.wire import from_data, to_data
 from paddock.plan import instancetype, presets
 from paddock.plan.instance import defaults
+from paddock.schema import finding
 from paddock.schema.finding import Cause, Finding, Path
 from paddock.schema.kind import Kind, Settings
 
@@ -95,6 +96,9 @@ class MachineStrategy(_ReservedStrategy):
     def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
         """Instancetype and preference exist, and agree with what the machine says (V15, V16)."""
         yield from super().validate(new, old, context)
+        yield from _same_addresses(new, old, context.view)
+        if old is not None:
+            yield from _dead_templates(new, old, context.view)
         spec = new.get("spec") or {}
         if not any(spec.get(member) for member in instancetype.KINDS):
             return
@@ -211,6 +215,34 @@ class InstanceStrategy(_ReservedStrategy):
     def grace_seconds(self, old: Data, asked: int | None) -> int:
         """Without a wish of its own, a deletion leaves the guest what the spec says."""
         return asked if asked is not None else grace_of(old.get("spec") or {})
+
+
+def _same_addresses(new: Data, old: Data | None, view: View) -> Iterator[Finding]:
+    """Cards whose address another machine of the namespace has on the same network (warnings)."""
+    own = macs.cards(new)
+    if not own or (old is not None and own == macs.cards(old)):
+        return
+    home = (new["metadata"].get("namespace", ""), new["metadata"].get("name", ""))
+    noted = view.noted("virtualmachines.kubevirt.io", macs.cards)
+    others = ((name, cards) for (namespace, name), cards in noted if namespace == home[0] and name != home[1])
+    for card, name in macs.shared(own, others):
+        yield finding.warning(card.path, macs.message(name), macs.RULE)
+
+
+def _dead_templates(new: Data, old: Data, view: View) -> Iterator[Finding]:
+    """Edits of a template whose DataVolume is made already have no effect on it (warnings)."""
+    before = {_name_of(each): each.get("spec") for each in (old.get("spec") or {}).get("dataVolumeTemplates") or ()}
+    for index, each in enumerate((new.get("spec") or {}).get("dataVolumeTemplates") or ()):
+        name, was = _name_of(each), before.get(_name_of(each))
+        if was is None or was == each.get("spec"):
+            continue
+        if view.get("datavolumes.cdi.kubevirt.io", new["metadata"].get("namespace", ""), name) is not None:
+            text = f"has no effect: the DataVolume {name} is there already; to grow the disk, let the claim {name} ask for more"
+            yield finding.warning(("spec", "dataVolumeTemplates", index, "spec"), text, "kubevirt/dead-template")
+
+
+def _name_of(template: Data) -> str:
+    return str((template.get("metadata") or {}).get("name") or "")
 
 
 def grace_of(hardware: Data) -> int:

@@ -29,6 +29,7 @@ from paddock.apiserver.builtin import (
     nodes,
     podkinds,
     pools,
+    powerstates,
     quotas,
     rbac,
     rbacrules,
@@ -139,6 +140,7 @@ def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.N
         (datavolumes.GROUP, "DataImportCron"): datavolumes.DataImportCronStrategy(),
         **machines.strategies(settings),
         **pools.strategies(settings),
+        **powerstates.strategies(),
     }
     for kind in (*catalog.every(), *KINDS):
         place = (kind.group, kind.kind)

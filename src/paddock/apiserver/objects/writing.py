@@ -21,6 +21,7 @@ from paddock.base.jsondata import copied, identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
+from paddock.schema.check import drop_unread
 from paddock.schema.finding import Finding, Path, Severity
 from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailable
 
@@ -263,7 +264,7 @@ class Writer:
         if decoded.broken:
             raise metadata.unreadable(resource, "; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         found = [each for each in (*unknown, *decoded.unknown) if old is None or fieldpath.value_at(old, each.path) is None]
-        said = [f'unknown field "{each.field}"' for each in found]
+        said = [_unknown(resource, each) for each in found]
         if said and options.field_validation == "Strict":
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
         resource.strategy.complete(decoded.data)
@@ -378,9 +379,9 @@ class Writer:
         resource, new, old = draft.resource, draft.new, draft.old
         found = list(draft.wrong)
         found.extend(metadata.check(resource, new, old))
-        judged = resource.pipeline.validate(new, old)
+        judged = drop_unread(resource.pipeline.validate(new, old), draft.wrong)
         found.extend(map(_of_status, judged) if draft.options.subresource == "status" else judged)
-        found.extend(resource.strategy.validate(new, old, draft.context))
+        found.extend(drop_unread(resource.strategy.validate(new, old, draft.context), draft.wrong))
         errors = [each for each in found if each.severity is Severity.ERROR]
         if errors:
             # KubeVirt's webhooks name no object, so kubectl says "The request is invalid: ..."; what all kinds share is told as ever.
@@ -487,6 +488,12 @@ def _decoded(resource: Resource, raw: Data, given: Data) -> Decoded:
         for found in (decoded.unknown, decoded.broken, decoded.wrong)
     )
     return Decoded({**decoded.data, **own}, unknown, broken, wrong)
+
+
+def _unknown(resource: Resource, found: Finding) -> str:
+    """Kubernetes' sentence; for the kinds that are Paddock's alone with the name that may be meant."""
+    plain = f'unknown field "{found.field}"'
+    return found.message if resource.declared and not resource.strategic and found.message.startswith(plain) else plain
 
 
 def _of_status(found: Finding) -> Finding:

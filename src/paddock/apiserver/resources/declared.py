@@ -16,10 +16,11 @@ from paddock.base.jsondata import identical_apart
 from paddock.meta import fieldpath
 from paddock.meta.apply.types import Schema
 from paddock.meta.wire import from_data
-from paddock.schema.check import TYPE, UNKNOWN_FIELD, check
+from paddock.schema.check import check
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.generate import crd
 from paddock.schema.kind import Kind, Rule, Settings, Version
+from paddock.schema.messages import TYPE, UNKNOWN_FIELD
 
 PlaceOf = Callable[[Any, Settings], Any]
 Looks = tuple[tuple[PlaceOf | None, tuple[Callable[..., Iterable[Finding]], ...]], ...]

@@ -39,8 +39,7 @@ class Acts:
                 why=f"the StorageClass {growth.storage_class} does not allow it (allowVolumeExpansion)",
                 fix="allow it there, or make the disk as large again as it was",
             )
-        wanted = {"spec": {"resources": {"requests": {"storage": growth.size}}}}
-        await self._client.patch(kinds.CLAIM_DATA, Key(namespace, growth.name), merge_patch(wanted), WRITE)
+        await self._client.patch(kinds.CLAIM_DATA, Key(namespace, growth.name), merge_patch(growth.patch), WRITE)
 
     async def guard_root(self, look: Look, machine_uid: str) -> bool:
         """See to it that the root disk does not go unnoticed; whether something was written."""

@@ -22,7 +22,7 @@ from paddock.controllers.storage.world import World
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.engine.storage.errors import VolumeBusy
-from paddock.engine.storage.volume import Volume
+from paddock.engine.storage.volume import LARGEST, Volume, too_large
 from paddock.plan import claimsizes, contents, transfers
 from paddock.plan.contents import Content, Unclear
 from paddock.plan.instance.brief import brief
@@ -69,6 +69,9 @@ class Claims:
             self._bound.pop(key, None)
         elif self._is_behind(seen.meta):
             # The watch brings us here again.
+            return DONE
+        elif (size := claimsizes.guest_size(claim)) > LARGEST:
+            self._tell(seen.meta, "Warning", "ProvisioningFailed", str(too_large(size)))
             return DONE
         else:
             self._bound[key] = await self._bind(claim, found, seen.meta)

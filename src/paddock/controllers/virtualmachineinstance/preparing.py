@@ -138,7 +138,9 @@ class Preparer:
         return HostFound(
             accelerator=facts.accelerator_for("efi" if efi is not None else "bios", secure, architecture).accelerator,
             machine_types=qemu.machines if qemu is not None else {},
+            processors=qemu.processors if qemu is not None else {},
             cpu_models=qemu.models if qemu is not None else frozenset(),
+            cpu_features=qemu.features if qemu is not None else {},
             architectures=frozenset(facts.qemus),
             has_timezone=facts.has_timezone,
             io_uring=facts.io_uring,

@@ -12,7 +12,9 @@ IO_MODES = ("native", "threads", "io_uring")
 ERROR_POLICIES = ("stop", "ignore", "report", "enospace")
 
 _BUS = Field("Bus of the device; default: sata on amd64, virtio elsewhere.", enum=DISK_BUSES, empty_is_unset=True)
-_BOOT_ORDER = Field("Place in the order of boot devices, 1 first; unique over disks and cards.", ge=1, message="must have a boot order > 0")
+_BOOT_ORDER = Field(
+    "Place in the order of boot devices, 1 first; unique over disks and cards.", ge=1, bits=32, message="must have a boot order > 0"
+)
 
 
 class DiskTarget(Object):
@@ -46,7 +48,7 @@ class CustomBlockSize(Object):
 
     logical: Annotated[int, Field("Size the guest addresses.", required=True)] = 0
     physical: Annotated[int, Field("Size the device works with.", required=True)] = 0
-    discardGranularity: Annotated[int | None, Field("Size of what can be discarded.")] = None
+    discardGranularity: Annotated[int | None, Field("Size of what can be discarded.", ge=0, le=4294967295)] = None
 
 
 class BlockSize(Object):

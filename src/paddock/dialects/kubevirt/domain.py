@@ -14,7 +14,15 @@ _HARDWARE = Field("Guest policy flags.")
 class CPUFeature(Object):
     """A feature of the processor."""
 
-    name: Annotated[str, Field("Name of the feature.", required=True)] = ""
+    name: Annotated[
+        str,
+        Field(
+            "Name of the feature.",
+            required=True,
+            pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+            message="must be the name of a processor feature such as aes",
+        ),
+    ] = ""
     policy: Annotated[str | None, Field("Whether the guest has it; default: require.", enum=FEATURE_POLICIES)] = None
 
 
@@ -86,7 +94,7 @@ class Machine(Object):
 class IOThreads(Object):
     """Threads for I/O."""
 
-    supplementalPoolThreadCount: Annotated[int | None, Field("Threads of the policy supplementalPool.", bits=32)] = None
+    supplementalPoolThreadCount: Annotated[int | None, Field("Threads of the policy supplementalPool.", le=4096, bits=32)] = None
 
 
 class SEVPolicy(Object):

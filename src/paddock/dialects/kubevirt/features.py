@@ -90,6 +90,15 @@ class Features(Object):
     pvspinlock: Annotated[FeatureState | None, Field("Paravirtual spinlocks.")] = None
 
 
+TIMEZONE = Field(
+    "The clock starts with the time of this zone, such as Europe/Oslo.",
+    max_length=255,
+    pattern=r"^[A-Za-z0-9][A-Za-z0-9_+-]*(/[A-Za-z0-9][A-Za-z0-9_+-]*)*$",
+    message="must be the name of a time zone such as Europe/Oslo or UTC",
+    empty_is_unset=True,
+)
+
+
 class ClockUTC(Object):
     """The clock starts with UTC."""
 
@@ -138,5 +147,5 @@ class Clock(Object):
     """The guest's clock."""
 
     utc: Annotated[ClockUTC | None, Field("The clock starts with UTC.")] = None
-    timezone: Annotated[str | None, Field("The clock starts with the time of this zone, such as Europe/Oslo.")] = None
+    timezone: Annotated[str | None, TIMEZONE] = None
     timer: Annotated[Timer | None, Field("The timers.")] = None

@@ -4,6 +4,8 @@ from typing import Annotated
 
 from paddock.schema.field import Field, Object
 
+# All texts of a machine have to fit into SMBIOS's 64 KiB.
+_LONGEST_TEXT = 2048
 PULL_POLICIES = ("Always", "Never", "IfNotPresent")
 
 
@@ -54,7 +56,15 @@ class ACPITables(Object):
 class Firmware(Object):
     """What the machine boots with, and its identity."""
 
-    uuid: Annotated[str | None, Field("UUID the guest reads from SMBIOS; default: one that is made once and kept.")] = None
+    uuid: Annotated[
+        str | None,
+        Field(
+            "UUID the guest reads from SMBIOS; default: one that is made once and kept.",
+            pattern=r"^([0-9A-Fa-f]{2}-?){15}[0-9A-Fa-f]{2}$",
+            message="must be a UUID such as 5d307ca9-b3ef-428c-8861-06e72d69f223",
+            empty_is_unset=True,
+        ),
+    ] = None
     serial: Annotated[
         str | None,
         Field(
@@ -72,8 +82,8 @@ class Firmware(Object):
 class Chassis(Object):
     """What SMBIOS says of the case."""
 
-    manufacturer: Annotated[str | None, Field("Maker of the case.")] = None
-    version: Annotated[str | None, Field("Version of the case.")] = None
-    serial: Annotated[str | None, Field("Serial number of the case.")] = None
-    asset: Annotated[str | None, Field("Asset tag.")] = None
-    sku: Annotated[str | None, Field("Stock keeping unit.")] = None
+    manufacturer: Annotated[str | None, Field("Maker of the case.", max_length=_LONGEST_TEXT)] = None
+    version: Annotated[str | None, Field("Version of the case.", max_length=_LONGEST_TEXT)] = None
+    serial: Annotated[str | None, Field("Serial number of the case.", max_length=_LONGEST_TEXT)] = None
+    asset: Annotated[str | None, Field("Asset tag.", max_length=_LONGEST_TEXT)] = None
+    sku: Annotated[str | None, Field("Stock keeping unit.", max_length=_LONGEST_TEXT)] = None

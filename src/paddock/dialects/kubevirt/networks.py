@@ -73,7 +73,9 @@ class Interface(Object):
     ] = None
     bootOrder: Annotated[
         int | None,
-        Field("Place in the order of boot devices, 1 first; unique over disks and cards.", ge=1, message="must have a boot order > 0"),
+        Field(
+            "Place in the order of boot devices, 1 first; unique over disks and cards.", ge=1, bits=32, message="must have a boot order > 0"
+        ),
     ] = None
     pciAddress: Annotated[
         str | None,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from paddock.dialects.kubevirt.devices import CACHE_MODES, DISK_BUSES, IO_MODES, TPM, BlockSize, VGPUOptions
 from paddock.dialects.kubevirt.domain import CPUFeature
-from paddock.dialects.kubevirt.features import APIC, KVM, ClockUTC, FeatureState, HyperV, Timer
+from paddock.dialects.kubevirt.features import APIC, KVM, TIMEZONE, ClockUTC, FeatureState, HyperV, Timer
 from paddock.dialects.kubevirt.firmware import EFI
 from paddock.dialects.kubevirt.instance import ARCHITECTURES
 from paddock.dialects.kubevirt.networks import MODELS
@@ -29,7 +29,7 @@ class ClockOffset(Object):
     """What the clock starts with; one of the two."""
 
     utc: Annotated[ClockUTC | None, Field("The clock starts with UTC.")] = None
-    timezone: Annotated[str | None, Field("The clock starts with the time of this zone.")] = None
+    timezone: Annotated[str | None, TIMEZONE] = None
 
 
 class ClockPreferences(Object):

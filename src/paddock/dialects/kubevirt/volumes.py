@@ -68,7 +68,7 @@ class Sysprep(Object):
 class ContainerDisk(Object):
     """A disk in a container image; what the guest writes is gone when it stops."""
 
-    image: Annotated[str, Field("The image.", required=True)] = ""
+    image: Annotated[str, Field("The image.", required=True, format="image")] = ""
     imagePullSecret: Annotated[str | None, Field("Secret with the credentials of the registry.")] = None
     imagePullPolicy: Annotated[str | None, Field("When the image is pulled.", enum=PULL_POLICIES, empty_is_unset=True)] = None
     path: Annotated[str | None, Field("Path of the disk in the image; default: the only file under /disk.")] = None

@@ -216,12 +216,9 @@ def user_data_is_cloud_config(vm: "VirtualMachine", settings: Settings) -> Itera
     problem = cloudconfig.problem(cloud_init.userData)
     if problem:
         yield finding.secret_invalid(path, f"not valid cloud-config: {problem}", "stakater/cloud-init")
-    elif not cloudconfig.has_known_header(cloud_init.userData):
-        yield finding.warning(
-            path,
-            "no header that cloud-init knows, such as #cloud-config or #!; the guest may ignore it",
-            "stakater/cloud-init",
-        )
+    else:
+        for text in cloudconfig.user_data_problems(cloud_init.userData):
+            yield finding.warning(path, text, "stakater/cloud-init")
     if cloud_init.password is not None or cloud_init.user != "cloud-user":
         yield finding.warning(path, "user/password are ignored because userData is set", "stakater/cloud-init")
 

@@ -133,7 +133,13 @@ class Facts:
     def has_timezone(name: str) -> bool:
         """Whether the host knows a time zone of this name."""
         parts = name.split("/")
-        return all(part and part.strip(".") for part in parts) and (_ZONES.joinpath(*parts)).is_file()
+        if not all(part and part.strip(".") for part in parts):
+            return False
+        try:
+            return _ZONES.joinpath(*parts).is_file()
+        except (OSError, ValueError):
+            # No file has a name that long, or with this character.
+            return False
 
 
 async def collect(cache: Path) -> Facts:

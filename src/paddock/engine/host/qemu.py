@@ -13,7 +13,9 @@ from paddock.engine.host.errors import HostError
 _SECONDS = 60
 # Bound for one answer: the list of all types is some hundred kilobytes.
 _LONGEST = 16 << 20
-_FORMAT = 1
+_FORMAT = 2
+# Properties of every device, and of the largest model alone, among those of a processor.
+_NO_FEATURES = frozenset({"host-cache-info", "hotpluggable", "hotplugged", "legacy-cache", "migratable", "realized"})
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class Qemu:
     machines: dict[str, str] = field(default_factory=dict)
     devices: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
+    # the most processors of each machine type, by full name
+    processors: dict[str, int] = field(default_factory=dict)
+    # every feature of processors, and whether an emulated one can have it; empty: not known
+    features: dict[str, bool] = field(default_factory=dict)
 
     def resolve(self, machine_type: str) -> str | None:
         """The full name of a machine type; None: it has none of that name."""
@@ -69,29 +75,47 @@ def _read(architecture: str, path: Path, known: dict[str, Any]) -> Qemu:
         machines=dict(known["machines"]),
         devices=frozenset(known["devices"]),
         models=frozenset(known["models"]),
+        processors=dict(known["processors"]),
+        features=dict(known["features"]),
     )
 
 
 async def _ask(path: Path) -> dict[str, Any]:
-    commands = ("qmp_capabilities", "query-version", "query-machines", "query-cpu-definitions", "qom-list-types", "quit")
-    lines = [{"execute": name} for name in commands]
-    lines[4] |= {"arguments": {"implements": "device", "abstract": False}}  # type: ignore[dict-item]
+    largest = {"type": "full", "model": {"name": "max"}}
+    lines: list[dict[str, Any]] = [
+        {"execute": "qmp_capabilities"},
+        {"execute": "query-version"},
+        {"execute": "query-machines"},
+        {"execute": "query-cpu-definitions"},
+        {"execute": "qom-list-types", "arguments": {"implements": "device", "abstract": False}},
+        # Not every architecture answers this one without a machine.
+        {"execute": "query-cpu-model-expansion", "arguments": largest},
+        {"execute": "quit"},
+    ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     argv = [str(path), "-machine", "none", "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-qmp", "stdio"]
     out, err, code = await run(argv, text.encode(), _SECONDS)
     try:
         answers = [json.loads(line) for line in out.splitlines()]
-        _, version, machines, models, types = [answer["return"] for answer in answers if "return" in answer][:5]
+        _, version, machines, models, types, *rest = [answer["return"] for answer in answers if "return" in answer]
         number = version["qemu"]
         return {
             "version": [number["major"], number["minor"], number["micro"]],
             "machines": {name: each["name"] for each in machines for name in (each["name"], each.get("alias")) if name},
             "devices": sorted(each["name"] for each in types),
             "models": sorted(each["name"] for each in models),
+            "processors": {each["name"]: each.get("cpu-max", 0) for each in machines},
+            "features": _features(rest[0] if rest else {}),
         }
     except (ValueError, KeyError, TypeError) as error:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or [f"exit status {code}"]
         raise HostError(f"cannot ask {path} what it can do", why=last[0], fix="check that this QEMU starts") from error
+
+
+def _features(answer: dict[str, Any]) -> dict[str, bool]:
+    """The features of the largest processor; an answer without any is that of `quit`."""
+    properties = answer.get("model", {}).get("props", {})
+    return {name: value for name, value in properties.items() if isinstance(value, bool) and name not in _NO_FEATURES}
 
 
 async def run(argv: Sequence[str], text: bytes, seconds: float) -> tuple[bytes, bytes, int]:

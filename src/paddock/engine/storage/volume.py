@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from paddock.base import quantity
 from paddock.engine.machine.config import Format, Layer
 from paddock.engine.storage import files as on_disk
-from paddock.engine.storage.errors import TooSmall, VolumeBusy
+from paddock.engine.storage import overlays
+from paddock.engine.storage.errors import TooLarge, TooSmall, VolumeBusy
+
+LARGEST = overlays.LARGEST
 
 
 class BaseImage(Protocol):
@@ -65,6 +69,12 @@ class Capacity:
 def busy(id: str) -> VolumeBusy:
     """The refusal of a volume that a machine writes."""
     return VolumeBusy(f"volume {id} is in use", why="a machine has it open", fix="stop the machine, or wait until it ends")
+
+
+def too_large(size: int) -> TooLarge:
+    """The refusal of a volume that no layer can have."""
+    why = f"{size} bytes were asked for, and a disk has at most {quantity.binary(LARGEST)}"
+    return TooLarge("cannot make the volume", why=why, fix="ask for less")
 
 
 def too_small(needed: int, size: int) -> TooSmall:

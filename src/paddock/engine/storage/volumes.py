@@ -24,7 +24,7 @@ from paddock.engine.storage import chains, errors, exports, files, headers, qemu
 from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
 from paddock.engine.storage.places import RECORD, Places, checked
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, Record, SnapshotRecord
-from paddock.engine.storage.volume import BaseImage, Capacity, Snapshot, Volume, busy, too_small
+from paddock.engine.storage.volume import LARGEST, BaseImage, Capacity, Snapshot, Volume, busy, too_large, too_small
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -469,7 +469,9 @@ class Volumes:
 
 
 def _rounded(size: int) -> int:
-    """Disks have whole sectors."""
+    """Disks have whole sectors. Raises `TooLarge`."""
+    if size > LARGEST:
+        raise too_large(size)
     return -(-size // SECTOR) * SECTOR
 
 

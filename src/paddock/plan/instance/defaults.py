@@ -86,7 +86,7 @@ def defaulted(spec: VirtualMachineInstanceSpec, host: Installation) -> VirtualMa
 
 def _domain(domain: DomainSpec, architecture: str, host: Installation) -> DomainSpec:
     machine = domain.machine or Machine()
-    kind = machine.type or (host.machine_type if architecture == host.architecture else "") or MACHINE_TYPES[architecture]
+    kind = machine.type or (host.machine_type if architecture == host.architecture else "") or MACHINE_TYPES.get(architecture, "")
     cpu = _cpu(domain, host)
     features = _features(domain.features or Features())
     if features.hyperv is not None and features.hyperv.evmcs is not None and is_on(features.hyperv.evmcs):

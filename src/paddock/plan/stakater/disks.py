@@ -6,6 +6,7 @@ clone in place of the data: a root disk that goes is held until its template is 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -136,11 +137,21 @@ def _controller(metadata: ObjectMeta) -> OwnerReference | None:
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """A claim that should ask for more."""
+    """A claim that should ask for more, so that its guest sees this size."""
 
     name: str
     size: str
     storage_class: str
+    # in bytes, with the file system's part
+    request: int
+
+    @property
+    def patch(self) -> dict[str, Any]:
+        """What is written to the claim: the request, and what the guest sees of it."""
+        guest = quantity.whole(self.size)
+        request = self.size if self.request == guest else str(self.request)
+        notes = claimsizes.guest_size_note(guest, self.request)
+        return {**({"metadata": {"annotations": notes}} if notes else {}), "spec": {"resources": {"requests": {"storage": request}}}}
 
 
 def growths(disks: Iterable[Disk], overhead: FilesystemOverhead | None) -> Iterator[Growth]:
@@ -158,7 +169,7 @@ def growths(disks: Iterable[Disk], overhead: FilesystemOverhead | None) -> Itera
         if volume is not None and volume.spec.storage is not None and (spec.volumeMode or "Filesystem") == "Filesystem":
             asked = claimsizes.inflated(size, claimsizes.overhead_of(overhead, name))
         if asked > claimsizes.request_of(claim):
-            yield Growth(disk.name, disk.size if asked == size else str(asked), name)
+            yield Growth(disk.name, disk.size, name, asked)
 
 
 def _is_at_rest(disk: Disk) -> bool:

@@ -132,6 +132,15 @@ DISKS: tuple[Words, ...] = (
         rank=Rank.SAID,
     ),
     Words(
+        id="claim-too-large",
+        title="A claim asks for more than any disk has.",
+        fix="Delete the claim and ask for less.",
+        of=(CLAIM,),
+        reason=("ProvisioningFailed",),
+        text=r"(?P<size>\d+) bytes were asked for, and a disk has at most (?P<most>\w+)",
+        cause="PVC {name} asks for {size} bytes, and a disk has at most {most}.",
+    ),
+    Words(
         id="claim-not-shareable",
         title="A disk that several machines write cannot be shared as it is.",
         fix="Stop all machines that use it once, so that it can be made shareable.",

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import msgspec
 
 from paddock.schema import shape
-from paddock.schema.check import bounds_text
 from paddock.schema.field import Field
 from paddock.schema.formats import FORMATS
+from paddock.schema.messages import bounds_text
 
 _TYPES: dict[type[shape.Shape], str] = {
     shape.StringShape: "string",

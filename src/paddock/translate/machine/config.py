@@ -12,6 +12,7 @@ from paddock.translate.machine.place import Place
 from paddock.translate.machine.resolved import Resolved
 
 _DEFAULT_TYPES = {"amd64": "q35", "arm64": "virt"}
+_BEFORE_VIRTIO_1 = ("pc-q35-2.4",)
 _ROOT_COMPLEX = "kubevirt.io/placePCIDevicesOnRootComplex"
 _NO_HOLE = "kubevirt.io/disablePCIHole64"
 # microseconds, the length of a turn in which a limit of CPU time counts
@@ -86,6 +87,8 @@ def _machine_type(place: Place, architecture: str) -> str:
     known = place.host.machine_types
     if known and found not in known:
         place.limits.add(Code.MACHINE_TYPE_UNKNOWN, "spec", "domain", "machine", "type", detail=found)
+    elif found in _BEFORE_VIRTIO_1:
+        place.limits.add(Code.MACHINE_TYPE_TOO_OLD, "spec", "domain", "machine", "type", detail=found)
     return found
 
 

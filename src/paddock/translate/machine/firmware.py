@@ -50,7 +50,7 @@ def firmware(place: Place) -> Firmware:
         secure_boot=_secure(place),
         variables=place.resolved.efi_variables if persistent else None,
         serial_output=bios is not None and bool(bios.useSerial),
-        uuid=given.uuid or uuid_of(place.instance.metadata.name or ""),
+        uuid=str(uuid.UUID(given.uuid)) if given.uuid else uuid_of(place.instance.metadata.name or ""),
         serial=given.serial or "",
         chassis=tuple(_chassis(place.domain.chassis)),
         acpi_tables=tuple(_tables(place, given)),

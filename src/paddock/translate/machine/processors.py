@@ -15,6 +15,9 @@ _CPU = ("spec", "domain", "cpu")
 _FEATURES = ("spec", "domain", "features")
 _TIMER = ("spec", "domain", "clock", "timer")
 _DAY = 86_400
+# More than these have addresses that only KVM's interrupt controller knows.
+_MOST_EMULATED = 255
+_WITHOUT_APIC = ("486", "486-v1", "base")
 # Hyper-V's features that are only there or not, by the member of the API.
 _SIMPLE = {
     "relaxed": "hv-relaxed",
@@ -51,7 +54,7 @@ def cpu(place: Place) -> Cpu:
         sockets=sockets,
         cores=given.cores or 1,
         threads=given.threads or 1,
-        max_sockets=max(given.maxSockets or 0, sockets) if hotplug else sockets,
+        max_sockets=_max_sockets(place, given, sockets) if hotplug else sockets,
         model=_model(place, given),
         features=(*features, *_switches(place)),
         enforce=any(_policy(feature) == "require" for feature in given.features or ()),
@@ -62,6 +65,26 @@ def cpu(place: Place) -> Cpu:
     )
 
 
+def _max_sockets(place: Place, given: CPU, sockets: int) -> int:
+    """The sockets there may be one day: what was asked for, as far as QEMU can."""
+    most, each = _most_processors(place), (given.cores or 1) * (given.threads or 1)
+    wanted = max(given.maxSockets or 0, sockets)
+    if not most or wanted * each <= most:
+        return wanted
+    if sockets * each > most:
+        place.limits.add(Code.PROCESSORS_TOO_MANY, *_CPU, detail=f"{sockets * each}, and {most} are possible")
+        return sockets
+    place.limits.add(Code.SOCKETS_CUT, *_CPU, "maxSockets", detail=f"{most // each} sockets instead of {wanted}")
+    return most // each
+
+
+def _most_processors(place: Place) -> int:
+    """The processors that QEMU can give to a machine of this type; 0: not known."""
+    machine = place.domain.machine.type if place.domain.machine is not None else ""
+    most = place.host.processors.get(place.host.machine_types.get(machine or "q35", ""), 0)
+    return most if place.kvm or not place.amd64 else min(most, _MOST_EMULATED)
+
+
 def _model(place: Place, given: CPU) -> str:
     model = given.model or "host-model"
     if model in ("host-model", "host-passthrough"):
@@ -69,6 +92,8 @@ def _model(place: Place, given: CPU) -> str:
     known = place.host.cpu_models
     if known and model not in known:
         place.limits.add(Code.CPU_MODEL_UNKNOWN, *_CPU, "model", detail=model)
+    elif model in _WITHOUT_APIC:
+        place.limits.add(Code.CPU_MODEL_TOO_OLD, *_CPU, "model", detail=model)
     return model
 
 
@@ -78,8 +103,9 @@ def _policy(feature: CPUFeature) -> str:
 
 def _cpu_features(place: Place, given: CPU) -> Iterator[tuple[str, bool]]:
     host_model = _is_host(given)
-    for feature in given.features or ():
+    for index, feature in enumerate(given.features or ()):
         policy = _policy(feature)
+        _refuse_feature(place, feature, (*_CPU, "features", index))
         if policy in ("disable", "forbid"):
             yield feature.name, False
         elif policy in ("force", "require"):
@@ -87,6 +113,18 @@ def _cpu_features(place: Place, given: CPU) -> Iterator[tuple[str, bool]]:
         elif not host_model and place.kvm and feature.name in place.host.cpu_flags:
             # The host's own model brings along whatever there is.
             yield feature.name, True
+
+
+def _refuse_feature(place: Place, feature: CPUFeature, path: tuple[str | int, ...]) -> None:
+    """Features are known by several spellings: sse4_2 is sse4-2, too."""
+    known, policy = place.host.cpu_features, _policy(feature)
+    if not known or policy == "optional":
+        return
+    emulated = known.get(feature.name, known.get(feature.name.replace("_", "-")))
+    if emulated is None:
+        place.limits.add(Code.CPU_FEATURE_UNKNOWN, *path, "name", detail=feature.name)
+    elif policy == "require" and not emulated and not place.kvm:
+        place.limits.add(Code.CPU_FEATURE_MISSING, *path, "name", detail=feature.name)
 
 
 def _is_host(given: CPU) -> bool:

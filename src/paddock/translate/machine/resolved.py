@@ -41,7 +41,11 @@ class HostFound:
     accelerator: Literal["kvm", "tcg"] = "tcg"
     # names of machine types, aliases among them, to full names; empty: not known, so nothing is refused
     machine_types: Mapping[str, str] = field(default_factory=dict)
+    # the most processors of each machine type, by full name
+    processors: Mapping[str, int] = field(default_factory=dict)
     cpu_models: frozenset[str] = frozenset()
+    # features that processors can have, and whether emulated ones do; empty: not known
+    cpu_features: Mapping[str, bool] = field(default_factory=dict)
     # flags of the host's own processor
     cpu_flags: frozenset[str] = frozenset()
     architectures: frozenset[str] = frozenset({"amd64", "arm64"})

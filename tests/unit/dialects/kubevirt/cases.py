@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.schema.finding import Cause
+from paddock.schema.finding import Cause, Severity
 
 VM, VMI = "VirtualMachine", "VirtualMachineInstance"
 
@@ -22,6 +22,7 @@ class Case(msgspec.Struct, frozen=True):
     # changes that are accepted
     good: Mapping[str, Any]
     cause: Cause = Cause.INVALID
+    severity: Severity = Severity.ERROR
     settings: Mapping[str, Any] = {}
     good_settings: Mapping[str, Any] | None = None
     kinds: tuple[str, ...] = (VM, VMI)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from paddock.schema.finding import Cause
-from tests.unit.dialects.kubevirt.cases import VMI, Case, disk
+from paddock.schema.finding import Cause, Severity
+from tests.unit.dialects.kubevirt.cases import Case, disk
 
 _DISK = "P.domain.devices.disks[1]"
 _CLAIM = {"P.volumes[1]": {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}}
@@ -14,7 +14,7 @@ def _blocks(**custom: int) -> dict[str, Any]:
 
 
 CASES = (
-    Case(42, "no volume", {_DISK: {"name": "data"}}, f"{_DISK}.name", "'data' not found", disk()),
+    Case(42, "no volume", {_DISK: {"name": "data"}}, f"{_DISK}.name", 'Invalid value: "data": no volume of this name', disk()),
     Case(
         42,
         "in the words of Kubermatic",
@@ -27,19 +27,19 @@ CASES = (
         43,
         "no disk",
         {"P.volumes[1]": {"name": "data", "emptyDisk": {"capacity": "1Gi"}}},
-        "spec.domain.volumes[1].name",
-        "'data' not found",
+        "P.volumes[1].name",
+        "no disk or filesystem of this name",
         {"P.volumes[1]": {"name": "data", "memoryDump": {"claimName": "dump"}}},
-        kinds=(VMI,),
+        severity=Severity.NOTE,
     ),
     Case(
         43,
         "a filesystem will do",
         {"P.volumes[1]": {"name": "data", "configMap": {"name": "x"}}},
-        "spec.domain.volumes[1].name",
+        "P.volumes[1].name",
         "no disk or filesystem of this name",
         {"P.volumes[1]": {"name": "data", "configMap": {"name": "x"}}, "P.domain.devices.filesystems": [{"name": "data", "virtiofs": {}}]},
-        kinds=(VMI,),
+        severity=Severity.NOTE,
     ),
     Case(44, "twice", {_DISK: {"name": "root"}}, f"{_DISK}.name", "must not have the same Name", disk(), cause=Cause.DUPLICATE),
     Case(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from paddock.schema.finding import Cause
-from tests.unit.dialects.kubevirt.cases import Case
+from tests.unit.dialects.kubevirt.cases import VM, Case
 from tests.unit.dialects.kubevirt.objects import GONE
 
 _CPU, _MEMORY, _RESOURCES = "P.domain.cpu", "P.domain.memory", "P.domain.resources"
@@ -42,6 +42,7 @@ CASES = (
         f"{_MEMORY}.guest",
         "must be given",
         _GROWS,
+        kinds=(VM,),
     ),
     Case(6, "arm64", {**_GROWS, "P.architecture": "arm64"}, f"{_MEMORY}.guest", "on amd64 only", {**_GROWS, "P.architecture": "amd64"}),
     Case(
@@ -183,7 +184,7 @@ CASES = (
         "must be equal to limits.memory",
         {**_PINNED, _RESOURCES: {"requests": {"memory": "2Gi"}, "limits": {"memory": "2Gi"}}},
     ),
-    Case(30, "neither", {f"{_CPU}.dedicatedCpuPlacement": True}, f"{_CPU}.dedicatedCpuPlacement", "give cpu.cores", _PINNED),
+    Case(30, "neither", {f"{_CPU}.dedicatedCpuPlacement": True}, f"{_CPU}.dedicatedCpuPlacement", "give cpu.cores", _PINNED, kinds=(VM,)),
     Case(
         30,
         "both",

@@ -16,11 +16,11 @@ from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import KINDS as VM_KINDS
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
-from paddock.schema.finding import Cause, Finding, Path, Severity
+from paddock.schema.finding import Cause, Finding, Path
 from paddock.schema.kind import Settings
 from tests.unit.dialects.kubevirt import cases_disks, cases_machine, cases_networks, cases_running, cases_size, cases_volumes
 from tests.unit.dialects.kubevirt.cases import VM, VMI, Case
-from tests.unit.dialects.kubevirt.objects import Changes, admitted, errors, machine, place
+from tests.unit.dialects.kubevirt.objects import GONE, Changes, admitted, errors, machine, place
 
 CASES: tuple[Case, ...] = (
     *cases_machine.CASES,
@@ -48,7 +48,7 @@ def hold(case: Case, kind: str) -> None:
     """Hold a rule against its case."""
     said = refusals(case, kind)
     assert len(said) == 1, errors(admitted(case.bad, kind, **case.settings))
-    assert (said[0].severity, said[0].cause) == (Severity.ERROR, case.cause)
+    assert (said[0].severity, said[0].cause) == (case.severity, case.cause)
     good_settings = case.settings if case.good_settings is None else case.good_settings
     assert errors(admitted(case.good, kind, **good_settings)) == []
 
@@ -227,3 +227,35 @@ def test_rules_hold_at_any_place(case: Case) -> None:
 
 def _moved(path: Path) -> Path:
     return (*POOL, *path[1:]) if path[:1] == ("spec",) else path
+
+
+# Values that could never run, and the words that refuse them.
+NEVER: tuple[tuple[Changes, str], ...] = (
+    ({"P.domain.memory.guest": "4096"}, "is 4096 bytes; a guest needs at least 1M; 4096Mi is 4096 megabytes"),
+    ({"P.domain.memory.guest": "1Ki"}, "is 1024 bytes; a guest needs at least 1M"),
+    ({"P.domain.memory": GONE, "P.domain.resources": {"limits": {"memory": "1Ki"}}}, "is 1024 bytes"),
+    ({"P.domain.firmware": {"uuid": "xyz"}}, "must be a UUID such as"),
+    ({"P.domain.clock": {"timezone": "../x"}}, "must be the name of a time zone"),
+    ({"P.domain.clock": {"timezone": "x" * 3000}}, "must be no more than 255 characters"),
+    ({"P.domain.chassis": {"asset": "x" * 2049}}, "must be no more than 2048 characters"),
+    ({"P.domain.cpu": {"features": [{"name": "a=b,c"}]}}, "must be the name of a processor feature"),
+    ({"P.domain.devices.disks[0]": {"name": "root", "bootOrder": 2**31}}, "must fit into 32 bits"),
+    ({"P.domain.ioThreads": {"supplementalPoolThreadCount": 5000}}, "must be less than or equal to 4096"),
+    ({"P.domain.devices.disks[0]": {"name": "root", "disk": {"bus": "ide", "readonly": True}}}, "on the ide bus cannot be read-only"),
+    ({"P.volumes[0].containerDisk.image": "quay.io/UPPER Bad"}, "must name a container image"),
+)
+
+
+@pytest.mark.spec("kubevirt", 124)
+@pytest.mark.parametrize(("changes", "words"), NEVER)
+@pytest.mark.parametrize("kind", [VM, VMI])
+def test_what_could_never_run_is_refused(changes: Changes, words: str, kind: str) -> None:
+    said = [message for _, message in errors(admitted(changes, kind))]
+    assert len(said) == 1 and words in said[0], said
+
+
+@pytest.mark.parametrize(("name", "meant"), [("rot", "root"), ("elsewhere", "root")])
+def test_a_disk_without_a_volume_is_told_which_is_meant(name: str, meant: str) -> None:
+    said = errors(admitted({"P.domain.devices.disks[0].name": name}))
+    field = "spec.template.spec.domain.devices.disks[0].name"
+    assert said == [(field, f'Invalid value: "{name}": no volume of this name; did you mean "{meant}"?')]

@@ -52,7 +52,7 @@ CASES = (
         "must have at most 50 items",
     ),
     Case((11,), "VirtualMachine", ".powerState", ("On", "Off", "OffGraceful"), ("on", "Suspended", ""), 'supported values: "On"'),
-    Case((11,), "VirtualMachine", ".powerState", (), (True, False), "must be a string"),
+    Case((11,), "VirtualMachine", ".powerState", (True, False), (1,), "must be a string"),
     Case((14,), "VirtualMachine", ".lifecycle.preStop.exec.command", (["true"],), ([],), "must have at least 1 item"),
     Case((14,), "VirtualMachine", ".lifecycle.preStop.httpGet.port", (1, 65535), (0, 65536), "must be between 1", company=HOOK),
     Case((14,), "VirtualMachine", ".lifecycle.preStop.httpGet.port", (), (GONE,), "Required value", company=HOOK),

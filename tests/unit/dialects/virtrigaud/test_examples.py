@@ -8,9 +8,9 @@ import pytest
 from paddock.dialects import catalog
 from paddock.dialects.admission import admit
 from paddock.meta.manifests.load import load
-from paddock.schema.check import BARE_WORD
 from paddock.schema.finding import Severity
 from paddock.schema.kind import Settings
+from paddock.schema.messages import BARE_WORD
 from tests.unit.dialects.virtrigaud.objects import KINDS, said, thing
 
 EXAMPLES = Path("src/paddock/dialects/virtrigaud/examples")
@@ -89,7 +89,7 @@ MISTAKES: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
         "spec.metaData.secretRef",
         "metaData.cloudInit.secretRef",
     ),
-    ("a boolean for power", "VirtualMachine", {".powerState": True}, "spec.powerState", "must be a string"),
+    ("a number for power", "VirtualMachine", {".powerState": 1}, "spec.powerState", 'must be a string; write one of "On", "Off"'),
     (
         "a number for the TPM",
         "VMClass",

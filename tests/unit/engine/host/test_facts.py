@@ -78,9 +78,11 @@ ANSWERS = [
     {"QMP": {}},
     {"return": {}},
     {"return": {"qemu": {"major": 8, "minor": 1, "micro": 2}}},
-    {"return": [{"name": "pc-q35-8.1", "alias": "q35"}, {"name": "none"}]},
+    {"return": [{"name": "pc-q35-8.1", "alias": "q35", "cpu-max": 1024}, {"name": "none"}]},
     {"return": [{"name": "qemu64"}]},
     {"return": [{"name": "virtio-net-pci"}, {"name": "igb"}]},
+    {"return": {"model": {"name": "max", "props": {"aes": True, "vmx": False, "family": 6, "realized": False}}}},
+    {"return": {}},
     {"event": "SHUTDOWN"},
 ]
 
@@ -97,6 +99,8 @@ def test_a_qemu_is_asked_once(tmp_path: Path) -> None:
         assert found.version == (8, 1, 2)
         assert found.models == {"qemu64"}
         assert found.devices == {"virtio-net-pci", "igb"}
+        assert found.processors == {"pc-q35-8.1": 1024, "none": 0}
+        assert found.features == {"aes": True, "vmx": False}
         assert (found.resolve("q35"), found.resolve("pc-q35-8.1"), found.resolve("pc")) == ("pc-q35-8.1", "pc-q35-8.1", None)
     assert (tmp_path / "asked").read_text() == "x\n"
     os.utime(path, (1, 1))
@@ -177,7 +181,10 @@ def test_the_view_is_of_one_machine(tmp_path: Path) -> None:
     assert view.file(tmp_path / "disk").solid
 
 
-@pytest.mark.parametrize(("name", "known"), [("UTC", True), ("No/Where", False), ("../passwd", False), ("", False), ("/etc/passwd", False)])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("UTC", True), ("No/Where", False), ("../passwd", False), ("", False), ("/etc/passwd", False), ("x" * 3000, False), ("a\0b", False)],
+)
 def test_time_zones(name: str, known: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "UTC").touch()
     monkeypatch.setattr(facts, "_ZONES", tmp_path)

@@ -2,7 +2,11 @@
 
 import pytest
 
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
+from paddock.meta import patch
+from paddock.meta.wire import from_data, to_data
+from paddock.plan import claimsizes
 from paddock.plan.stakater import disks
 from paddock.plan.stakater.disks import Disk
 from tests.unit.plan.stakater.made import claim, front, instance, machine, owner, volume
@@ -76,7 +80,19 @@ def test_names_are_looked_at_before_anything_is_made(disk: Disk, reason: str | N
 )
 def test_growing(disk: Disk, size: str | None) -> None:
     found = list(disks.growths([disk], FilesystemOverhead(global_="0.1")))
-    assert [each.size for each in found] == ([size] if size else [])
+    assert [each.patch["spec"]["resources"]["requests"]["storage"] for each in found] == ([size] if size else [])
+
+
+@pytest.mark.spec("stakater", 62)
+@pytest.mark.spec("kubevirt", 128)
+@pytest.mark.parametrize("mode", ["Filesystem", "Block"])
+def test_the_guest_of_a_grown_disk_sees_what_was_asked_for(mode: str) -> None:
+    before = claim(size="11Gi", mode=mode)
+    (growth,) = disks.growths([Disk("d", "20Gi", volume(size="10Gi"), before)], FilesystemOverhead(global_="0.1"))
+    assert growth.size == "20Gi"
+    after = from_data(patch.apply_merge_patch(to_data(before), growth.patch), PersistentVolumeClaim)
+    assert claimsizes.guest_size(after) == 20 << 30
+    assert claimsizes.request_of(after) == ((20 << 30) if mode == "Block" else int((20 << 30) * 1.1))
 
 
 def test_what_is_left_over() -> None:

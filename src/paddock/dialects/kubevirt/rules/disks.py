@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from paddock.base.nearest import nearest
 from paddock.dialects.kubevirt.devices import CDRomTarget, Disk, DiskTarget, LunTarget
 from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
 from paddock.schema import finding
@@ -12,6 +13,7 @@ from paddock.schema.kind import Cel
 _DISKS = ("domain", "devices", "disks")
 TARGETS = ("disk", "lun", "cdrom")
 PCI_ADDRESS = r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
+_ATA = ("sata", "ide")
 _SMALLEST, _LARGEST = 512, 2 * 1024 * 1024
 
 
@@ -43,27 +45,25 @@ def buses(place: Place, disk: Disk) -> Iterator[tuple[str, str]]:
 def disks_have_volumes(place: Place) -> Iterator[Finding]:
     """Every disk has a volume of its name; a CD-ROM drive may be empty."""
     volumes = place.volumes()
+    unused = set(volumes) - {disk.name for disk, _ in disks(place)}
     for disk, path in disks(place):
         if disk.name and disk.name not in volumes and disk.cdrom is None:
-            why = f"no volume of this name: '{disk.name}' not found in volumes"
-            yield finding.invalid((*path, "name"), disk.name, why, "kubevirt/V42")
+            # Where one volume is left over, it is the one that is meant, however it is called.
+            meant = nearest(disk.name, volumes) or (next(iter(unused)) if len(unused) == 1 else None)
+            hint = f'; did you mean "{meant}"?' if meant else ""
+            yield finding.invalid((*path, "name"), disk.name, f"no volume of this name{hint}", "kubevirt/V42")
 
 
 @check("kubevirt/V43")
 def volumes_have_disks(place: Place) -> Iterator[Finding]:
-    """Every volume of a running machine is used by a disk or a filesystem. A template gets the missing disks (a note)."""
+    """A volume that no disk and no filesystem uses gets a disk when the machine runs (a note)."""
     devices = place.spec.domain.devices
     used = {disk.name for disk in devices.disks or ()} | {filesystem.name for filesystem in devices.filesystems or ()}
     for index, volume in enumerate(place.spec.volumes or ()):
         if not volume.name or volume.name in used or volume.memoryDump is not None:
             continue
         at = place.at("volumes", index, "name")
-        if place.running:
-            why = f"'{volume.name}' not found: no disk or filesystem of this name"
-            found = finding.invalid(place.at("domain", "volumes", index, "name"), volume.name, why, "kubevirt/V43")
-            yield standing(found, at)
-        else:
-            yield finding.note(at, "no disk or filesystem of this name; the running machine gets a disk for it", "kubevirt/V43")
+        yield finding.note(at, "no disk or filesystem of this name; the running machine gets a disk for it", "kubevirt/V43")
 
 
 @check(
@@ -155,12 +155,15 @@ def virtio_drives_are_for_us_only(place: Place) -> Iterator[Finding]:
 
 @check("kubevirt/V52")
 def sata_disks_are_writable(place: Place) -> Iterator[Finding]:
-    """A hard disk on the SATA bus cannot be read-only."""
+    """A hard disk on the SATA bus, or Paddock's IDE bus, cannot be read-only."""
     for disk, path in disks(place):
-        if disk.disk is not None and disk.disk.readonly and ("disk", "sata") in buses(place, disk):
-            why = "a hard disk on the sata bus cannot be read-only; use virtio or scsi, or a cdrom"
-            at = (*path, "disk", "bus") if disk.disk.bus else (*path, "disk", "readonly")
-            yield standing(finding.invalid((*path, "disk", "bus"), "sata", why, "kubevirt/V52"), at)
+        if disk.disk is None or not disk.disk.readonly:
+            continue
+        for target, bus in buses(place, disk):
+            if target == "disk" and bus in _ATA:
+                why = f"a hard disk on the {bus} bus cannot be read-only; use virtio or scsi, or a cdrom"
+                at = (*path, "disk", "bus") if disk.disk.bus else (*path, "disk", "readonly")
+                yield standing(finding.invalid((*path, "disk", "bus"), bus, why, "kubevirt/V52"), at)
 
 
 @check("kubevirt/V54")
@@ -211,9 +214,11 @@ def _block_size(place: Place, disk: Disk, path: Path) -> Iterator[Finding]:
     if custom.logical > custom.physical > 0:
         why = f"must not be greater than physical ({custom.physical})"
         yield finding.invalid((*path, "logical"), custom.logical, why, "kubevirt/V60")
-    elif custom.logical > _SMALLEST and any(bus == "sata" for _, bus in buses(place, disk)):
-        yield finding.invalid((*path, "logical"), custom.logical, "must be 512 for a disk on the sata bus", "kubevirt/V60")
     granularity = custom.discardGranularity
+    for bus in (bus for _, bus in buses(place, disk) if bus in _ATA):
+        for name, size in (("logical", custom.logical), ("discardGranularity", granularity or _SMALLEST)):
+            if size > _SMALLEST:
+                yield finding.invalid((*path, name), size, f"must be {_SMALLEST} for a disk on the {bus} bus", "kubevirt/V60")
     if granularity is not None and custom.logical > 0 and granularity % custom.logical:
         why = f"must be a multiple of logical ({custom.logical})"
         yield finding.invalid((*path, "discardGranularity"), granularity, why, "kubevirt/V60")

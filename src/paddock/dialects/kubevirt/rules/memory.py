@@ -9,6 +9,7 @@ from paddock.schema.finding import Finding
 
 # Memory that is plugged into a running machine comes in blocks of this size.
 _BLOCK = quantity.parse("2Mi")
+_LEAST_BYTES = 1_000_000
 _REQUEST = ("domain", "resources", "requests", "memory")
 _LIMIT = ("domain", "resources", "limits", "memory")
 
@@ -30,7 +31,8 @@ def _cannot_grow(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
     assert memory is not None and memory.maxGuest is not None
     most = quantity.parse(memory.maxGuest)
     if memory.guest is None:
-        if not place.sized:
+        # A running machine gets the memory that it asks for before it is judged.
+        if not (place.sized or place.running):
             yield "must be given when maxGuest is", ("memory", "maxGuest")
     elif (guest := quantity.parse(memory.guest)) > most:
         yield f"is greater than maxGuest ({memory.maxGuest})", ("memory", "guest")
@@ -64,6 +66,20 @@ def memory_request_is_not_tiny(place: Place) -> Iterator[Finding]:
     request = place.request("memory")
     if request is not None and 0 < request < quantity.parse("1M"):
         yield finding.invalid(place.at(*_REQUEST), place.written(_REQUEST), "must be greater than or equal to 1M", "kubevirt/V21")
+
+
+@check("kubevirt/tiny-memory")
+def memory_holds_a_guest(place: Place) -> Iterator[Finding]:
+    """A guest has at least a megabyte, the least that its firmware is in; a bare number is one of bytes."""
+    memory = place.spec.domain.memory
+    guest = memory.guest if memory is not None else None
+    path: tuple[str, ...]
+    path, written = ("domain", "memory", "guest"), guest
+    if guest is None and place.request("memory") is None:
+        path, written = _LIMIT, place.written(_LIMIT)
+    if written is not None and 0 < (size := quantity.whole(written)) < _LEAST_BYTES:
+        unit = f"; {written}Mi is {size} megabytes" if str(written).isdecimal() else ""
+        yield finding.invalid(place.at(*path), written, f"is {size} bytes; a guest needs at least 1M{unit}", "kubevirt/tiny-memory")
 
 
 @check("kubevirt/V22")
@@ -141,6 +157,7 @@ CHECKS = (
     memory_can_grow,
     memory_is_not_negative,
     memory_request_is_not_tiny,
+    memory_holds_a_guest,
     memory_request_fits_its_limit,
     memory_is_requested,
     guest_fits_the_limit,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from paddock.dialects.kubevirt import macs
 from paddock.dialects.kubevirt.networks import DHCPOptions, Interface, Network
 from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
 from paddock.schema import finding
@@ -240,6 +241,18 @@ def absent_cards_can_be_unplugged(place: Place) -> Iterator[Finding]:
             yield finding.invalid((*path, "state"), "absent", "is not supported on the default network", "kubevirt/V103")
 
 
+@check(macs.RULE)
+def addresses_are_different(place: Place) -> Iterator[Finding]:
+    """No two cards of a machine have the same hardware address (a warning)."""
+    seen: dict[str, str] = {}
+    for interface, path in interfaces(place):
+        address = macs.plain(interface.macAddress or "")
+        if address and address in seen:
+            text = f"the card {seen[address]} of this machine has the same address; the guest may use one of them only"
+            yield finding.warning((*path, "macAddress"), text, macs.RULE)
+        seen.setdefault(address, interface.name)
+
+
 CHECKS = (
     networks_have_cards,
     cards_have_networks,
@@ -255,4 +268,5 @@ CHECKS = (
     one_default_network,
     networks_have_one_type,
     absent_cards_can_be_unplugged,
+    addresses_are_different,
 )

@@ -98,7 +98,8 @@ def pinned_cpus_are_counted_once(place: Place) -> Iterator[Finding]:
         return
     cpu, path = _cpu(place), place.at("domain", "cpu", "dedicatedCpuPlacement")
     request, limit, count = place.request("cpu") or 0, place.limit("cpu") or 0, _topology(cpu)
-    if not (request or limit or count or place.sized):
+    # A running machine gets one processor before it is judged.
+    if not (request or limit or count or place.sized or place.running):
         yield finding.invalid(path, True, "give cpu.cores, or cpu in resources.requests or resources.limits", "kubevirt/V30")
     if request and limit and request != limit:
         yield finding.invalid(path, True, "requests.cpu and limits.cpu must be equal", "kubevirt/V30")

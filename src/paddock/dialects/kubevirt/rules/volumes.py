@@ -9,12 +9,15 @@ from paddock.dialects.kubevirt.access import AccessCredential, SSHPublicKey, Use
 from paddock.dialects.kubevirt.rules.firmware import file_in_image
 from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
 from paddock.dialects.kubevirt.volumes import SOURCES, CloudInit, HostDisk, Volume
+from paddock.meta import cloudconfig
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import Cel
 
 _CLOUD_INIT = ("cloudInitNoCloud", "cloudInitConfigDrive")
 _INLINE_BYTES = 2048
+# Cloud-init unpacks what begins like this.
+_GZIP = b"\x1f\x8b"
 _NAMED = {"configMap": "name", "secret": "secretName", "serviceAccount": "serviceAccountName"}
 _SINGLE = ("serviceAccount", "downwardMetrics", "memoryDump")
 
@@ -124,6 +127,25 @@ def cloud_init_is_short(place: Place) -> Iterator[Finding]:
                     yield standing(Finding(path=path, message=message, rule="kubevirt/V67"), (*path, name))
 
 
+@check("kubevirt/cloud-init")
+def cloud_init_is_readable(place: Place) -> Iterator[Finding]:
+    """User data is a document that cloud-init knows, with keys that it reads; network data has a version (warnings)."""
+    for source, path in cloud_init(place):
+        for name, text in (("userData", source.userData), ("userDataBase64", _text(source.userDataBase64))):
+            for problem in cloudconfig.user_data_problems(text) if text else ():
+                yield finding.warning((*path, name), problem, "kubevirt/cloud-init")
+        for name, text in (("networkData", source.networkData), ("networkDataBase64", _text(source.networkDataBase64))):
+            problem = cloudconfig.network_problem(text) if text else ""
+            if problem:
+                yield finding.warning((*path, name), f"cloud-init may ignore it: {problem}", "kubevirt/cloud-init")
+
+
+def _text(encoded: str | None) -> str:
+    """What is encoded, as far as that can be read as text."""
+    data = _decoded(encoded) if encoded else None
+    return data.decode(errors="ignore") if data is not None and not data.startswith(_GZIP) else ""
+
+
 @check("kubevirt/V68")
 def host_disks_are_allowed(place: Place) -> Iterator[Finding]:
     """Files of the host are used only where the operator allows it."""
@@ -227,6 +249,7 @@ CHECKS = (
     cloud_init_is_base64,
     cloud_init_has_one_source,
     cloud_init_is_short,
+    cloud_init_is_readable,
     host_disks_are_allowed,
     named_volumes_have_names,
     some_volumes_come_once,

@@ -176,6 +176,9 @@ def _cloud_config(text: str, path: Path) -> Iterator[Finding]:
         yield finding.warning(path, f"cloud-init will refuse this: {problem}", USER_DATA)
     elif not cloudconfig.has_known_header(text):
         yield finding.warning(path, "cloud-init does not know what this is; start it with #cloud-config", USER_DATA)
+    elif text.startswith("#cloud-config"):
+        for slip in cloudconfig.slips(text):
+            yield finding.warning(path, slip, USER_DATA)
 
 
 def meta_data(given: MetaData | None, path: Path, settings: Settings) -> Iterator[Finding]:

@@ -25,9 +25,9 @@ def documents_are_readable(machine: "Machine", settings: Settings) -> Iterator[F
         problem = cloudconfig.problem(cloud_init.userData)
         if problem:
             yield finding.secret_invalid(_USER_DATA, f"not valid cloud-config: {problem}", "vitistack/cloud-init")
-        elif not cloudconfig.has_known_header(cloud_init.userData):
-            text = "no header that cloud-init knows, such as #cloud-config or #!; the guest may ignore it"
-            yield finding.warning(_USER_DATA, text, "vitistack/cloud-init")
+        else:
+            for text in cloudconfig.user_data_problems(cloud_init.userData):
+                yield finding.warning(_USER_DATA, text, "vitistack/cloud-init")
     if cloud_init.networkData:
         problem = cloudconfig.network_problem(cloud_init.networkData)
         if problem:

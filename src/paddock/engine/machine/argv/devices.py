@@ -4,7 +4,7 @@ from typing import Any
 
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.blocks import virtio
-from paddock.engine.machine.argv.errors import missing
+from paddock.engine.machine.argv.errors import Unstartable, missing
 from paddock.engine.machine.argv.helpers import share_helper, tpm_helper
 from paddock.engine.machine.argv.line import Line
 from paddock.engine.machine.argv.options import keyed
@@ -15,6 +15,8 @@ from paddock.engine.machine.config import Disk, MachineConfig, SharedDirectory
 _VIDEO = {"vga": "VGA", "cirrus": "cirrus-vga", "virtio": "virtio-vga", "bochs": "bochs-display", "ramfb": "ramfb"}
 _WITHOUT_PCI = ("ramfb",)
 _USB_PORTS = 15
+# QEMU makes hubs of its own when the ports run out, and no chains of more than five.
+_USB_DEVICES = 50
 
 
 def monitor(line: Line) -> None:
@@ -89,9 +91,12 @@ def memory_devices(config: MachineConfig, line: Line, slots: Slots) -> None:
 def usb(config: MachineConfig, line: Line, slots: Slots) -> None:
     """The USB controller, when anything is on it, with the ports that clients redirect devices to."""
     devices = config.devices
-    on_usb = any(_is_usb(disk) for disk in config.disks) or any(bus == "usb" for _, bus, _ in devices.inputs)
-    if not (on_usb or devices.usb_redirections):
+    count = sum(_is_usb(disk) for disk in config.disks) + sum(bus == "usb" for _, bus, _ in devices.inputs) + devices.usb_redirections
+    if not count:
         return
+    if count > _USB_DEVICES:
+        why = f"the bus takes {_USB_DEVICES} devices, and there are {count}"
+        raise Unstartable("cannot place all USB devices", reason="no-room", of="USB devices", why=why, fix="use the bus scsi for disks")
     controller = {"driver": "qemu-xhci", "id": "usb", "p2": _USB_PORTS, "p3": _USB_PORTS, **slots.place("the USB controller")}
     line.device("the USB controller", controller)
     for index in range(devices.usb_redirections):

@@ -11,7 +11,10 @@ from paddock.engine.machine.argv.pci import Slots
 from paddock.engine.machine.config import Clock, Cpu, MachineConfig, Memory
 
 _MIB = 1 << 20
-_PAGE = 4096
+# QEMU takes memory in steps of 8 KiB only, and libvirt, which KubeVirt uses, gives it in these.
+_STEP = _MIB
+# What a processor with 40 address bits reaches, less the windows of devices; QEMU emulates no larger one.
+_MOST_EMULATED = 960 << 30
 # the unit in which virtio-mem gives and takes memory
 MEMORY_BLOCK = 2 * _MIB
 MEMORY_SLOTS = 16
@@ -114,6 +117,8 @@ def _word(of: str, text: str) -> str:
 def memory(config: MachineConfig, line: Line, slots: Slots) -> None:
     """The guest's memory, and the room for what is plugged in later."""
     size, extra = boot_size(config), plugged_size(config)
+    if line.host.accelerator == "tcg" and size + extra > _MOST_EMULATED:
+        raise unusable("the memory", f"an emulated guest reaches {_MOST_EMULATED >> 30}Gi, and it could get {(size + extra) >> 30}Gi")
     members: dict[str, Any] = {"size": f"{size // 1024}k"}
     if extra:
         members |= {"slots": MEMORY_SLOTS, "maxmem": f"{(size + extra) // 1024}k"}
@@ -127,9 +132,9 @@ def memory(config: MachineConfig, line: Line, slots: Slots) -> None:
 
 
 def boot_size(config: MachineConfig) -> int:
-    """Bytes of memory at the start: whole pages."""
-    page = config.memory.hugepage or _PAGE
-    return -(-config.memory.size // page) * page
+    """Bytes of memory at the start: whole pages, or whole megabytes."""
+    step = config.memory.hugepage or _STEP
+    return -(-config.memory.size // step) * step
 
 
 def plugged_size(config: MachineConfig) -> int:

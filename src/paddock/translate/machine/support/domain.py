@@ -1,14 +1,10 @@
-"""The table for processors, memory, firmware, clock and features."""
+"""The table for memory, firmware, clock and features."""
 
 from paddock.translate.machine.limits import Code
+from paddock.translate.machine.support.processors import PROCESSORS
 from paddock.translate.machine.support.row import Changes, Row, disk
 
 _EFI: Changes = {"domain.firmware.bootloader": {"efi": {}}, "domain.features": {"smm": {}}}
-
-_NUMA: Changes = {
-    "domain.cpu": {"cores": 2, "dedicatedCpuPlacement": True, "numa": {"guestMappingPassthrough": {}}},
-    "domain.memory.hugepages": {"pageSize": "2Mi"},
-}
 
 
 def _hyperv(name: str, shows: str, text: str, **more: object) -> tuple[Row, ...]:
@@ -17,83 +13,6 @@ def _hyperv(name: str, shows: str, text: str, **more: object) -> tuple[Row, ...]
     rows.append(Row(f"{field}.enabled", "QEMU", "Switches it off.", {field: {"enabled": False, **more}}, lacks=shows, kvm=True))
     return tuple(rows)
 
-
-PROCESSORS = (
-    Row(
-        "domain.cpu.cores", "QEMU", "Cores of each socket.", {"domain.cpu.cores": 2}, "-smp 2,maxcpus=8,sockets=4,dies=1,cores=2,threads=1"
-    ),
-    Row("domain.cpu.sockets", "QEMU", "Sockets at the start.", {"domain.cpu.sockets": 3}, "-smp 3,maxcpus=12,sockets=12"),
-    Row(
-        "domain.cpu.threads",
-        "QEMU",
-        "Threads of each core.",
-        {"domain.cpu.threads": 2},
-        "-smp 2,maxcpus=8,sockets=4,dies=1,cores=1,threads=2",
-    ),
-    Row("domain.cpu.maxSockets", "QEMU", "Room for sockets that are plugged in.", {"domain.cpu.maxSockets": 2}, "maxcpus=2,sockets=2"),
-    Row("domain.cpu.model", "QEMU", "A named model is given by its name.", {"domain.cpu.model": "Skylake-Client"}, "-cpu Skylake-Client"),
-    Row(
-        "domain.cpu.model",
-        "QEMU",
-        "`host-model` and `host-passthrough` are the host's own.",
-        {"domain.cpu.model": "host-model"},
-        "-cpu host",
-        kvm=True,
-    ),
-    Row("domain.cpu.model", "QEMU", "Emulated, everything that can be emulated.", {"domain.cpu.model": "host-passthrough"}, "-cpu max"),
-    Row("domain.cpu.model", "refused", "A model that QEMU does not know.", {"domain.cpu.model": "No-Such"}, Code.CPU_MODEL_UNKNOWN),
-    Row("domain.cpu.features[].name", "QEMU", "A feature of the processor.", {"domain.cpu.features": [{"name": "aes"}]}, "aes=on,enforce"),
-    Row(
-        "domain.cpu.features[].policy",
-        "QEMU",
-        "require and force: on, and a required one that is missing ends the start. disable and forbid: off. optional: as the host.",
-        {"domain.cpu.features": [{"name": "aes", "policy": "disable"}]},
-        "aes=off",
-    ),
-    Row(
-        "domain.cpu.dedicatedCpuPlacement",
-        "host",
-        "Each vCPU is pinned to a CPU that nobody else gets.",
-        {"domain.cpu": {"cores": 2, "dedicatedCpuPlacement": True}},
-        "pins (4, 5)",
-    ),
-    Row(
-        "domain.cpu.dedicatedCpuPlacement",
-        "refused",
-        "No CPU is left.",
-        {"domain.cpu": {"cores": 64, "dedicatedCpuPlacement": True}},
-        Code.CPUS_MISSING,
-    ),
-    Row(
-        "domain.cpu.isolateEmulatorThread",
-        "host",
-        "One more CPU for QEMU's other threads.",
-        {"domain.cpu": {"cores": 2, "dedicatedCpuPlacement": True, "isolateEmulatorThread": True}},
-        "emulator (6,)",
-    ),
-    Row(
-        "domain.cpu.numa.**",
-        "host",
-        "A host with one node passes its topology on as it is.",
-        _NUMA,
-        "-smp 2",
-    ),
-    Row(
-        "domain.cpu.numa.**",
-        "refused",
-        "A host with several nodes cannot.",
-        _NUMA,
-        Code.NUMA_MISSING,
-        host={"numa_nodes": 2},
-    ),
-    Row(
-        "domain.cpu.realtime.**",
-        "refused",
-        "Machines get no real-time priority.",
-        {"domain.cpu": {**_NUMA["domain.cpu"], "realtime": {}}, "domain.memory.hugepages": {"pageSize": "2Mi"}},
-        Code.REALTIME_MISSING,
-    ),
-)
 
 MEMORY = (
     Row("domain.memory.guest", "QEMU", "Memory at the start.", {"domain.memory.guest": "512Mi"}, "-m size=524288k"),
@@ -132,6 +51,14 @@ FIRMWARE = (
         "A board that QEMU does not know.",
         {"domain.machine.type": "pc-q35-99"},
         Code.MACHINE_TYPE_UNKNOWN,
+    ),
+    Row(
+        "domain.machine.type",
+        "refused",
+        "A board from before virtio 1.0.",
+        {"domain.machine.type": "pc-q35-2.4"},
+        Code.MACHINE_TYPE_TOO_OLD,
+        host={"machine_types": {"pc-q35-2.4": "pc-q35-2.4", "q35": "pc-q35-7.2"}},
     ),
     Row(
         "domain.firmware.uuid",

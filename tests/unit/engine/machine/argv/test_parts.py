@@ -257,11 +257,22 @@ def test_an_emulated_guest_keeps_little_translated_code(memory: int, size: int) 
     assert values(found, "-accel") == [[("tcg", ""), ("tb-size", str(size))]]
 
 
-def test_memory_is_whole_pages() -> None:
+def test_memory_is_whole_megabytes() -> None:
     found = command(machine(memory=Memory(100_000_000, 100_000_000)), TCG)
     (backend,) = values(found, "-object")
-    assert backend["size"] % 4096 == 0
-    assert 0 <= backend["size"] - 100_000_000 < 4096
+    assert backend["size"] % MIB == 0
+    assert 0 <= backend["size"] - 100_000_000 < MIB
+
+
+def test_an_emulated_guest_has_the_memory_that_its_addresses_reach() -> None:
+    with pytest.raises(Unstartable, match="960Gi"):
+        command(machine(memory=Memory(1 << 30, 1 << 40)), TCG)
+
+
+def test_usb_devices_that_have_no_port_are_told() -> None:
+    disks = tuple(Disk(f"d{number}", None, bus="usb", role="cdrom") for number in range(51))
+    with pytest.raises(Unstartable, match="50 devices"):
+        command(machine(disks=disks), TCG)
 
 
 @pytest.mark.parametrize(

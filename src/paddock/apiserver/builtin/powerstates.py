@@ -1,0 +1,35 @@
+"""VirtRigaud's `powerState: On`, which kubectl makes a boolean of: apply merges by types, so it is a word before it is merged."""
+
+from paddock.apiserver.resources.strategy import CustomStrategy, Data
+from paddock.meta import fieldpath
+from paddock.schema.finding import Path, format_path
+from paddock.schema.messages import bare_word
+
+_GROUP = "infra.virtrigaud.io"
+_PLACES: dict[str, Path] = {
+    "VirtualMachine": ("spec", "powerState"),
+    "VMSet": ("spec", "template", "spec", "powerState"),
+}
+_WORDS = {True: "On", False: "Off"}
+
+
+class PowerStateStrategy(CustomStrategy):
+    """A kind with a power state."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def appliable(self, config: Data, said: list[str]) -> Data:
+        """A boolean is what kubectl made of a word."""
+        given = fieldpath.value_at(config, self._place)
+        if isinstance(given, bool):
+            *way, last = self._place
+            around = fieldpath.value_at(config, tuple(way))
+            around[last] = _WORDS[given]
+            said.append(f"{format_path(self._place)}: {bare_word(_WORDS[given])}")
+        return config
+
+
+def strategies() -> dict[tuple[str, str], CustomStrategy]:
+    """The strategies of the kinds that have one."""
+    return {(_GROUP, kind): PowerStateStrategy(place) for kind, place in _PLACES.items()}
