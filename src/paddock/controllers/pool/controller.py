@@ -100,9 +100,10 @@ class Pools:
             self._asked.pop(key, None)
             return DONE
         pool = seen.read(kinds.POOLS)
+        # Of the same moment as the machines: one that comes while they are read is neither a member nor in the way.
+        taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", key.namespace)}
         look = _Look(seen, pool, await self._members(seen, pool))
         revisions = await self._revisions.current(pool, seen)
-        taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", key.namespace)}
         around = Circumstances(taken, revisions.name, revisions.same_disks, self._clock.seconds(), self._chance.random)
         wanted = poolscale.plan(pool, look.members, around)
         try:
@@ -124,7 +125,7 @@ class Pools:
         found, asked = [], self._asked.setdefault(seen.key, set())
         alive: set[str] = set()
         for number, each in enumerate(self._caches.machines.cache.by("owner", seen.meta.uid)):
-            if number % poolscale.BURST == 0:
+            if number and number % poolscale.BURST == 0:
                 # Reading thousands of machines must not keep everybody else waiting.
                 await asyncio.sleep(0)
             if not selectors.matches(pool.spec.selector, each.meta.labels or {}) and not each.meta.going:

@@ -90,7 +90,7 @@ class ReplicaSets:
             del made[uid]
         alive = [each for each in mine if not each.meta.going and each.meta.uid not in deleted]
         for number, each in enumerate(alive):
-            if number % BURST == 0:
+            if number and number % BURST == 0:
                 # Reading thousands of instances must not keep everybody else waiting.
                 await asyncio.sleep(0)
             if life_of(each.read(INSTANCES)).final:

@@ -160,7 +160,7 @@ class _Connection(http.client.HTTPConnection):
         self._stop.watch(sock)
 
     @contextmanager
-    def hurried(self) -> Iterator[None]:
+    def hurried(self) -> Iterator[threading.Event]:
         """The whole head of an answer has to come within this time: each byte of it may take as long as a read may."""
         late = threading.Event()
 
@@ -174,16 +174,13 @@ class _Connection(http.client.HTTPConnection):
         timer.daemon = True
         timer.start()
         try:
-            yield
+            yield late
         except (OSError, http.client.HTTPException, ValueError) as error:
             if late.is_set():
                 raise TimeoutError from error
             raise
         finally:
             timer.cancel()
-        if late.is_set():
-            # A head that ends in its middle is taken for a whole one.
-            raise TimeoutError
 
     def close(self) -> None:
         if self._watched is not None:
@@ -300,14 +297,20 @@ def _exchange(connection: _Connection, request: Request, target: str, headers: d
             connection.request(request.method, target, body=file, headers=headers)
     else:
         connection.request(request.method, target, body=request.body, headers=headers)
-    with connection.hurried():
-        return connection.getresponse()
+    with connection.hurried() as late:
+        answer = connection.getresponse()
+    if late.is_set():
+        # A head that ends in its middle is taken for a whole one.
+        answer.close()
+        raise TimeoutError
+    return answer
 
 
 def _one_length(answer: http.client.HTTPResponse, url: str) -> None:
     """Refuse an answer of two lengths: one of them is wrong, and what would be stored is not what the server has."""
     lengths = {part.strip() for value in answer.headers.get_all("Content-Length", []) for part in value.split(",")}
     if len(lengths) > 1:
+        answer.close()
         text = f"{safe_url(url)} gives its answer several lengths ({', '.join(sorted(lengths)[:3])})"
         raise ImageUnavailable("Truncated", text, fix="repair the server, or the proxy before it")
 

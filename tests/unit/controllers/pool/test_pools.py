@@ -118,7 +118,7 @@ async def test_scaling_up_and_down_and_gaps() -> None:
 @pytest.mark.spec("kubevirt", 98)
 @timeless
 async def test_a_number_that_was_a_mistake_can_be_corrected() -> None:
-    async with living(wire) as life:
+    async with living(wire, wire_machines) as life:
         await make(life, pool(10**9, "Halted"))
         while not await names(life):
             await asyncio.sleep(0)
