@@ -84,6 +84,8 @@ def _wrong_types(place: Place) -> Iterator[Break]:
         taken = frozenset({"object"}) if place.shape.json_type else frozenset(_TYPES)
     else:
         taken = _TAKEN[type(place.shape)]
+        # A bare On arrives as a boolean, and is taken for the word.
+        taken |= {"boolean"} if {"On", "Off"} <= set(place.shape.field.enum) else frozenset()
     yield from (Break(value, f"{name} instead of {_name(place)}") for name, value in _TYPES.items() if name not in taken)
 
 

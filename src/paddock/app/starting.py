@@ -1,6 +1,5 @@
 """Starting a server: options, the process in the background, signals, the end."""
 
-import argparse
 import asyncio
 import logging
 import os
@@ -9,8 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -48,33 +45,42 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
         from paddock.app import residents  # noqa: PLC0415 - other starts ask when they know their store
 
         residents.refuse_in_memory(places.engine)
-    with _no_rest(places.root):
-        return _begin(command, given, parsed, settings, console)
+    directory = _Directory(places.root)
+    try:
+        if parsed.detach:
+            return _detach(command, [*given, *_fixed(settings)], places, console, directory)
+        return _run(settings, console, directory)
+    except BaseException:
+        directory.remove()
+        raise
 
 
-def _begin(command: str, given: list[str], parsed: argparse.Namespace, settings: Settings, console: Console) -> int:
-    if parsed.detach:
-        return _detach(command, [*given, *_fixed(settings)], Places(settings.root), console)
+def _run(settings: Settings, console: Console, directory: "_Directory") -> int:
     _log_to(sys.stderr)
     # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
     sys.setswitchinterval(0.001)
     with asyncio.Runner(loop_factory=loop.new) as runner:
-        runner.run(_serve(settings, console))
+        runner.run(_serve(settings, console, directory))
     return 0
 
 
-@contextmanager
-def _no_rest(root: Path) -> Iterator[None]:
-    """A start that fails leaves no directory that it has made."""
-    is_new = not root.exists()
-    try:
-        yield
-    except BaseException:
-        if is_new:
+class _Directory:
+    """The directory of a server. One that a start made is removed when the start fails, and never once a server may use it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._is_ours = not root.exists()
+
+    def keep(self) -> None:
+        """Leave the directory alone from now on."""
+        self._is_ours = False
+
+    def remove(self) -> None:
+        """Remove the directory if this start made it."""
+        if self._is_ours:
             import shutil  # noqa: PLC0415 - loads every compression there is
 
-            shutil.rmtree(root, ignore_errors=True)
-        raise
+            shutil.rmtree(self._root, ignore_errors=True)
 
 
 def _log_to(stream: TextIO) -> None:
@@ -90,7 +96,7 @@ def _fixed(settings: Settings) -> list[str]:
     return ["--dir", str(settings.root), *(["--in-memory"] if settings.in_memory else [])]
 
 
-async def _serve(settings: Settings, console: Console) -> None:
+async def _serve(settings: Settings, console: Console, directory: _Directory) -> None:
     from paddock.app.server import Running  # noqa: PLC0415 - everything a server needs; `--detach` and `--help` do without
 
     # Nothing that the server writes is anybody else's business, whatever the directory it was given is like.
@@ -106,6 +112,7 @@ async def _serve(settings: Settings, console: Console) -> None:
         raise Terminal(
             f"cannot write to {places.store}", why=str(error), fix="make room there, or name another directory: --dir"
         ) from error
+    directory.keep()
     readiness = _Readiness(server, places, console)
     readiness.follow()
     try:
@@ -157,7 +164,7 @@ async def _end_guests(settings: Settings, places: Places) -> None:
         await purge.clear(places, _END_SECONDS)
 
 
-def _detach(command: str, given: list[str], places: Places, console: Console) -> int:
+def _detach(command: str, given: list[str], places: Places, console: Console, directory: _Directory) -> int:
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     rest = [each for each in given if each != "--detach"]
     with os.fdopen(os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
@@ -172,6 +179,7 @@ def _detach(command: str, given: list[str], places: Places, console: Console) ->
     while time.monotonic() < end:
         found = running.find(places)
         if found is not None and found.pid == child.pid and found.problem:
+            directory.keep()
             fix = "it is tried again: `paddock status` tells when it is ready, `paddock down` ends the server"
             raise PaddockError(f"the server answers at {found.address}, but it is not ready", why=found.problem, fix=fix)
         if found is not None and found.pid == child.pid and found.ready:
@@ -180,6 +188,7 @@ def _detach(command: str, given: list[str], places: Places, console: Console) ->
         if child.poll() is not None:
             raise PaddockError("the server did not start", why=_last_line(places.log))
         time.sleep(0.02)
+    directory.keep()
     raise PaddockError("the server is not ready yet", fix=f"look at {places.log}, or ask with `paddock status`")
 
 

@@ -32,7 +32,11 @@ class Listener:
     async def open(self, host: str, port: int) -> int:
         """Listen on all addresses of a host; returns the port, which is chosen when 0 is given. Raises `OSError`."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST)
+        except socket.gaierror:
+            # Only a name is worth a thread that asks for it.
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
             for family, kind, protocol, _, address in dict.fromkeys(found):
                 self._sockets.append(_listening(family, kind, protocol, address))

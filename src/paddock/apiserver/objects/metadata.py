@@ -245,3 +245,9 @@ def drop_repeated_owners(data: Data) -> Iterator[str]:
         kept[index] = owner
     if len(kept) != len(owners):
         data["metadata"]["ownerReferences"] = list(kept.values())
+
+
+def unknown(resource: Resource, found: Finding) -> str:
+    """Kubernetes' sentence; for the kinds that are Paddock's alone with the name that may be meant."""
+    plain = f'unknown field "{found.field}"'
+    return found.message if resource.declared and not resource.strategic and found.message.startswith(plain) else plain

@@ -264,7 +264,7 @@ class Writer:
         if decoded.broken:
             raise metadata.unreadable(resource, "; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         found = [each for each in (*unknown, *decoded.unknown) if old is None or fieldpath.value_at(old, each.path) is None]
-        said = [_unknown(resource, each) for each in found]
+        said = [metadata.unknown(resource, each) for each in found]
         if said and options.field_validation == "Strict":
             raise failure.bad_request("strict decoding error: " + ", ".join(said))
         resource.strategy.complete(decoded.data)
@@ -488,12 +488,6 @@ def _decoded(resource: Resource, raw: Data, given: Data) -> Decoded:
         for found in (decoded.unknown, decoded.broken, decoded.wrong)
     )
     return Decoded({**decoded.data, **own}, unknown, broken, wrong)
-
-
-def _unknown(resource: Resource, found: Finding) -> str:
-    """Kubernetes' sentence; for the kinds that are Paddock's alone with the name that may be meant."""
-    plain = f'unknown field "{found.field}"'
-    return found.message if resource.declared and not resource.strategic and found.message.startswith(plain) else plain
 
 
 def _of_status(found: Finding) -> Finding:

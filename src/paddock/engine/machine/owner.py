@@ -172,8 +172,9 @@ class Owner:
             pid = starting.start_qemu(self.directory, self.config, command, log, (user, users))
         finally:
             os.close(log)
-        pids = [pid, *(helper for helper, _ in self.record.helpers.values())]
-        limits.enclose(self.surroundings.groups, self.id, pids, limits.usual(self.config))
+        limits.enclose(
+            self.surroundings.groups, self.id, [pid, *(each for each, _ in self.record.helpers.values())], limits.usual(self.config)
+        )
         self.watch(pid)
         program = identify(command.argv[0])
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)

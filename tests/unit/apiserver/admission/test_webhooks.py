@@ -17,6 +17,7 @@ from tests.webhooks import Answering, Webhook
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"
 Script = Callable[[Harness, Webhook], Awaitable[None]]
+NAMED = {"name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"]}
 CREATES = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
 
 
@@ -482,7 +483,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(("more", "field", "why"), REFUSED)
 def test_configurations_that_make_no_sense_are_refused(tmp_path: Path, more: dict[str, Any], field: str, why: str) -> None:
     async def script(api: Harness, hook: Webhook) -> None:
-        webhook = {"name": "a.example.com", "clientConfig": hook.client_config, "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+        webhook = NAMED | {"clientConfig": hook.client_config}
         body = {"metadata": {"name": "c"}, "webhooks": [{**webhook, "rules": [CREATES], **more}]}
         for kind in ("mutating", "validating"):
             said = await api.post(f"{GROUP}/{kind}webhookconfigurations", body)
@@ -494,8 +495,10 @@ def test_configurations_that_make_no_sense_are_refused(tmp_path: Path, more: dic
 
 def test_names_of_webhooks_are_unique(tmp_path: Path) -> None:
     async def script(api: Harness, hook: Webhook) -> None:
-        webhook = {"name": "a.b.c", "clientConfig": hook.client_config, "sideEffects": "None", "admissionReviewVersions": ["v1"]}
-        said = await api.post(f"{GROUP}/mutatingwebhookconfigurations", {"metadata": {"name": "c"}, "webhooks": [webhook, webhook]})
-        assert said.causes == {"webhooks[1].name": 'Duplicate value: "a.b.c"'}
+        said = await api.post(
+            f"{GROUP}/mutatingwebhookconfigurations",
+            {"metadata": {"name": "c"}, "webhooks": [NAMED | {"clientConfig": hook.client_config}] * 2},
+        )
+        assert said.causes == {"webhooks[1].name": 'Duplicate value: "a.example.com"'}
 
     play(tmp_path, allow, script)
