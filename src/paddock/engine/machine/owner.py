@@ -172,9 +172,8 @@ class Owner:
             pid = starting.start_qemu(self.directory, self.config, command, log, (user, users))
         finally:
             os.close(log)
-        limits.enclose(
-            self.surroundings.groups, self.id, [pid, *(each for each, _ in self.record.helpers.values())], limits.usual(self.config)
-        )
+        helpers = (each for each, _ in self.record.helpers.values())
+        limits.enclose(self.surroundings.groups, self.id, [pid, *helpers], limits.usual(self.config))
         self.watch(pid)
         program = identify(command.argv[0])
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)
@@ -212,9 +211,8 @@ class Owner:
         for request in command.before_start:
             await self.execute(request.execute, request.arguments)
         await survey.pin(self, command.pins)
-        if self.started.limits:
-            failed = limits.apply(self.surroundings.groups, self.id, self.observed.pid, self.started.limits)
-            self.observe(detail="; ".join(failed))
+        if wanted := self.started.limits:
+            self.observe(detail="; ".join(limits.apply(self.surroundings.groups, self.id, self.observed.pid, wanted)))
         await survey.devices(self)
         paused = self.record.start_paused
         times = {**self.observed.times, "running": self.surroundings.clock.seconds()}
