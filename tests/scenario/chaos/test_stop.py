@@ -27,7 +27,8 @@ def test_it_is_not_ready_before_it_stops_to_listen(tmp_path: Path, monkeypatch: 
     close = Edge.close
 
     async def script() -> None:
-        server = Running(Settings(root=tmp_path / "server", port=0))
+        # Whether this host can run machines is not asked here.
+        server = Running(Settings(root=tmp_path / "server", port=0, controllers=False))
         await server.start()
 
         def ready() -> int:
