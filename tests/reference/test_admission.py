@@ -13,6 +13,7 @@ from tests.reference.client import Answer, Api
 from tests.reference.embedded import Embedded
 from tests.unit.apiserver.admission import test_mutations as mutations
 from tests.unit.apiserver.admission import test_policies as policies
+from tests.unit.apiserver.admission import test_webhook_configurations as configurations
 from tests.unit.apiserver.admission import test_webhooks as webhooks
 from tests.unit.apiserver.builtin import test_kept as kept
 
@@ -35,7 +36,7 @@ def pair(embedded: Embedded, api: Api) -> Iterator[tuple[Api, Api]]:
 def refused() -> Iterator[tuple[str, Body]]:
     """Every body that makes no sense, with its path."""
     hook = {"clientConfig": {"url": "https://x/y"}, "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": [webhooks.CREATES]}
-    for more, _, _ in webhooks.REFUSED:
+    for more, _, _ in configurations.REFUSED:
         for kind in ("mutating", "validating"):
             body = {"metadata": {"name": "c"}, "webhooks": [{"name": "a.example.com", **hook, **more}]}
             yield f"{webhooks.GROUP}/{kind}webhookconfigurations", body

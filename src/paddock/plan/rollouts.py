@@ -16,7 +16,6 @@ GUEST = ("domain", "memory", "guest")
 PLUGGED = "plugged in while the machine runs"
 FOLLOWS = "the running machine follows at once"
 _NO_HOTPLUG = "the machine has no slots for it (disableHotplug)"
-_SECURE_BOOT = "with KVM at once; an emulated guest with Secure Boot gets processors at its next restart"
 
 
 def restart_reason(before: Data, after: Data) -> str:
@@ -52,11 +51,4 @@ def growth_reason(before: Data, after: Data, part: tuple[str, ...]) -> str:
     domain = hardware.get("domain") or {}
     if (domain.get("devices") or {}).get("disableHotplug"):
         return _NO_HOTPLUG
-    if reason := restart_reason(before, only):
-        return reason
-    return _SECURE_BOOT if part == SOCKETS and _has_secure_boot(domain) else ""
-
-
-def _has_secure_boot(domain: Data) -> bool:
-    efi = ((domain.get("firmware") or {}).get("bootloader") or {}).get("efi")
-    return efi is not None and efi.get("secureBoot") is not False
+    return restart_reason(before, only)

@@ -34,11 +34,11 @@ def server() -> Iterator[Server]:
 def fetch(tmp_path: Path, settings: Settings) -> Fetch:
     """Fetch one source, as a program that starts, fetches and ends."""
 
-    def one(source: Source, tell: Callable[[Progress], None] = lambda _: None, **more: int) -> Image:
+    def one(source: Source, tell: Callable[[Progress], None] = lambda _: None, limit: int | None = None) -> Image:
         async def run() -> Image:
             images = Images(tmp_path / "images", settings)
             try:
-                return await images.fetch(source, tell, **more)
+                return await images.fetch(source, tell, limit=limit)
             finally:
                 await images.close()
 

@@ -337,10 +337,10 @@ def test_nothing_carries_out_what_virtrigaud_says(tmp_path: Path) -> None:
     assert "refused: VirtualMachine/web: spec.providerRef.name" in there and "restart: VirtualMachine/web: spec.classRef.name" in there
 
 
-def test_processors_under_secure_boot_may_wait(tmp_path: Path) -> None:
+def test_processors_under_secure_boot_are_plugged(tmp_path: Path) -> None:
     old = _machine("web", {"domain": _SECURE})
     new = _machine("web", _merged({"domain": copied(_SECURE)}, {"domain": {"cpu": {"sockets": 2, "cores": 1, "threads": 1}}}))
-    assert effects(tmp_path, old, new) == {"spec.template.spec.domain.cpu.sockets": "restart"}
+    assert effects(tmp_path, old, new) == {"spec.template.spec.domain.cpu.sockets": "live"}
 
 
 def test_a_machine_without_slots_waits(tmp_path: Path) -> None:
