@@ -131,6 +131,8 @@ class Soak:
     async def _live(self, living: list["asyncio.Task[None]"]) -> None:
         """The time from one start of Paddock to its sudden end."""
         async with self.host.client() as client, asyncio.TaskGroup() as group:
+            # What a start loads may take longer than a client should ever wait.
+            before = await self._stalls(Talk(self.host, client))
             players = [chaos.Players(client, self._url, self._image, self._chance) for _ in range(2)]
             tasks = [group.create_task(_until_cut(each.run())) for each in players]
             tasks += [group.create_task(self._write(each)) for each in self._writers]
@@ -139,7 +141,7 @@ class Soak:
             for each in living:
                 if each.done():
                     each.result()
-            await self._note_health(Talk(self.host, client))
+            await self._note_health(Talk(self.host, client), before)
             pids = {each.name: each.pids for each in self._residents}
             self.host.kill()
             for task in tasks:
@@ -193,13 +195,17 @@ class Soak:
                         os.kill(pid, signal.SIGCONT)
                 self.figures.kills_of_qemu += 1
 
-    async def _note_health(self, talk: Talk) -> None:
-        """Memory, and moments in which the event loop stood still."""
+    async def _note_health(self, talk: Talk, stalls_before: float) -> None:
+        """Note the memory, and moments in which the event loop stood still."""
         self.figures.resident_bytes.append(self.host.resident())
+        if stalls := await self._stalls(talk) - stalls_before:
+            self.figures.stalls.append(f"after {self.figures.kills_of_paddock} kills: {stalls:g}")
+
+    async def _stalls(self, talk: Talk) -> float:
         page = (await talk.client.request("GET", "/metrics")).decode()
         found = re.search(rf"^{STALLS} (\S+)$", page, re.MULTILINE)
-        if found is not None and float(found[1]):
-            self.figures.stalls.append(f"after {self.figures.kills_of_paddock} kills: {found[1]}")
+        assert found is not None, page[-2000:]
+        return float(found[1])
 
     @contextlib.asynccontextmanager
     async def _attacked(self, token: str) -> AsyncIterator[None]:
@@ -229,7 +235,7 @@ class Soak:
             await chaos.wait(lambda: chaos.converged(self.host, client), 300)
             for each in self._residents:
                 await each.check(talk)
-            await self._note_health(talk)
+            self.figures.resident_bytes.append(self.host.resident())
             self.figures.acknowledged = sum(each.answers for each in self._writers)
             self.figures.lines_of_residents = sum(each.written for each in self._residents)
             assert chaos.check_disks(self.host.root) == []
