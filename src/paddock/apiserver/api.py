@@ -95,6 +95,8 @@ class Api:
         # (group, plural, subresource, verb) and path prefixes that others serve; `name/*` serves all below a subresource, too
         self.subresources: dict[tuple[str, str, str, str], Subhandler] = {}
         self.paths: dict[str, Pathhandler] = {}
+        # a group that is not served at the moment -> why; empty while it is
+        self.unready: dict[str, Callable[[], str]] = {}
 
     async def __call__(self, request: Request) -> Answer:
         """The answer to a request; never raises, except when it is cancelled."""
@@ -171,6 +173,9 @@ class Api:
         user, entry = who
         if not place.is_resource:
             return await self._serve_path(request, user)
+        why_not = self.unready.get(place.group)
+        if why_not is not None and (reason := why_not()):
+            raise failure.unavailable(reason)
         resource = self._parts.registry.find(place.group, place.version, place.plural)
         if resource is None:
             raise failure.no_such_path()

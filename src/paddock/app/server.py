@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from paddock.app.hosting import Hosting
 
 _INSTANCES = "virtualmachineinstances.kubevirt.io"
+# What is asked of running machines; nobody answers while the engine does not run.
+_VERBS = "subresources.kubevirt.io"
 
 
 class Running:
@@ -156,6 +158,7 @@ class Running:
         if self._settings.controllers:
             self.machines = Supervisor(self._hosting, self._standby, self._reason, partial(importlib.import_module, "paddock.app.hosting"))
             self.api.health.add_ready("machines", self._why_not)
+            self.api.unready[_VERBS] = self._why_not
         host = msgspec.structs.replace(presence.this_host(told), problem=self._problem())
         await presence.ensure(self.parts, host, self.port, self._settings.network)
         alive = heartbeat.Heartbeat(self.parts, host, self._problem)

@@ -18,6 +18,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from paddock.app import running
+from paddock.app.places import Places
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError
 from paddock.client import kubeconfig
@@ -66,7 +68,7 @@ class Host:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, and wait until it looks after machines."""
         command = [sys.executable, "-m", "paddock.app", "up", f"--dir={self.root}", "--listen=127.0.0.1:0", f"--network={self.network}"]
         command += ["--image-from=127.0.0.0/8", f"--insecure-registry={self._registry}", *self.options]
         (self.root / "server.json").unlink(missing_ok=True)
@@ -74,7 +76,7 @@ class Host:
             environment = {**os.environ, **self.environment}
             self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, env=environment)
         deadline = time.monotonic() + 60
-        while not (self.root / "server.json").exists():
+        while (found := running.find(Places(self.root))) is None or not found.ready:
             assert self._process.poll() is None and time.monotonic() < deadline, (self.root / "said").read_text()[-2000:]
             time.sleep(0.02)
 

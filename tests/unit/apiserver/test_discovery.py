@@ -36,6 +36,20 @@ def test_health_is_ok_and_verbose_lists_its_checks(play: Play, path: str) -> Non
     play(script)
 
 
+def test_a_group_that_is_not_ready_says_why(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        path = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/web/start"
+        reasons = ["the controllers of machines are starting"]
+        api.api.unready["subresources.kubevirt.io"] = lambda: "".join(reasons)
+        said = await api.put(path, {})
+        assert (said.status, said.data["reason"], said.data["message"]) == (503, "ServiceUnavailable", reasons[0])
+        assert said.headers["retry-after"] == "1"
+        reasons.clear()
+        assert (await api.put(path, {})).status == 404
+
+    play(script)
+
+
 @pytest.mark.spec("kube-api", 3)
 @pytest.mark.parametrize("root", ["/api", "/apis"])
 def test_aggregated_discovery(play: Play, root: str) -> None:
