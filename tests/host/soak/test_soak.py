@@ -31,7 +31,7 @@ from paddock.engine.images.build import tiny
 from tests.host.chaos import test_kills as chaos
 from tests.host.guests import Registry, Shelf, serving
 from tests.host.machines import bootsector
-from tests.host.runs.conftest import VMS, Data, Host, Talk
+from tests.host.runs.conftest import VMIS, VMS, Data, Host, Talk
 from tests.host.soak import hostile, residents, slowdisk
 from tests.scenario.chaos.client import Client as LedgerClient
 from tests.scenario.chaos.client import Lost, context_of
@@ -235,6 +235,9 @@ class Soak:
             await chaos.wait(lambda: chaos.converged(self.host, client), 300)
             for each in self._residents:
                 await each.check(talk)
+                # What QEMU has in memory of a disk that it writes is missing in the file.
+                await talk.verb(each.name, "stop")
+                await talk.until(f"{VMIS}/{each.name}", lambda found: not found, "it is stopped")
             self.figures.resident_bytes.append(self.host.resident())
             self.figures.acknowledged = sum(each.answers for each in self._writers)
             self.figures.lines_of_residents = sum(each.written for each in self._residents)
