@@ -108,7 +108,9 @@ class NetworkStrategy(Strategy):
                 yield finding.invalid((*path, index), text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)", _RULE)
                 continue
             families.append(network.version)
-            if str(network) != text:
+            if ipaddress.ip_interface(text).ip != network.network_address:
+                yield finding.invalid((*path, index), text, "must not have bits set beyond the prefix length", _RULE)
+            elif str(network) != text:
                 yield finding.invalid((*path, index), text, f'must be in canonical form ("{network}")', _RULE)
         if len(families) != len(set(families)):
             yield finding.invalid(

@@ -106,7 +106,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (f"{DEVICES}/resourceslices", {"spec": {**SLICE, "allNodes": True}}, "spec", "multiple fields are set"),
     (f"{DEVICES}/resourceslices", {"spec": {**SLICE, "nodeName": None}}, "spec", "is required"),
     (f"{NETWORKING}/servicecidrs", {"spec": {}}, "spec.cidrs", "at least one CIDR required"),
-    (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.1/16"]}}, "spec.cidrs[0]", 'canonical form ("10.0.0.0/16")'),
+    (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.1/16"]}}, "spec.cidrs[0]", "must not have bits set beyond the prefix"),
     (f"{NETWORKING}/servicecidrs", {"spec": {"cidrs": ["10.0.0.0/16", "10.1.0.0/16"]}}, "spec.cidrs", "no more than one"),
     (f"{NETWORKING}/ipaddresses", {"spec": {"parentRef": OWNER}}, "metadata.name", "must be a valid IP address"),
     ("/apis/scheduling.k8s.io/v1/priorityclasses", {"value": 1_000_000_001}, "value", "maximum allowed value"),
