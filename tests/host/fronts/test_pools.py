@@ -97,12 +97,13 @@ def test_numbers(play: Play, origin: Server) -> None:
 
 
 @pytest.mark.spec("kubermatic", 58)
+@pytest.mark.spec("kubevirt", 6, 99)
 def test_another_template_restarts_one_guest_at_a_time(play: Play, origin: Server) -> None:
     async def script(talk: Talk) -> None:
         before = await begin(talk, origin, pool(3, maxUnavailable=1))
         machines, fewest = await uids(talk, VMS), 3
         await talk.until(f"{POOLS}/web", lambda found: found.get("status", {}).get("readyReplicas") == 3, "all are ready")
-        await change(talk, {"spec": {"domain": {"memory": {"guest": "96Mi"}}}})
+        await change(talk, {"spec": {"domain": {"memory": {"guest": "96Mi"}, "cpu": {"cores": 2}}}})
         async with asyncio.timeout(120):
             while set(before.values()) & set((await uids(talk, VMIS)).values()) or len(talk.host.qemus()) < 3:
                 fewest = min(fewest, len(talk.host.qemus()))
@@ -111,13 +112,15 @@ def test_another_template_restarts_one_guest_at_a_time(play: Play, origin: Serve
         assert fewest == 2 and await uids(talk, VMS) == machines and set(after) == set(before)
         for name in machines:
             specs = [await talk.get(f"{VMS}/{name}"), {"spec": {"template": await talk.get(f"{VMIS}/{name}")}}]
-            assert [each["spec"]["template"]["spec"]["domain"]["memory"]["guest"] for each in specs] == ["96Mi", "96Mi"]
+            domains = [each["spec"]["template"]["spec"]["domain"] for each in specs]
+            assert [(each["memory"]["guest"], each["cpu"]["cores"]) for each in domains] == [("96Mi", 2), ("96Mi", 2)]
             assert (await talk.get(f"{VMIS}/{name}"))["metadata"]["labels"]["kubevirt.io/vm-pool-revision-name"] == "web-2"
         assert "web-2" in await uids(talk, REVISIONS)
 
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 99)
 @pytest.mark.parametrize(
     ("way", "cores"),
     [
@@ -139,6 +142,7 @@ def test_updates_that_leave_guests_alone(play: Play, origin: Server, way: str, c
 
 
 @pytest.mark.spec("kubermatic", 62)
+@pytest.mark.spec("kubevirt", 99)
 def test_other_disks_make_other_machines_and_that_is_told(play: Play, origin: Server) -> None:
     async def script(talk: Talk) -> None:
         guests = await begin(talk, origin, pool(2))

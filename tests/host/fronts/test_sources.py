@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from paddock.client.errors import Invalid
+from paddock.engine.images.download import Rules
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
 from tests.host.fronts.conftest import MB, guest
@@ -63,7 +64,6 @@ async def holds(talk: Talk, claim: str, filler: int) -> bool:
 
 
 @pytest.mark.spec("kubermatic", 25, 27, 28, 29)
-@pytest.mark.spec("kubevirt", 3)
 def test_a_data_source_that_comes_late_changes_and_goes(play: Play, origin: Server) -> None:
     first, second = origin.put("/first", guest(1)), origin.put("/second", guest(2))
 
@@ -206,5 +206,38 @@ def test_every_disk_asks_for_its_image_and_what_did_not_change_is_not_sent_again
         await talk.make(VMS, installed("five", "plain"))
         await talk.running("five")
         assert await holds(talk, "five-disk", 3) and await holds(talk, "one-disk", 1)
+
+    play(script)
+
+
+@pytest.mark.spec("kubermatic", 74)
+def test_a_disk_that_is_deleted_is_imported_again_at_the_next_start(play: Play, origin: Server) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.make(SOURCES, source(url=origin.put("/a", guest(1))))
+        await talk.make(VMS, installed("stopped"))
+        await talk.make(VMS, installed("running"))
+        claims = {}
+        for name in ("stopped", "running"):
+            await talk.running(name)
+            claims[name] = (await talk.get(f"{CLAIMS}/{name}-disk"))["metadata"]["uid"]
+        await talk.verb("stopped", "stop")
+        await talk.until(f"{VMIS}/stopped", lambda found: not found, "it is stopped")
+        qemus = talk.host.qemus()
+        for name in claims:
+            await talk.client.request("DELETE", f"{DISKS}/{name}-disk")
+        await talk.until(f"{CLAIMS}/stopped-disk", lambda found: not found, "its claim is gone")
+        await asyncio.sleep(3)
+        # The one that runs has its disk until it stops.
+        assert talk.host.qemus() == qemus and claims["running"] in Volumes(talk.host.root / "engine").ids()
+        await talk.verb("running", "stop")
+        await talk.until(
+            f"{CLAIMS}/running-disk", lambda found: found.get("metadata", {}).get("uid") != claims["running"], "its claim is gone"
+        )
+        for name in claims:
+            await talk.verb(name, "start")
+        for name, former in claims.items():
+            await talk.running(name)
+            assert (await talk.get(f"{CLAIMS}/{name}-disk"))["metadata"]["uid"] != former
+            assert await holds(talk, f"{name}-disk", 1)
 
     play(script)

@@ -24,7 +24,7 @@ async def make(talk: Talk, origin: Server, name: str = "web", **spec: Any) -> No
     """A Machine that is small enough and has a guest on its root disk."""
     annotations = {"vitistack.io/root-image": origin.put("/image", guest(1))}
     head = {"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine", "metadata": {"name": name, "annotations": annotations}}
-    given = {"resources": {"cpu": {"cores": 1}, "memory": "64Mi"}, "disks": [ROOT], **spec}
+    given = {"resources": {"cpu": {"cores": 1}, "memory": {"size": "64Mi"}}, "disks": [ROOT], **spec}
     await talk.make(MACHINES, {**head, "spec": given})
 
 
@@ -44,16 +44,15 @@ async def run(talk: Talk, former: str = "") -> str:
     return str(uid)
 
 
-async def until_phase(talk: Talk, phase: str) -> Data:
-    """The status of the Machine in this phase."""
-    found = await talk.until(f"{MACHINES}/web", lambda found: found.get("status", {}).get("phase") == phase, f"it is {phase}")
-    return dict(found["status"])
+async def until_phase(talk: Talk, phase: str) -> None:
+    """Wait until the Machine is in this phase."""
+    await talk.until(f"{MACHINES}/web", lambda found: found.get("status", {}).get("phase") == phase, f"it is {phase}")
 
 
-async def stop(talk: Talk) -> Data:
-    """Stop the machine by hand; the status of the Machine."""
+async def stop(talk: Talk) -> None:
+    """Stop the machine by hand."""
     await talk.verb("web", "stop", gracePeriod=0)
-    return await until_phase(talk, "Stopped")
+    await until_phase(talk, "Stopped")
 
 
 async def identity(talk: Talk, path: str) -> str:
@@ -75,8 +74,13 @@ def test_users_stop_and_start_machines_and_nobody_corrects_them(play: Play, orig
         assert spec["running"] is True and "runStrategy" not in spec
         address = instance["status"]["interfaces"][0]["mac"]
         assert address.startswith("02:12:")
-        stopped = await stop(talk)
-        assert not {"vmiName", "ipAddresses"} & stopped.keys() and talk.host.qemus() == {}
+        await stop(talk)
+
+        def is_cleared(found: Data) -> bool:
+            return found["status"]["phase"] == "Stopped" and not {"vmiName", "ipAddresses"} & found["status"].keys()
+
+        await talk.until(f"{MACHINES}/web", is_cleared, "its run is forgotten")
+        assert talk.host.qemus() == {}
         await change(talk, resources={"cpu": {"cores": 2}})
         await talk.until(f"{VMS}/web", lambda found: found["spec"]["template"]["spec"]["domain"]["cpu"]["cores"] == 2, "it is followed")
         await asyncio.sleep(3)
@@ -130,8 +134,7 @@ def test_other_cores_wait_for_a_restart_that_nobody_makes(play: Play, origin: Se
         await make(talk, origin)
         first, qemus = await run(talk), talk.host.qemus()
         await change(talk, resources={"cpu": {"cores": 2}})
-        told = lambda found: [each["reason"] for each in found["items"]].count("RestartRequired")  # noqa: E731
-        await talk.until(EVENTS, told, "it is told")
+        await talk.until(EVENTS, lambda found: "RestartRequired" in [each["reason"] for each in found["items"]], "it is told")
         assert (await talk.get(f"{VMS}/web"))["spec"]["template"]["spec"]["domain"]["cpu"]["cores"] == 2
         await asyncio.sleep(3)
         assert talk.host.qemus() == qemus and await run(talk) == first
@@ -165,7 +168,7 @@ def test_a_claim_that_waits_for_its_machine_does_not_hold_it(play: Play, origin:
         off = {"vitistack.io/power-state": "stopped"}
         head = {"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine", "metadata": {"name": "web", "annotations": off}}
         disks = [{**ROOT, "storageClass": "lazy"}]
-        await talk.make(MACHINES, {**head, "spec": {"resources": {"memory": "64Mi"}, "disks": disks}})
+        await talk.make(MACHINES, {**head, "spec": {"resources": {"memory": {"size": "64Mi"}}, "disks": disks}})
         await talk.until(f"{VMS}/web", lambda found: found, "the machine is there")
         waits = ("False", "PVCPending")
         await talk.until(f"{MACHINES}/web", lambda found: _storage(found) == waits, "its claim waits")

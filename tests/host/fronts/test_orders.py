@@ -1,0 +1,143 @@
+"""In which order things come and go, as watches tell it, with real guests."""
+
+import asyncio
+import os
+from itertools import groupby, pairwise
+from typing import Any
+
+import orjson
+import pytest
+
+from paddock.plan.vitistack.phases import NEXT
+from tests.host.fronts import test_stakater_changes as stakater
+from tests.host.fronts import test_vitistack_changes as vitistack
+from tests.host.fronts.conftest import MB, guest
+from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES, installed
+from tests.host.runs.conftest import SECRETS, VMIS, VMS, Data, Play, Talk
+from tests.imageserver import Server
+from tests.scenario.fronts.kubermatic.making import source
+
+pytestmark = pytest.mark.needs("qemu")
+
+SERVICES = "/api/v1/namespaces/default/services"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID3TomWVaH/e6dd61FMRtOGRxsYGn5cNQqxXhlHgqST2 emma@acme"
+
+
+def watched(talk: Talk, path: str, seconds: int) -> "asyncio.Task[list[Data]]":
+    """Watch a kind for so long; the events."""
+
+    async def follow() -> list[Data]:
+        query = (("watch", "true"), ("timeoutSeconds", str(seconds)))
+        return [orjson.loads(line) for line in (await talk.client.request("GET", path, query)).splitlines() if line]
+
+    return asyncio.create_task(follow())
+
+
+def states(events: list[Data], *path: str) -> list[Any]:
+    """The values of a member one after the other."""
+    values = []
+    for each in events:
+        value: Any = each["object"]
+        for part in path:
+            value = (value or {}).get(part)
+        values.append(value)
+    return [value for value, _ in groupby(value for value in values if value)]
+
+
+async def removed(watches: "dict[str, asyncio.Task[list[Data]]]") -> list[str]:
+    """What went, in its order: kinds and names."""
+    gone = []
+    for kind, watch in watches.items():
+        for event in await watch:
+            if event["type"] == "DELETED":
+                meta = event["object"]["metadata"]
+                gone.append((int(meta["resourceVersion"]), f"{kind} {meta['name']}"))
+    return [name for _, name in sorted(gone)]
+
+
+@pytest.mark.spec("kubermatic", 33)
+def test_the_phases_of_an_import(play: Play, origin: Server) -> None:
+    url = origin.put("/large", guest(1) + os.urandom(96 * MB))
+
+    async def script(talk: Talk) -> None:
+        disks, machines = watched(talk, DISKS, 25), watched(talk, VMS, 25)
+        await asyncio.sleep(0.5)
+        await talk.make(SOURCES, source(url=url))
+        await talk.make(VMS, installed("web", size="128Mi"))
+        await talk.running("web")
+        events = await disks
+        phases = ["Pending", "ImportScheduled", "ImportInProgress", "Succeeded"]
+        seen = states(events, "status", "phase")
+        assert seen == [phase for phase in phases if phase in seen] and {"ImportInProgress", "Succeeded"} <= set(seen), seen
+        said = [each for each in states(events, "status", "progress") if each != "N/A"]
+        progress = [float(each.removesuffix("%")) for each in said]
+        assert progress == sorted(progress) and progress[-1] == 100.0, said
+        assert states(await machines, "status", "printableStatus") == ["Provisioning", "Starting", "Running"]
+
+    play(script)
+
+
+@pytest.mark.spec("stakater", 57)
+def test_the_word_is_the_machines_own(play: Play, origin: Server) -> None:
+    async def script(talk: Talk) -> None:
+        fronts, machines = watched(talk, stakater.FRONTS, 30), watched(talk, VMS, 30)
+        await asyncio.sleep(0.5)
+        await stakater.make(talk, origin)
+        await stakater.until_word(talk, "Running")
+        await stakater.change(talk, runStrategy="Halted")
+        await stakater.until_word(talk, "Stopped")
+        said, meant = states(await fronts, "status", "vm", "printableStatus"), states(await machines, "status", "printableStatus")
+        wanted = ["Provisioning", "Starting", "Running", "Stopped"]
+        for words in (said, meant):
+            assert [word for word in words if word in wanted][-4:] == wanted, (said, meant)
+        # The front may skip what lasted for a moment, and says nothing else.
+        rest = iter(meant)
+        assert all(word in rest for word in said), (said, meant)
+
+    play(script)
+
+
+@pytest.mark.spec("stakater", 67)
+def test_a_stakater_machine_goes_in_order_and_what_is_somebody_elses_stays(play: Play, origin: Server) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.make(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "team-keys"}, "stringData": {"key": KEY}})
+        given = {"sshPublicKey": {"secretName": "team-keys"}, "cloudInit": {"password": "a password"}}
+        await stakater.make(talk, origin, service={"enabled": True}, networks=None, **given)
+        await stakater.run(talk)
+        kinds = {"front": stakater.FRONTS, "service": SERVICES, "machine": VMS, "instance": VMIS, "volume": DISKS, "secret": SECRETS}
+        watches = {kind: watched(talk, path, 30) for kind, path in kinds.items()}
+        await asyncio.sleep(0.5)
+        await talk.client.request("DELETE", f"{stakater.FRONTS}/web")
+        await talk.until(f"{stakater.FRONTS}/web", lambda found: not found, "it is gone")
+        gone = await removed(watches)
+        order = [each for each in gone if each.split()[0] in ("service", "machine", "secret", "front")]
+        assert order == ["service web-lb", "machine web", "secret web-cloudinit", "front web"], gone
+        assert gone.index("instance web") < gone.index("volume web-rootdisk") < gone.index("secret web-cloudinit")
+        assert await talk.get(f"{SECRETS}/team-keys") and talk.host.qemus() == {}
+
+    play(script)
+
+
+@pytest.mark.spec("vitistack", 62, 69)
+def test_a_vitistack_machine_comes_and_goes_in_order(play: Play, origin: Server) -> None:
+    async def script(talk: Talk) -> None:
+        kinds = {"front": vitistack.MACHINES, "machine": VMS, "instance": VMIS, "claim": CLAIMS}
+        watches = {kind: watched(talk, path, 40) for kind, path in kinds.items()}
+        await asyncio.sleep(0.5)
+        await vitistack.make(talk, origin)
+        first = await vitistack.run(talk)
+        held = (await talk.get(f"{vitistack.MACHINES}/web"))["metadata"]["finalizers"]
+        assert held == ["machine.vitistack.io/cleanup"]
+        await vitistack.stop(talk)
+        await talk.verb("web", "start")
+        await vitistack.run(talk, first)
+        await talk.client.request("DELETE", f"{vitistack.MACHINES}/web")
+        await talk.until(f"{vitistack.MACHINES}/web", lambda found: not found, "it is gone")
+        phases = states(await watches["front"], "status", "phase")
+        assert phases[:5] == ["Pending", "Creating", "Running", "Stopped", "Running"], phases
+        assert all(after in NEXT[before] for before, after in pairwise(phases)), phases
+        gone = [each for each in await removed(watches) if not each.startswith("instance")]
+        assert gone == ["machine web", "claim web-root", "front web"]
+        assert talk.host.qemus() == {}
+
+    play(script)
