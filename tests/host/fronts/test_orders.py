@@ -23,14 +23,31 @@ SERVICES = "/api/v1/namespaces/default/services"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID3TomWVaH/e6dd61FMRtOGRxsYGn5cNQqxXhlHgqST2 emma@acme"
 
 
-def watched(talk: Talk, path: str, seconds: int) -> "asyncio.Task[list[Data]]":
-    """Watch a kind for so long; the events."""
+class Watch:
+    """All events of a kind from now on, asked for a second at a time."""
 
-    async def follow() -> list[Data]:
-        query = (("watch", "true"), ("timeoutSeconds", str(seconds)))
-        return [orjson.loads(line) for line in (await talk.client.request("GET", path, query)).splitlines() if line]
+    def __init__(self, talk: Talk, path: str) -> None:
+        self._talk = talk
+        self._path = path
+        self._is_over = False
+        self._task = asyncio.create_task(self._follow())
 
-    return asyncio.create_task(follow())
+    async def _follow(self) -> list[Data]:
+        events: list[Data] = []
+        version = (await self._talk.get(self._path))["metadata"]["resourceVersion"]
+        while True:
+            is_last = self._is_over
+            query = (("watch", "true"), ("timeoutSeconds", "1"), ("resourceVersion", version))
+            for line in (await self._talk.client.request("GET", self._path, query)).splitlines():
+                events.append(orjson.loads(line))
+                version = events[-1]["object"]["metadata"]["resourceVersion"]
+            if is_last:
+                return events
+
+    async def end(self) -> list[Data]:
+        """The events until now."""
+        self._is_over = True
+        return await self._task
 
 
 def states(events: list[Data], *path: str) -> list[Any]:
@@ -44,11 +61,11 @@ def states(events: list[Data], *path: str) -> list[Any]:
     return [value for value, _ in groupby(value for value in values if value)]
 
 
-async def removed(watches: "dict[str, asyncio.Task[list[Data]]]") -> list[str]:
+async def removed(watches: dict[str, Watch]) -> list[str]:
     """What went, in its order: kinds and names."""
     gone = []
     for kind, watch in watches.items():
-        for event in await watch:
+        for event in await watch.end():
             if event["type"] == "DELETED":
                 meta = event["object"]["metadata"]
                 gone.append((int(meta["resourceVersion"]), f"{kind} {meta['name']}"))
@@ -60,19 +77,20 @@ def test_the_phases_of_an_import(play: Play, origin: Server) -> None:
     url = origin.put("/large", guest(1) + os.urandom(96 * MB))
 
     async def script(talk: Talk) -> None:
-        disks, machines = watched(talk, DISKS, 25), watched(talk, VMS, 25)
+        disks, machines = Watch(talk, DISKS), Watch(talk, VMS)
         await asyncio.sleep(0.5)
         await talk.make(SOURCES, source(url=url))
         await talk.make(VMS, installed("web", size="128Mi"))
         await talk.running("web")
-        events = await disks
+        await talk.until(f"{VMS}/web", lambda found: found["status"]["printableStatus"] == "Running", "the machine says so")
+        events = await disks.end()
         phases = ["Pending", "ImportScheduled", "ImportInProgress", "Succeeded"]
         seen = states(events, "status", "phase")
         assert seen == [phase for phase in phases if phase in seen] and {"ImportInProgress", "Succeeded"} <= set(seen), seen
         said = [each for each in states(events, "status", "progress") if each != "N/A"]
         progress = [float(each.removesuffix("%")) for each in said]
         assert progress == sorted(progress) and progress[-1] == 100.0, said
-        assert states(await machines, "status", "printableStatus") == ["Provisioning", "Starting", "Running"]
+        assert states(await machines.end(), "status", "printableStatus") == ["Provisioning", "Starting", "Running"]
 
     play(script)
 
@@ -80,13 +98,16 @@ def test_the_phases_of_an_import(play: Play, origin: Server) -> None:
 @pytest.mark.spec("stakater", 57)
 def test_the_word_is_the_machines_own(play: Play, origin: Server) -> None:
     async def script(talk: Talk) -> None:
-        fronts, machines = watched(talk, stakater.FRONTS, 30), watched(talk, VMS, 30)
+        fronts, machines = Watch(talk, stakater.FRONTS), Watch(talk, VMS)
         await asyncio.sleep(0.5)
         await stakater.make(talk, origin)
         await stakater.until_word(talk, "Running")
         await stakater.change(talk, runStrategy="Halted")
         await stakater.until_word(talk, "Stopped")
-        said, meant = states(await fronts, "status", "vm", "printableStatus"), states(await machines, "status", "printableStatus")
+        said, meant = (
+            states(await fronts.end(), "status", "vm", "printableStatus"),
+            states(await machines.end(), "status", "printableStatus"),
+        )
         wanted = ["Provisioning", "Starting", "Running", "Stopped"]
         for words in (said, meant):
             assert [word for word in words if word in wanted][-4:] == wanted, (said, meant)
@@ -105,7 +126,7 @@ def test_a_stakater_machine_goes_in_order_and_what_is_somebody_elses_stays(play:
         await stakater.make(talk, origin, service={"enabled": True}, networks=None, **given)
         await stakater.run(talk)
         kinds = {"front": stakater.FRONTS, "service": SERVICES, "machine": VMS, "instance": VMIS, "volume": DISKS, "secret": SECRETS}
-        watches = {kind: watched(talk, path, 30) for kind, path in kinds.items()}
+        watches = {kind: Watch(talk, path) for kind, path in kinds.items()}
         await asyncio.sleep(0.5)
         await talk.client.request("DELETE", f"{stakater.FRONTS}/web")
         await talk.until(f"{stakater.FRONTS}/web", lambda found: not found, "it is gone")
@@ -118,11 +139,11 @@ def test_a_stakater_machine_goes_in_order_and_what_is_somebody_elses_stays(play:
     play(script)
 
 
-@pytest.mark.spec("vitistack", 62, 69)
+@pytest.mark.spec("vitistack", 62)
 def test_a_vitistack_machine_comes_and_goes_in_order(play: Play, origin: Server) -> None:
     async def script(talk: Talk) -> None:
         kinds = {"front": vitistack.MACHINES, "machine": VMS, "instance": VMIS, "claim": CLAIMS}
-        watches = {kind: watched(talk, path, 40) for kind, path in kinds.items()}
+        watches = {kind: Watch(talk, path) for kind, path in kinds.items()}
         await asyncio.sleep(0.5)
         await vitistack.make(talk, origin)
         first = await vitistack.run(talk)
@@ -133,7 +154,7 @@ def test_a_vitistack_machine_comes_and_goes_in_order(play: Play, origin: Server)
         await vitistack.run(talk, first)
         await talk.client.request("DELETE", f"{vitistack.MACHINES}/web")
         await talk.until(f"{vitistack.MACHINES}/web", lambda found: not found, "it is gone")
-        phases = states(await watches["front"], "status", "phase")
+        phases = states(await watches["front"].end(), "status", "phase")
         assert phases[:5] == ["Pending", "Creating", "Running", "Stopped", "Running"], phases
         assert all(after in NEXT[before] for before, after in pairwise(phases)), phases
         gone = [each for each in await removed(watches) if not each.startswith("instance")]

@@ -168,11 +168,13 @@ def test_what_can_be_imported_and_what_cannot(play: Play, origin: Server, work: 
     # As often as one transfer tries by itself.
     origin.faults["/busy"] = [Fault(503)] * Rules().attempts
 
+    wrong: Data = {"checksum": f"sha256:{'0' * 64}"}
+
     async def script(talk: Talk) -> None:
         with pytest.raises(Invalid, match="checksum"):
             await talk.make(SOURCES, source("bad", urls["sum"], checksum="sha256:zz"))
         for name, url in urls.items():
-            await talk.make(SOURCES, source(name, url, **({"checksum": f"sha256:{'0' * 64}"} if name == "sum" else {})))
+            await talk.make(SOURCES, source(name, url, **(wrong if name == "sum" else {})))
             await talk.make(VMS, installed(name, name))
         for name in ("raw", "qcow2", "xz", "busy"):
             await talk.running(name)

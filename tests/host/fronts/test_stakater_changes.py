@@ -7,7 +7,7 @@ import pytest
 
 from tests.host.fronts.conftest import guest
 from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES
-from tests.host.runs.conftest import VMIS, VMS, Data, Play, Talk, condition
+from tests.host.runs.conftest import VMIS, VMS, Data, Play, Talk, condition, phase
 from tests.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
 
@@ -53,7 +53,7 @@ async def run(talk: Talk, former: str = "") -> str:
     """The UID of the run, or of another one than the former."""
 
     def runs(found: Data) -> bool:
-        return found.get("status", {}).get("phase") == "Running" and found["metadata"]["uid"] != former
+        return phase(found) == "Running" and found["metadata"]["uid"] != former
 
     return str((await talk.until(f"{VMIS}/web", runs, "its guest runs"))["metadata"]["uid"])
 

@@ -9,7 +9,7 @@ from paddock.client.errors import Invalid
 from tests.host.fronts.conftest import guest
 from tests.host.fronts.life import storage_class
 from tests.host.fronts.test_sources import CLAIMS
-from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Play, Talk, condition
+from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Play, Talk, condition, phase
 from tests.imageserver import Server
 
 pytestmark = pytest.mark.needs("qemu")
@@ -37,16 +37,16 @@ async def run(talk: Talk, former: str = "") -> str:
     """The UID of the run, or of another one than the former, when the Machine says that it runs."""
 
     def runs(found: Data) -> bool:
-        return found.get("status", {}).get("phase") == "Running" and found["metadata"]["uid"] != former
+        return phase(found) == "Running" and found["metadata"]["uid"] != former
 
     uid = (await talk.until(f"{VMIS}/web", runs, "its guest runs"))["metadata"]["uid"]
     await until_phase(talk, "Running")
     return str(uid)
 
 
-async def until_phase(talk: Talk, phase: str) -> None:
+async def until_phase(talk: Talk, word: str) -> None:
     """Wait until the Machine is in this phase."""
-    await talk.until(f"{MACHINES}/web", lambda found: found.get("status", {}).get("phase") == phase, f"it is {phase}")
+    await talk.until(f"{MACHINES}/web", lambda found: found.get("status", {}).get("phase") == word, f"it is {word}")
 
 
 async def stop(talk: Talk) -> None:
