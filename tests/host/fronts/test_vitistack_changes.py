@@ -60,7 +60,7 @@ async def identity(talk: Talk, path: str) -> str:
     return str((await talk.get(path)).get("metadata", {}).get("uid", ""))
 
 
-@pytest.mark.spec("vitistack", 37, 58, 63, 64, 65)
+@pytest.mark.spec("vitistack", 37, 63, 64, 65)
 def test_users_stop_and_start_machines_and_nobody_corrects_them(play: Play, origin: Server) -> None:
     async def script(talk: Talk) -> None:
         await make(talk, origin, networks=[])
