@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def server() -> Iterator[Server]:
 def fetch(tmp_path: Path, settings: Settings) -> Fetch:
     """Fetch one source, as a program that starts, fetches and ends."""
 
-    def one(source: Source, tell: Callable[[Progress], None] = lambda _: None, **more: int) -> Image:
+    def one(source: Source, tell: Callable[[Progress], None] = lambda _: None, **more: Any) -> Image:
         async def run() -> Image:
             images = Images(tmp_path / "images", settings)
             try:

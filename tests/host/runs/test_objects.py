@@ -194,3 +194,39 @@ def test_a_restart_of_paddock_changes_nothing_and_misses_nothing(host: Host, ima
     host.start()
     asyncio.run(after(runs, status))
     assert host.qemus() == {runs["stays"]: before[runs["stays"]]}
+
+
+@pytest.mark.spec("kubevirt", 80)
+def test_what_is_said_of_volumes(play: Play, url: str, image: str) -> None:
+    async def script(talk: Talk) -> None:
+        document = installed("web", url)
+        spec = document["spec"]["template"]["spec"]
+        spec["volumes"].append({"name": "image", "containerDisk": {"image": image}})
+        spec["domain"]["devices"]["disks"].append({"name": "image", "disk": {"bus": "virtio"}})
+        await talk.make(VMS, document)
+        await talk.running("web")
+        claim = await talk.get(f"{CLAIMS}/web-disk")
+
+        def has_sizes(found: Data) -> bool:
+            return {each["name"]: each.get("size") for each in found["status"].get("volumeStatus") or ()} == {
+                "root": 8 << 20,
+                "image": 1 << 20,
+            }
+
+        found = await talk.until(f"{VMIS}/web", has_sizes, "the sizes are told")
+        volumes = {each["name"]: each for each in found["status"]["volumeStatus"]}
+        assert {name: each["target"] for name, each in volumes.items()} == {"root": "vda", "image": "vdb"}
+        assert volumes["root"]["persistentVolumeClaimInfo"] == {
+            "claimName": "web-disk",
+            "accessModes": ["ReadWriteOnce"],
+            "volumeMode": "Filesystem",
+            "capacity": claim["status"]["capacity"],
+            "requests": claim["spec"]["resources"]["requests"],
+            "filesystemOverhead": "0.06",
+        }
+        owner = await talk.until(f"{VMS}/web", lambda found: found["status"].get("volumeSnapshotStatuses"), "it is told what has snapshots")
+        snapshots = {each["name"]: each for each in owner["status"]["volumeSnapshotStatuses"]}
+        assert {name: each["enabled"] for name, each in snapshots.items()} == {"root": True, "image": False}
+        assert snapshots["image"]["reason"] == "Snapshot is not supported for this volumeSource type [image]"
+
+    play(script)
