@@ -49,6 +49,7 @@ def user_with(text: str) -> User:
     return structs.replace(USER, hostname="h", domain=text[:60], search=(text[:60],))
 
 
+@pytest.mark.spec("kubevirt", 106)
 @pytest.mark.parametrize("part", range(6))
 def test_texts_stay_values(start: Start, work: Path, part: int) -> None:
     there = None

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler
 from importlib.resources import files
 from pathlib import Path
@@ -30,11 +31,12 @@ SECONDS = 200.0
 # A guest of eight processors under Secure Boot takes its time where it is emulated.
 BOOT_SECONDS = 500.0
 MANAGER = "host-test"
+VOLUMES = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
 # What may be made for an example, and has to be gone with it.
 MADE = (
     VMS,
     VMIS,
-    "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes",
+    VOLUMES,
     "/api/v1/namespaces/default/persistentvolumeclaims",
     "/api/v1/namespaces/default/secrets",
     "/api/v1/namespaces/default/services",
@@ -57,8 +59,9 @@ class FrontHost(Host):
 class Proxy(SimpleHTTPRequestHandler):
     """Every address of the internet is one file."""
 
-    def __init__(self, *words: Any, disk: Path, **more: Any) -> None:
+    def __init__(self, *words: Any, disk: Path, sent: list[str], **more: Any) -> None:
         self._disk = disk
+        self._sent = sent
         super().__init__(*words, **more)
 
     def translate_path(self, path: str) -> str:
@@ -67,6 +70,11 @@ class Proxy(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *words: object) -> None:
         """Nothing."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Note what is sent as a whole."""
+        if self.command == "GET" and code == HTTPStatus.OK:
+            self._sent.append(self.path)
 
 
 @dataclass(frozen=True)
@@ -84,6 +92,8 @@ class Example:
     has_guest: bool = True
     # names of StorageClasses of elsewhere
     classes: tuple[str, ...] = ()
+    # the DataVolumes that come of it, where one download fills all of them
+    volumes: tuple[str, ...] = ()
 
     @property
     def documents(self) -> list[Data]:
@@ -153,6 +163,9 @@ class Life:
         for name in self._example.machines:
             await self._talk.running(name, SECONDS)
         assert tuple(await self._runs()) == self._example.machines
+        if self._example.volumes:
+            found = (await self._talk.get(VOLUMES))["items"]
+            assert sorted(each["metadata"]["name"] for each in found) == sorted(self._example.volumes)
         if self._example.has_guest:
             for name in self._example.machines:
                 await self._talk.until(f"{VMIS}/{name}", _answers, "its agent answers", BOOT_SECONDS)
@@ -276,7 +289,8 @@ def live(example: Example, work: Path, disk: Path) -> None:
     lab = Lab(work / "lab")
 
     async def script() -> None:
-        with serving(partial(Proxy, disk=disk)) as proxy:
+        sent: list[str] = []
+        with serving(partial(Proxy, disk=disk, sent=sent)) as proxy:
             os.environ.update(http_proxy=f"http://{proxy}", no_proxy="127.0.0.1")
             host = FrontHost(work / "host", "127.0.0.1:1")
             host.root.mkdir()
@@ -284,6 +298,7 @@ def live(example: Example, work: Path, disk: Path) -> None:
             try:
                 async with host.client() as client:
                     await Life(example, host, Talk(host, client)).lived(catalogue(f"http://{proxy}/rhel9.qcow2"))
+                assert not example.volumes or len(sent) == 1, sent
             except BaseException as error:
                 raise AssertionError((work / "host" / "said").read_text()[-4000:]) from error
             finally:

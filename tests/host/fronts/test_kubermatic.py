@@ -30,14 +30,21 @@ VIRTUAL_MACHINE = Example(
     {"spec": {"template": {"spec": {"domain": {"memory": {"guest": "1Gi"}}}}}},
     machine_waits_for_a_restart,
 )
-POOL_OF_THREE = Example("kubermatic", "pool", tuple(f"{POOL}-{number}" for number in range(3)), {"spec": {"replicas": 2}}, pool_has_two)
+POOL_OF_THREE = Example(
+    "kubermatic",
+    "pool",
+    tuple(f"{POOL}-{number}" for number in range(3)),
+    {"spec": {"replicas": 2}},
+    pool_has_two,
+    volumes=tuple(f"my-pool-vm-data-volume-{number}" for number in range(3)),
+)
 
 
 @pytest.mark.parametrize(
     "example",
     [
         pytest.param(VIRTUAL_MACHINE, id="virtualmachine", marks=pytest.mark.spec("kubermatic", 1)),
-        pytest.param(POOL_OF_THREE, id="pool", marks=pytest.mark.spec("kubermatic", 3)),
+        pytest.param(POOL_OF_THREE, id="pool", marks=[pytest.mark.spec("kubermatic", 3), pytest.mark.spec("kubevirt", 4)]),
     ],
 )
 def test_the_life_of_an_example(example: Example, work: Path, tiny_guest: tiny.TinyImage) -> None:

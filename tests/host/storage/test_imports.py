@@ -109,6 +109,7 @@ def http(server: Server, path: str, **more: Any) -> Data:
     return {"http": {"url": server.url + path, **more}}
 
 
+@pytest.mark.spec("kubermatic", 23)
 @pytest.mark.spec("kubevirt", 10)
 @pytest.mark.spec("kubevirt", 64)
 def test_every_source_with_what_can_be_said_of_it(work: Path) -> None:

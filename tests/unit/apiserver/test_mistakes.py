@@ -12,6 +12,7 @@ from tests.unit.dialects.kubevirt import objects
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 STAKATER = "/apis/infrastructure.stakater.com/v1/namespaces/default/virtualmachines"
 RIGAUD = "/apis/infra.virtrigaud.io/v1beta1/namespaces/default/virtualmachines"
+VITISTACK = "/apis/vitistack.io/v1alpha1/namespaces/default/machines"
 CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
 Data = dict[str, Any]
 
@@ -55,7 +56,40 @@ async def test_a_typo_is_told_with_what_may_be_meant() -> None:
     assert strict.status == 400 and strict.data["message"] == f"strict decoding error: {expected}"
 
 
-@pytest.mark.spec("virtrigaud", 116)
+@pytest.mark.spec("vitistack", 80)
+@scripted
+async def test_fields_of_another_machine_api_are_told_with_the_one_that_is_served() -> None:
+    machine = {
+        "apiVersion": "vitistack.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"name": "web"},
+        "spec": {"template": "small", "machineClass": "medium"},
+    }
+    hint = "this server implements the documented Machine schema (template/resources/disks/networks)"
+    expected = f'unknown field "spec.machineClass"; {hint}'
+    async with Harness() as api:
+        strict = await api.post(f"{VITISTACK}?fieldValidation=Strict", machine)
+        warned = await api.post(VITISTACK, machine)
+    assert strict.status == 400 and strict.data["message"] == f"strict decoding error: {expected}"
+    assert warned.status == 201 and expected in told(warned.warnings)
+
+
+@pytest.mark.spec("kubermatic", 45)
+@scripted
+async def test_a_bus_that_only_the_engine_has_is_taken_with_a_warning() -> None:
+    machine = objects.machine(
+        {
+            "P.volumes[1]": {"name": "old", "emptyDisk": {"capacity": "1Gi"}},
+            "P.domain.devices.disks[1]": {"name": "old", "disk": {"bus": "ide"}},
+        }
+    )
+    async with Harness() as api:
+        made = await api.post(VMS, machine)
+    assert made.status == 201
+    assert "disks[1].disk.bus: KubeVirt refuses this" in told(made.warnings) and "IDE bus is not supported" in told(made.warnings)
+
+
+@pytest.mark.spec("virtrigaud", 11, 116)
 @scripted
 async def test_a_bare_power_state_arrives_by_every_way() -> None:
     async with Harness() as api:
@@ -69,6 +103,8 @@ async def test_a_bare_power_state_arrives_by_every_way() -> None:
         assert applied.status == 200 and applied.data["spec"]["powerState"] == "On", applied.data
         again = await api.merge(f"{RIGAUD}/web", {"spec": {"powerState": True}})
         assert again.data["metadata"]["generation"] == applied.data["metadata"]["generation"]
+        assert (await api.merge(f"{RIGAUD}/web", {"spec": {"powerState": "OffGraceful"}})).status == 200
+        assert (await api.merge(f"{RIGAUD}/web", {"spec": {"powerState": "Suspended"}})).status == 422
         refused = await api.merge(f"{RIGAUD}/web", {"spec": {"powerState": 1}})
     assert refused.causes["spec.powerState"] == 'Invalid value: 1: must be a string; write one of "On", "Off", "OffGraceful"'
 
