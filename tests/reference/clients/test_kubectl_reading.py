@@ -76,10 +76,10 @@ def test_api_resources_are_the_declared_kinds_each_once(kubectl: Kubectl) -> Non
         said = (shown["kind"], shown["namespaced"], set(shown.get("shortNames", ())), set(shown.get("categories", ())))
         names = set(kind.short_names) - (OF_KUBEVIRT if kind.dialect == "virtrigaud" else set())
         assert said == (kind.kind, kind.namespaced, names, set(kind.categories)), kind.plural
-        verbs = ("create",) if not kind.stored else ("create", "delete", "get", "list", "patch", "update", "watch")
+        verbs = {"create"} if not kind.stored else {"create", "delete", "get", "list", "patch", "update", "watch"}
         # The states of the server's own parts: nobody writes them.
-        verbs = ("get", "list") if kind.plural == "componentstatuses" else verbs
-        assert set(verbs) <= set(shown["verbs"]), kind.plural
+        verbs = {"get", "list"} if kind.plural == "componentstatuses" else verbs
+        assert verbs <= set(shown["verbs"]), kind.plural
     # What remains is what no declaration names: definitions, and what a test of these has made.
     assert {name for _, name in found} <= {"customresourcedefinitions", "crates", "plains", "apiservices", "parcels"}
 
