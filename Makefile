@@ -68,6 +68,7 @@ bench: setup ## print the measured figures beside their targets (BENCH=--quick: 
 soak: setup ## property tests with many more examples, and the long tests; PART=tests/... runs a part
 	$(PYTEST) -n auto -m "hypothesis or soak" --hypothesis-profile soak $(UNHURRIED) $(PART)
 	@if [ -z "$(PART)" ]; then CHAOS=200 SCALES=50 $(PYTEST) $(UNHURRIED) tests/host/chaos tests/host/pools; fi
+	@if [ -z "$(PART)" ]; then $(PYTEST) -s -m soak $(UNHURRIED) tests/host/soak; fi
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak $(UNHURRIED) --conformance-results=tests/reference/results.json; fi
 
 weather: setup ## the front doors in 10,000 storms: 3,400 seeds of each dialect; SEEDS=n
