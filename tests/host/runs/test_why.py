@@ -39,7 +39,7 @@ def test_what_became_of_real_machines_is_explained(play: Play) -> None:
         with contextlib.suppress(PaddockError):
             await talk.client.request("PUT", f"{VMIS.replace('/apis/', '/apis/subresources.')}/hung/pause", body=b"{}")
         await talk.until(f"{VMIS}/hung", lambda found: condition(found, "NeedsAttention"), "its silence is seen")
-        assert "  but:      QEMU does not answer" in why(talk.host, "hung")
+        assert "  cause:    QEMU is stopped by a signal" in why(talk.host, "hung")
         await talk.until(f"{VMIS}/killed", lambda found: found.get("status", {}).get("phase") == "Failed", "its end is seen")
         said = why(talk.host, "killed")
         assert said.startswith("VirtualMachine killed has stopped.\n  cause:    QEMU was killed from outside"), said

@@ -5,6 +5,7 @@
 While one is taken the machine's status names it, and its spec does not change. After the deadline it is given up.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -95,7 +96,7 @@ class MachineSnapshots:
             return f"volumes are not ready: {', '.join(missing)}"
         # Raises `Conflict` when the machine has moved since it was seen: another snapshot may have been quicker.
         await self._lock(machine, seen.key.name)
-        await self._content(snapshot, machine, volumes)
+        await self._content(snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
         names = {volume: plan.volume_snapshot_name(snapshot, volume) for volume in volumes.claims}
         for volume, name in names.items():
             await self._volume_snapshot(snapshot, name, volumes.claims[volume])
@@ -132,11 +133,12 @@ class MachineSnapshots:
         )
         return ""
 
-    async def _content(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, volumes: plan.Volumes) -> None:
+    async def _content(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, Seen | None]) -> None:
+        """Make the content from the claims as they were when the snapshot began; one may have gone since."""
         backups = []
-        for volume, name in volumes.claims.items():
-            claim = self._claim(snapshot.metadata.namespace or "", name)
-            assert claim is not None
+        for volume, claim in claims.items():
+            if claim is None:
+                continue
             copied = plan.copy_of_claim(claim.read(CLAIMS))
             backups.append(
                 {"volumeName": volume, "persistentVolumeClaim": copied, "volumeSnapshotName": plan.volume_snapshot_name(snapshot, volume)}
