@@ -285,8 +285,7 @@ class Volumes:
                 raise too_small(held.size, size)
             async with self._making(id, pool, f"cannot restore snapshot {snapshot}") as fresh:
                 await _blocking("cannot make a layer", fresh, files.make_layer, fresh / _DISK, held.layer, _rounded(size))
-                record = records.read_snapshot(self._places.snapshot(snapshot))
-                if record is None:
+                if (record := records.read_snapshot(self._places.snapshot(snapshot))) is None:
                     raise VolumeMissing(f"snapshot {snapshot} was deleted while it was restored")
                 base = FrozenBase(record.volume, record.layer)
                 await self._publish(id, fresh, Record(_rounded(size), (LayerFile(_DISK, "qcow2"),), base))
