@@ -34,7 +34,7 @@ class Resident:
         await talk.make(DISKS, _disk(self.name, url))
         domain = {"memory": {"guest": "192Mi"}}
         volumes = [{"name": "root", "dataVolume": {"name": self.name}}]
-        await talk.make(VMS, machine(self.name, volumes=volumes, domain=domain, terminationGracePeriodSeconds=0))
+        await talk.make(VMS, machine(self.name, volumes=volumes, domain=domain, terminationGracePeriodSeconds=30))
         found = await talk.running(self.name, BOOT_SECONDS)
         self.pids = self.host.qemus()[found["metadata"]["uid"]]
         async with talk.console(self.name) as console:
