@@ -64,14 +64,16 @@ class Surroundings:
             return DONE
         spec = orjson.loads(seen.raw)["spec"]
         wanted = spec.get("storage") or spec.get("pvc") or {}
-        size = quantity.whole(wanted["resources"]["requests"]["storage"])
+        guest = size = quantity.whole(wanted["resources"]["requests"]["storage"])
         if "storage" in spec:
             # A file system takes some of it.
-            size = claimsizes.inflated(size, claimsizes.OVERHEAD)
+            size = claimsizes.inflated(guest, claimsizes.OVERHEAD)
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": str(size)}}}
         if "storageClassName" in wanted:
             claim["storageClassName"] = wanted["storageClassName"]
-        await self._make(CLAIMS, seen, {"name": key.name}, {"spec": claim})
+        # A disk that was made so large ends like one that grew to it.
+        notes = claimsizes.guest_size_note(guest, size)
+        await self._make(CLAIMS, seen, {"name": key.name, **({"annotations": notes} if notes else {})}, {"spec": claim})
         await self._say(VOLUMES, seen, {"phase": "Succeeded", "progress": "100.0%", "claimName": key.name})
         return DONE
 
