@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from paddock.app.inside import door
-from paddock.app.server import Running
-from paddock.app.settings import Settings
+from paddock.app.server import ServerHandle
+from paddock.app.settings import ServerSettings
 from paddock.base.clock import SystemClock
 from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.http.https import Https
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from tests.apiharness import Harness
 
 
@@ -25,14 +25,14 @@ async def in_process() -> AsyncIterator[Client]:
 @asynccontextmanager
 async def inside(api: Harness) -> AsyncIterator[Client]:
     """A client of a harness."""
-    async with Client(Inside(door(api.api, "controller", ("system:masters",)))) as client:
+    async with Client(LocalTransport(door(api.api, "controller", ("system:masters",)))) as client:
         yield client
 
 
 @asynccontextmanager
-async def served(root: Path) -> AsyncIterator[Running]:
+async def served(root: Path) -> AsyncIterator[ServerHandle]:
     """A whole server, as `paddock up` runs it."""
-    server = Running(Settings(root=root, port=0, drain_seconds=0.1))
+    server = ServerHandle(ServerSettings(root=root, port=0, drain_seconds=0.1))
     await server.start()
     try:
         yield server

@@ -19,12 +19,12 @@ import orjson
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served, trust
 from paddock.apiserver.custom import assembly
-from paddock.apiserver.edge.http import Answer, Peer, Request, Response, Stream
+from paddock.apiserver.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.apiserver.objects.encoding import stamp
-from paddock.apiserver.parts import Parts, User
-from paddock.apiserver.resources.registry import Registry
-from paddock.apiserver.resources.resource import Resource
-from paddock.apiserver.routing import Route
+from paddock.apiserver.parts import ServerParts, User
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.rbac import Rbac
@@ -32,10 +32,10 @@ from paddock.apiserver.security.reviewing import Reviews
 from paddock.apiserver.security.tokens import AccountTokens, own_keyring
 from paddock.app import inside
 from paddock.client.client import Client
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.meta import ages
-from paddock.schema.kind import Settings
-from paddock.store.contract import Key, Store
+from paddock.schema.kind import AdmissionSettings
+from paddock.store.contract import Store, StoreKey
 from paddock.store.memory import MemoryStore
 
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
@@ -66,16 +66,16 @@ class Clock:
 class OpenDoor:
     """Everybody is the administrator, except for whoever comes from inside under another name."""
 
-    def identify(self, request: Request) -> User:
+    def identify(self, request: HttpRequest) -> User:
         return User(request.peer.common_name, request.peer.organizations) if request.peer.common_name else ADMIN
 
-    def check(self, request: Request, place: Route, user: User) -> None: ...
+    def check(self, request: HttpRequest, place: RequestRoute, user: User) -> None: ...
 
 
 class NoJournal:
     """Nothing is noted."""
 
-    def begin(self, request: Request, place: Route) -> "NoEntry":
+    def begin(self, request: HttpRequest, place: RequestRoute) -> "NoEntry":
         return NoEntry()
 
     def identified(self, entry: "NoEntry", user: User) -> None: ...
@@ -95,7 +95,7 @@ class NoEntry:
 class Reply:
     """An answer, decoded."""
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, response: HttpResponse) -> None:
         self.status = response.status
         self.headers: dict[str, str] = {}
         self.warnings = [value for name, value in response.headers if name == "warning"]
@@ -168,16 +168,18 @@ class Events:
 class Harness:
     """A server in memory with all declared kinds and the namespace `default`."""
 
-    def __init__(self, *, store: Store | None = None, resources: Iterable[Resource] = (), settings: Settings | None = None) -> None:
+    def __init__(
+        self, *, store: Store | None = None, resources: Iterable[ServedResource] = (), settings: AdmissionSettings | None = None
+    ) -> None:
         self.store = store or MemoryStore()
         self.clock = Clock()
-        self.registry = Registry()
+        self.registry = ResourceRegistry()
         self.rbac = Rbac(self.store)
-        self.registry.add(*served.resources(settings or Settings(), self.rbac), *resources)
+        self.registry.add(*served.resources(settings or AdmissionSettings(), self.rbac), *resources)
         self._door = OpenDoor()
 
     async def __aenter__(self) -> "Harness":
-        self.parts = Parts(self.store, self.registry, clock=self.clock, judge=self.rbac.answers)
+        self.parts = ServerParts(self.store, self.registry, clock=self.clock, judge=self.rbac.answers)
         ending = assembly.install(self.parts)
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
@@ -194,7 +196,7 @@ class Harness:
 
     async def namespace(self, name: str) -> None:
         """Make a namespace, past the API."""
-        key = Key("namespaces", "", name)
+        key = StoreKey("namespaces", "", name)
         if self.store.get(key) is None:
             data = {
                 "apiVersion": "v1",
@@ -207,7 +209,7 @@ class Harness:
 
     def client(self, user: str = trust.CONTROLLER) -> Client:
         """A client in this process, by default that of a controller."""
-        return Client(Inside(inside.door(self.api, user, trust.CONTROLLER_GROUPS)))
+        return Client(LocalTransport(inside.door(self.api, user, trust.CONTROLLER_GROUPS)))
 
     async def answer(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
         """The answer of the road; header names may be written with underscores."""
@@ -215,12 +217,12 @@ class Harness:
         content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
         if content:
             sent.setdefault("content-type", "application/json")
-        return await self.api(Request(method, target, sent, content, Peer("127.0.0.1")))
+        return await self.api(HttpRequest(method, target, sent, content, ConnectionPeer("127.0.0.1")))
 
     async def call(self, method: str, target: str, body: Any = None, **headers: str) -> Reply:
         """A complete answer."""
         answer = await self.answer(method, target, body, **headers)
-        assert isinstance(answer, Response), answer
+        assert isinstance(answer, HttpResponse), answer
         return Reply(answer)
 
     async def get(self, target: str, **headers: str) -> Reply:
@@ -249,7 +251,7 @@ class Harness:
     async def watch(self, target: str, **headers: str) -> AsyncIterator[Events]:
         """An open watch."""
         answer = await self.answer("GET", target, **headers)
-        assert isinstance(answer, Stream), answer
+        assert isinstance(answer, StreamResponse), answer
         events = Events()
 
         async def run() -> None:

@@ -20,17 +20,17 @@ from typing import Any
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.engine.machine import guest
-from paddock.engine.machine.config import Disk, Layer, MachineConfig, Nic
-from paddock.engine.machine.errors import AgentError, Refused
+from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig, Nic
+from paddock.engine.machine.errors import AgentError, RequestRefused
 from paddock.engine.machine.observation import (
     DiskState,
-    End,
     EndReason,
     MemoryStatistics,
     NicState,
     Observation,
     Paused,
-    Renewed,
+    RenewalResult,
+    RunEnd,
     Statistics,
 )
 from paddock.engine.machine.requests import Verb, admit
@@ -76,7 +76,7 @@ class FakeAgent:
         self.told_hostname = "guest"
         self.told_timezone = guest.Timezone("UTC", 0)
         self.told_users: tuple[guest.GuestUser, ...] = ()
-        self.told_filesystems: tuple[guest.Filesystem, ...] = ()
+        self.told_filesystems: tuple[guest.GuestFilesystem, ...] = ()
         self.told_load: tuple[float, ...] = ()
         self.told_interfaces: tuple[guest.GuestInterface, ...] = ()
         self.passwords: dict[str, str] = {}
@@ -84,7 +84,7 @@ class FakeAgent:
         self.is_frozen = False
         # its channel is open, and nothing comes
         self.hangs = False
-        self.run: Callable[[tuple[str, ...]], guest.Executed] = lambda argv: guest.Executed(0, b"", b"")
+        self.run: Callable[[tuple[str, ...]], guest.GuestExecResult] = lambda argv: guest.GuestExecResult(0, b"", b"")
 
     def connect(self) -> None:
         self._machine.observe(agent=True, milestone="agent")
@@ -126,7 +126,7 @@ class FakeAgent:
         self._called("users")
         return self.told_users
 
-    async def filesystems(self) -> tuple[guest.Filesystem, ...]:
+    async def filesystems(self) -> tuple[guest.GuestFilesystem, ...]:
         self._called("filesystems")
         return self.told_filesystems
 
@@ -165,7 +165,7 @@ class FakeAgent:
         self._called("keys", user)
         return self.authorized.get(user, ())
 
-    async def execute(self, argv: tuple[str, ...], timeout: float, stdin: bytes = b"") -> guest.Executed:
+    async def execute(self, argv: tuple[str, ...], timeout: float, stdin: bytes = b"") -> guest.GuestExecResult:
         self._called("execute", argv)
         return self.run(argv)
 
@@ -200,7 +200,7 @@ class FakeMachine:
         self.outdated = False
         self.immovable: tuple[str, ...] = ()
         self.presses = 0
-        self.overlays: list[Mapping[str, Layer]] = []
+        self.overlays: list[Mapping[str, DiskLayer]] = []
         self.commits: list[tuple[str, Path]] = []
         self.consoles: list[FakePipe] = []
         self.displays: list[FakePipe] = []
@@ -267,14 +267,14 @@ class FakeMachine:
         self._admit(Verb.RESET)
         self.observe(resets=self.observed.resets + 1, agent=False)
 
-    async def renew(self) -> Renewed:
+    async def renew(self) -> RenewalResult:
         self._admit(Verb.RENEW)
         if self.immovable:
             why = "; ".join(self.immovable)
-            raise Refused(f"cannot renew machine {self.id}", reason="NotRenewable", why=why, fix="stop and start it")
+            raise RequestRefused(f"cannot renew machine {self.id}", reason="NotRenewable", why=why, fix="stop and start it")
         self.outdated = False
         self.observe(pid=self.observed.pid + 1, milestone="renewed")
-        return Renewed(0.5, 0.0125, "7.2.0", "9.1.0")
+        return RenewalResult(0.5, 0.0125, "7.2.0", "9.1.0")
 
     async def press_power(self) -> None:
         if self._admit(Verb.PRESS):
@@ -292,7 +292,7 @@ class FakeMachine:
         self._admit(Verb.LOOK)
         taken = [pipe for pipe in self.usb_devices if not pipe.closed]
         if len(taken) >= self.config.devices.usb_redirections:
-            raise Refused(f"cannot redirect a USB device to machine {self.id}", reason="NoSlot", why="all its slots are taken")
+            raise RequestRefused(f"cannot redirect a USB device to machine {self.id}", reason="NoSlot", why="all its slots are taken")
         self.usb_devices.append(FakePipe())
         return self.usb_devices[-1]
 
@@ -300,7 +300,7 @@ class FakeMachine:
         self._admit(Verb.FORGET)
         self._machines.drop(self.id)
 
-    async def plug_disk(self, disk: Disk) -> None:
+    async def plug_disk(self, disk: DiskConfig) -> None:
         self._admit(Verb.CHANGE)
         if any(one.name == disk.name for one in self.config.disks):
             return
@@ -336,18 +336,18 @@ class FakeMachine:
     async def set_sockets(self, count: int) -> None:
         self._admit(Verb.CHANGE)
         if not self.observed.sockets <= count <= self.config.cpu.max_sockets:
-            raise Refused(f"cannot give machine {self.id} {count} sockets", reason="OutOfRange")
+            raise RequestRefused(f"cannot give machine {self.id} {count} sockets", reason="OutOfRange")
         self.config = replace(self.config, cpu=replace(self.config.cpu, sockets=count))
         self.observe(sockets=count)
 
     async def set_memory(self, size: int) -> None:
         self._admit(Verb.CHANGE)
         if size > self.config.memory.max_size:
-            raise Refused(f"cannot give machine {self.id} {size} bytes of memory", reason="OutOfRange")
+            raise RequestRefused(f"cannot give machine {self.id} {size} bytes of memory", reason="OutOfRange")
         self.config = replace(self.config, memory=replace(self.config.memory, size=size))
         self.observe(memory=size)
 
-    async def overlay_disks(self, layers: Mapping[str, Layer]) -> None:
+    async def overlay_disks(self, layers: Mapping[str, DiskLayer]) -> None:
         self._admit(Verb.CHANGE)
         self.overlays.append(dict(layers))
         self.config = replace(self.config, disks=tuple(replace(one, layer=layers.get(one.name, one.layer)) for one in self.config.disks))
@@ -360,7 +360,7 @@ class FakeMachine:
     async def screenshot(self) -> bytes:
         self._admit(Verb.LOOK)
         if not self.config.devices.graphics:
-            raise Refused(f"cannot take a picture of machine {self.id}", reason="NoDisplay", why="it has no display")
+            raise RequestRefused(f"cannot take a picture of machine {self.id}", reason="NoDisplay", why="it has no display")
         return PNG
 
     async def dump_memory(self, path: Path) -> None:
@@ -420,7 +420,7 @@ class FakeMachine:
         for pipe in (*self.consoles, *self.displays):
             pipe.close()
         seen = self.observed
-        end = End(reason, text, now, asked=seen.phase == "stopping")
+        end = RunEnd(reason, text, now, asked=seen.phase == "stopping")
         self._replace(Observation(phase="ended", run=seen.run, end=end, times={**seen.times, "ended": now}))
 
     def _admit(self, verb: Verb) -> bool:
@@ -481,7 +481,7 @@ class FakeMachines:
             machine = self._machines[id] = FakeMachine(self, id, config)
         elif machine.config != config:
             if machine.observed.live:
-                raise Refused(f"cannot change the config of machine {id}", reason="StillRunning", why="its process lives")
+                raise RequestRefused(f"cannot change the config of machine {id}", reason="StillRunning", why="its process lives")
             machine.config = config
         return machine
 

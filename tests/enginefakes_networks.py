@@ -7,10 +7,10 @@ networks.guests["vm-uid", "default", 80] = handler      # what `dial` connects t
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from paddock.engine.machine.config import Tap, User
-from paddock.engine.networks.addresses import Book
-from paddock.engine.networks.cards import Card, Plug, Policy, Published
-from paddock.engine.networks.errors import NetworkUnusable, Unreachable
+from paddock.engine.machine.config import Tap, UserNetwork
+from paddock.engine.networks.addresses import AddressTable
+from paddock.engine.networks.cards import AttachedNic, NicPolicy, NicSpec, PublishedService
+from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -21,10 +21,10 @@ class FakeNetworks:
     def __init__(self, *, routed: bool = True, limits: tuple[str, ...] = ()) -> None:
         self.routed = routed
         self.limits = limits
-        self.book = Book("10.112.64.0/18", "0000000001")
-        self.cards: dict[tuple[str, str], Card] = {}
-        self.published: tuple[Published, ...] = ()
-        self.policies: tuple[Policy, ...] = ()
+        self.book = AddressTable("10.112.64.0/18", "0000000001")
+        self.cards: dict[tuple[str, str], NicSpec] = {}
+        self.published: tuple[PublishedService, ...] = ()
+        self.policies: tuple[NicPolicy, ...] = ()
         self.names: dict[str, tuple[str, ...]] = {}
         self.guests: dict[tuple[str, str, int], Handler] = {}
         # problems that `publish` answers with, by the name of what is published
@@ -40,7 +40,7 @@ class FakeNetworks:
     def mode(self) -> str:
         return "routed" if self.routed else "user"
 
-    async def plug(self, card: Card) -> Plug:
+    async def plug(self, card: NicSpec) -> AttachedNic:
         if card.name in self.refused:
             raise NetworkUnusable(f"cannot plug {card.name}", why=self.refused[card.name])
         self.book, entry = self.book.give(card.key, 0.0, card.mac)
@@ -48,8 +48,8 @@ class FakeNetworks:
         address = self.book.address(entry)
         inner = "10.0.2.2/24" if card.binding == "masquerade" or not self.routed else f"{address}/18"
         tap = Tap(f"tap{entry.index}", card.queues)
-        backend = tap if self.routed else User("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3")
-        return Plug(entry.mac, address, inner, backend, limits=self.limits)
+        backend = tap if self.routed else UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3")
+        return AttachedNic(entry.mac, address, inner, backend, limits=self.limits)
 
     async def unplug(self, owner: str, name: str) -> None:
         self.cards.pop((owner, name), None)
@@ -71,18 +71,18 @@ class FakeNetworks:
     async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         handler = self.guests.get((owner, name, port))
         if handler is None or (owner, name) not in self.cards:
-            raise Unreachable(f"cannot connect to port {port} of {name}", why="Connection refused")
+            raise GuestUnreachable(f"cannot connect to port {port} of {name}", why="Connection refused")
         server = await asyncio.start_server(handler, "127.0.0.1", 0)
         try:
             return await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
         finally:
             server.close()
 
-    async def publish(self, services: Collection[Published]) -> Mapping[str, tuple[str, ...]]:
+    async def publish(self, services: Collection[PublishedService]) -> Mapping[str, tuple[str, ...]]:
         self.published = tuple(services)
         return {each.name: self.problems[each.name] for each in services if each.name in self.problems}
 
-    async def police(self, policies: Collection[Policy]) -> None:
+    async def police(self, policies: Collection[NicPolicy]) -> None:
         self.policies = tuple(policies)
 
     async def name(self, names: Mapping[str, Collection[str]]) -> None:

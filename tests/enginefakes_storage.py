@@ -17,10 +17,10 @@ from pathlib import Path
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.job import too_large
 from paddock.engine.images.progress import Progress
-from paddock.engine.images.sources import Http, Registry, Source, Upload
-from paddock.engine.machine.config import Format, Layer
+from paddock.engine.images.sources import Http, RegistryImage, Source, Upload
+from paddock.engine.machine.config import DiskLayer, Format
 from paddock.engine.storage.errors import VolumeMissing
-from paddock.engine.storage.volume import BaseImage, Capacity, Snapshot, Volume, busy, too_small
+from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, too_small
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class FakeImages:
         """Held fetches go on."""
         self._held.pop(address).set()
 
-    async def resolve(self, source: Registry, *, owner: str = "") -> str:
+    async def resolve(self, source: RegistryImage, *, owner: str = "") -> str:
         if source.reference not in self.digests:
             raise ImageRefused("NotFound", f"{source.reference} is not there")
         return self.digests[source.reference]
@@ -78,7 +78,7 @@ class FakeImages:
         self.sources.append(source)
         if isinstance(source, Upload):
             return await self._receive(source, limit)
-        address = source.url if isinstance(source, Http) else source.reference if isinstance(source, Registry) else str(source.path)
+        address = source.url if isinstance(source, Http) else source.reference if isinstance(source, RegistryImage) else str(source.path)
         task = self._running.get(address)
         if task is None:
             task = self._running[address] = asyncio.create_task(self._download(address, tell))
@@ -115,7 +115,7 @@ class FakeVolumes:
     """Volumes by id. `content` says what each began with."""
 
     def __init__(self) -> None:
-        self.volumes: dict[str, Volume] = {}
+        self.volumes: dict[str, StoredVolume] = {}
         self.snapshots: dict[str, Snapshot] = {}
         self.content: dict[str, str] = {}
         self.open: set[str] = set()
@@ -123,14 +123,14 @@ class FakeVolumes:
         self.preallocated: set[str] = set()
         self.collapsed: list[str] = []
 
-    def get(self, id: str) -> Volume | None:
+    def get(self, id: str) -> StoredVolume | None:
         return self.volumes.get(id)
 
     def get_snapshot(self, id: str) -> Snapshot | None:
         return self.snapshots.get(id)
 
-    def capacity(self, pool: str = "") -> Capacity:
-        return Capacity(1 << 40, 1 << 39)
+    def capacity(self, pool: str = "") -> FilesystemCapacity:
+        return FilesystemCapacity(1 << 40, 1 << 39)
 
     def place(self, id: str, pool: str = "") -> Path:
         return Path("/volumes") / pool / id
@@ -138,17 +138,19 @@ class FakeVolumes:
     def spool(self, id: str) -> Path:
         return Path("/dev/null")
 
-    async def create(self, id: str, size: int, *, base: BaseImage | None = None, preallocate: bool = False, pool: str = "") -> Volume:
+    async def create(self, id: str, size: int, *, base: BaseImage | None = None, preallocate: bool = False, pool: str = "") -> StoredVolume:
         if base is not None and base.virtual_size > size:
             raise too_small(base.virtual_size, size)
         if preallocate:
             self.preallocated.add(id)
         return self._make(id, size, base.digest if base is not None else "blank")
 
-    async def create_files(self, id: str, size: int, fill: Callable[[Path], None], pool: str = "") -> Volume:
+    async def create_files(self, id: str, size: int, fill: Callable[[Path], None], pool: str = "") -> StoredVolume:
         return self._make(id, size, "files")
 
-    async def clone(self, source: str, id: str, size: int, *, tell: Callable[[int, int], None] | None = None, pool: str = "") -> Volume:
+    async def clone(
+        self, source: str, id: str, size: int, *, tell: Callable[[int, int], None] | None = None, pool: str = ""
+    ) -> StoredVolume:
         self._at_rest(source)
         if self._there(source).size > size:
             raise too_small(self._there(source).size, size)
@@ -156,18 +158,18 @@ class FakeVolumes:
             tell(1, 2)
         return self._make(id, size, f"copy of {source}")
 
-    async def restore(self, snapshot: str, id: str, size: int, *, pool: str = "") -> Volume:
+    async def restore(self, snapshot: str, id: str, size: int, *, pool: str = "") -> StoredVolume:
         if snapshot not in self.snapshots:
             raise VolumeMissing(f"there is no snapshot {snapshot}")
         return self._make(id, size, f"snapshot {snapshot}")
 
-    async def grow(self, id: str, size: int) -> Volume:
+    async def grow(self, id: str, size: int) -> StoredVolume:
         if size > self._there(id).size:
             self._at_rest(id)
             await self.grown(id, size)
         return self._there(id)
 
-    async def grown(self, id: str, size: int) -> Volume:
+    async def grown(self, id: str, size: int) -> StoredVolume:
         self.volumes[id] = replace(self._there(id), size=max(size, self._there(id).size))
         return self.volumes[id]
 
@@ -179,10 +181,10 @@ class FakeVolumes:
         self._at_rest(id)
         self.collapsed.append(id)
 
-    async def flatten(self, id: str) -> Volume:
+    async def flatten(self, id: str) -> StoredVolume:
         if self._there(id).layer.format != "raw":
             self._at_rest(id)
-            self.volumes[id] = replace(self._there(id), layer=Layer(self._there(id).directory / "flat.img", "raw"))
+            self.volumes[id] = replace(self._there(id), layer=DiskLayer(self._there(id).directory / "flat.img", "raw"))
         return self.volumes[id]
 
     async def snapshot(self, id: str, snapshot: str) -> None:
@@ -190,11 +192,11 @@ class FakeVolumes:
         volume = self._there(id)
         self.snapshots.setdefault(snapshot, Snapshot(snapshot, id, volume.size, volume.layer))
 
-    async def next_layer(self, id: str, snapshot: str) -> Layer:
+    async def next_layer(self, id: str, snapshot: str) -> DiskLayer:
         volume = self._there(id)
         path = volume.directory / f"after-{snapshot}.img"
         if volume.layer.path != path:
-            self.volumes[id] = replace(volume, layer=Layer(path, "qcow2", volume.layer))
+            self.volumes[id] = replace(volume, layer=DiskLayer(path, "qcow2", volume.layer))
         return self.volumes[id].layer
 
     async def frozen(self, id: str, snapshot: str) -> None:
@@ -208,11 +210,11 @@ class FakeVolumes:
     def scratch(self, machine: str, name: str) -> Path:
         return Path("/scratch") / machine / f"{name}.img"
 
-    async def overlay(self, path: Path, below: Layer, size: int) -> Layer:
-        return Layer(path, "qcow2", below)
+    async def overlay(self, path: Path, below: DiskLayer, size: int) -> DiskLayer:
+        return DiskLayer(path, "qcow2", below)
 
-    async def blank(self, path: Path, size: int) -> Layer:
-        return Layer(path, "raw")
+    async def blank(self, path: Path, size: int) -> DiskLayer:
+        return DiskLayer(path, "raw")
 
     async def drop_scratch(self, machine: str) -> None:
         return
@@ -226,16 +228,16 @@ class FakeVolumes:
             raise VolumeMissing(f"there is no snapshot {snapshot}")
         yield f"{format} of snapshot {snapshot}".encode()
 
-    def _make(self, id: str, size: int, content: str) -> Volume:
+    def _make(self, id: str, size: int, content: str) -> StoredVolume:
         if self.failures:
             raise self.failures.pop(0)
         if id not in self.volumes:
             directory = Path("/volumes") / id
-            self.volumes[id] = Volume(id, Layer(directory / "disk.img", "raw"), size, 0, directory)
+            self.volumes[id] = StoredVolume(id, DiskLayer(directory / "disk.img", "raw"), size, 0, directory)
             self.content[id] = content
         return self.volumes[id]
 
-    def _there(self, id: str) -> Volume:
+    def _there(self, id: str) -> StoredVolume:
         if id not in self.volumes:
             raise VolumeMissing(f"there is no volume {id}")
         return self.volumes[id]

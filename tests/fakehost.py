@@ -15,28 +15,28 @@ from typing import Any, cast
 
 import yaml
 
-from paddock.apiserver.housekeeping.house import House
-from paddock.app.controllers.control import Control
-from paddock.app.controllers.surroundings import Surroundings
-from paddock.app.settings import Machines
+from paddock.apiserver.housekeeping.house import BackgroundControllers
+from paddock.app.controllers.control import EmbeddedControllers
+from paddock.app.controllers.surroundings import ControllerEnvironment
+from paddock.app.settings import MachineSettings
 from paddock.app.subresources.group import GROUP as VERBS
-from paddock.app.subresources.parts import Flow, World
-from paddock.app.subresources.subresources import Subresources
+from paddock.app.subresources.parts import DatagramFlow, SubresourceEnvironment
+from paddock.app.subresources.subresources import SubresourceApi
 from paddock.client.client import Client
 from paddock.engine.engine import Engine
 from paddock.engine.host.capacity import Room
-from paddock.engine.host.facts import Facts
+from paddock.engine.host.facts import HostFacts
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.host.qemu import Qemu
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machines import Machines as EngineMachines
-from paddock.engine.networks.errors import Unreachable
+from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
-from paddock.engine.storage.volume import Volume, busy
+from paddock.engine.storage.volume import StoredVolume, busy
 from paddock.engine.storage.volumes import Volumes as EngineVolumes
 from paddock.runtime.machinery import Machinery
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests import virtualtime
 from tests.apiharness import Harness, Reply
 from tests.enginefakes import FakeMachine, FakeMachines
@@ -82,7 +82,7 @@ class Clock(virtualtime.Clock):
 
 
 @dataclass(frozen=True)
-class UsedVolume(Volume):
+class UsedVolume(StoredVolume):
     """A volume that a machine may have open: whether one has is looked up when somebody asks."""
 
     users: Callable[[Path], bool] = lambda directory: False
@@ -101,7 +101,7 @@ class Volumes(FakeVolumes):
         self.dropped: list[str] = []
         self.users: Callable[[Path], bool] = lambda directory: False
 
-    def get(self, id: str) -> Volume | None:
+    def get(self, id: str) -> StoredVolume | None:
         found = super().get(id)
         return UsedVolume(**vars(found), users=self.users) if found is not None else None
 
@@ -137,11 +137,11 @@ class Volumes(FakeVolumes):
         if (self.root / machine).exists():
             (self.root / machine).rmdir()
 
-    async def overlay(self, path: Path, below: Layer, size: int) -> Layer:
-        return Layer(path, "qcow2", below)
+    async def overlay(self, path: Path, below: DiskLayer, size: int) -> DiskLayer:
+        return DiskLayer(path, "qcow2", below)
 
-    async def blank(self, path: Path, size: int) -> Layer:
-        return Layer(path, "raw")
+    async def blank(self, path: Path, size: int) -> DiskLayer:
+        return DiskLayer(path, "raw")
 
 
 class Networks(FakeNetworks):
@@ -150,8 +150,8 @@ class Networks(FakeNetworks):
     def owners(self) -> set[str]:
         return {key[0] for key in self.book.entries}
 
-    async def datagrams(self, owner: str, name: str, port: int) -> Flow:
-        raise Unreachable(f"cannot reach port {port} of {name}", why="guests in memory take no datagrams")
+    async def datagrams(self, owner: str, name: str, port: int) -> DatagramFlow:
+        raise GuestUnreachable(f"cannot reach port {port} of {name}", why="guests in memory take no datagrams")
 
 
 class FakeEngine:
@@ -159,7 +159,7 @@ class FakeEngine:
 
     def __init__(self, root: Path, memory: int = 64 * GIB) -> None:
         qemu = Qemu("amd64", Path("/usr/bin/qemu"), (7, 2, 0), {"q35": "pc-q35-7.2"})
-        self.facts = Facts("amd64", {"amd64": qemu}, {}, Kvm("absent", "there is none"), (0, 1), memory, is_root=False)
+        self.facts = HostFacts("amd64", {"amd64": qemu}, {}, Kvm("absent", "there is none"), (0, 1), memory, is_root=False)
         self.settings = type("Settings", (), {"host_paths": ()})
         self.room = Room.of(memory)
         self.machines = FakeMachines(Clock())
@@ -187,7 +187,7 @@ class FakeEngine:
 class FakeHost:
     """One host."""
 
-    def __init__(self, root: Path, settings: Settings | None = None) -> None:
+    def __init__(self, root: Path, settings: AdmissionSettings | None = None) -> None:
         self.api = Harness(settings=settings)
         self.engine = FakeEngine(root)
         self._root = root
@@ -202,10 +202,10 @@ class FakeHost:
         await self.api.__aenter__()
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "host", "labels": {"kubernetes.io/hostname": "host"}}}
         await self.api.post("/api/v1/nodes", node)
-        self.house = House(self.api.parts, "authority")
+        self.house = BackgroundControllers(self.api.parts, "authority")
         self.house.collector.start()
         self.house.claims.start()
-        self.subresources = Subresources(World(self.api.parts, self.engine.machines, self.engine.networks))
+        self.subresources = SubresourceApi(SubresourceEnvironment(self.api.parts, self.engine.machines, self.engine.networks))
         self.subresources.serve(self.api.api)
         await self.begin()
         return self
@@ -219,9 +219,11 @@ class FakeHost:
     async def begin(self) -> None:
         """Start the controllers."""
         machinery = Machinery(clock=Clock(), chance=random.Random(1))
-        around = Surroundings(self._root, Machines(), IPv4Network("10.96.0.0/12"), "host", b"authority", lambda: "https://here:6443")
+        around = ControllerEnvironment(
+            self._root, MachineSettings(), IPv4Network("10.96.0.0/12"), "host", b"authority", lambda: "https://here:6443"
+        )
         client = self.api.client() if self._carried is None else Client(self._carried)
-        self.control = Control(cast(Engine, self.engine), client, machinery, around)
+        self.control = EmbeddedControllers(cast(Engine, self.engine), client, machinery, around)
         await self.control.start()
         await asyncio.sleep(5)
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.app.inside import door
-from paddock.client.inside import Inside
-from paddock.client.transport import Ask, Flow, Reply, Transport
+from paddock.client.inside import LocalTransport
+from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from tests.apiharness import Harness
 
 
@@ -32,9 +32,9 @@ class Interruption(Transport):
     @classmethod
     def of(cls, api: Harness) -> "Interruption":
         """To a server in memory, as its controllers."""
-        return cls(Inside(door(api.api, CONTROLLER, CONTROLLER_GROUPS)))
+        return cls(LocalTransport(door(api.api, CONTROLLER, CONTROLLER_GROUPS)))
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         """Carry a request."""
         await asyncio.sleep(self.reading if ask.method == "GET" else self.writing)
         if ask.method != "GET":
@@ -48,7 +48,7 @@ class Interruption(Transport):
             await self.act()
         return await self._inner.send(ask)
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         """Carry a watch."""
         late = next((seconds for plural, seconds in self.late.items() if f"/{plural}" in ask.target), 0.0)
         return _Late(await self._inner.stream(ask), late)
@@ -61,7 +61,7 @@ class Interruption(Transport):
 class _Late:
     """A watch whose news comes late."""
 
-    def __init__(self, inner: Flow, seconds: float) -> None:
+    def __init__(self, inner: ResponseStream, seconds: float) -> None:
         self._inner = inner
         self._seconds = seconds
         self.status = inner.status

@@ -14,13 +14,13 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.edge.connection import Limits
-from paddock.apiserver.edge.http import Answer, Request, Response
+from paddock.apiserver.edge.connection import ConnectionLimits
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.security.pki import Authority
 
 # Takes the review that was sent, gives the review to answer with; or a complete answer.
-Answering = Callable[[dict[str, Any]], dict[str, Any] | Response]
+Answering = Callable[[dict[str, Any]], dict[str, Any] | HttpResponse]
 HOST = "127.0.0.1"
 
 
@@ -33,7 +33,7 @@ class Webhook:
         self._authority = Authority(folder / "webhook-pki")
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.load_cert_chain(*self._authority.server(names))
-        self._server = Server(self._handle, tls=self.tls, limits=Limits(body_bytes=64 * 1024 * 1024))
+        self._server = Server(self._handle, tls=self.tls, limits=ConnectionLimits(body_bytes=64 * 1024 * 1024))
         self.port = 0
 
     async def __aenter__(self) -> "Webhook":
@@ -53,10 +53,10 @@ class Webhook:
         """How a definition names this webhook."""
         return {"url": f"https://{HOST}:{self.port}/ask", "caBundle": self.bundle}
 
-    async def _handle(self, request: Request) -> Answer:
+    async def _handle(self, request: HttpRequest) -> Answer:
         said = orjson.loads(request.body)
         self.asked.append(said)
         answer = self.answer(said)
-        if isinstance(answer, Response):
+        if isinstance(answer, HttpResponse):
             return answer
-        return Response(200, orjson.dumps(answer), (("content-type", "application/json"),))
+        return HttpResponse(200, orjson.dumps(answer), (("content-type", "application/json"),))

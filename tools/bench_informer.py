@@ -17,12 +17,12 @@ from typing import Any
 
 import orjson
 
-from paddock.client.access import Access, Fixed
+from paddock.client.access import Access, StaticCredential
 from paddock.client.client import Client
 from paddock.client.http.https import Https
-from paddock.client.options import EVERYTHING, Watching
+from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.client.target import plain
-from paddock.runtime.informer import Gate, Informer
+from paddock.runtime.informer import Informer, ListGate
 from paddock.runtime.machinery import Machinery
 
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
@@ -102,13 +102,13 @@ async def serve() -> None:
 
 
 def _client(port: int) -> Client:
-    return Client(Https(Access(server=f"http://127.0.0.1:{port}", credentials=Fixed())))
+    return Client(Https(Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())))
 
 
 async def through_informer(port: int) -> float:
     machinery = Machinery()
     async with _client(port) as client:
-        informer = Informer(client, MACHINES, machinery=machinery, gate=Gate())
+        informer = Informer(client, MACHINES, machinery=machinery, gate=ListGate())
         task = asyncio.create_task(informer.run())
         await informer.wait_synced()
         began = time.process_time()
@@ -126,7 +126,7 @@ async def through_dicts(port: int) -> float:
     cache: dict[tuple[str, str], Any] = {}
     seen, began = 0, 0.0
     async with _client(port) as client:
-        async for event in client.watch(MACHINES, EVERYTHING, Watching(initial=True)):
+        async for event in client.watch(MACHINES, EVERYTHING, WatchOptions(initial=True)):
             metadata = event.object["metadata"]
             if event.type == "BOOKMARK":
                 began = time.process_time()
@@ -142,7 +142,7 @@ async def through_nothing(port: int) -> float:
     """The bytes, thrown away."""
     began, seen = 0.0, 0
     async with _client(port) as client:
-        async for frames in client.frames(MACHINES, EVERYTHING, Watching(initial=True)):
+        async for frames in client.frames(MACHINES, EVERYTHING, WatchOptions(initial=True)):
             seen += len(frames)
             if began == 0.0 and seen > OBJECTS:
                 began = time.process_time()

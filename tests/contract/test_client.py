@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from paddock.client.client import Client, Event
+from paddock.client.client import Client, WatchEvent
 from paddock.client.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound
-from paddock.client.options import Deletion, Selection, Watching, Write, json_patch, merge_patch, strategic_patch
+from paddock.client.options import DeletionOptions, Selection, WatchOptions, WriteOptions, json_patch, merge_patch, strategic_patch
 from paddock.client.target import Data, Key, Target, declared, plain
 from paddock.dialects.core import configmap, secret
 from paddock.dialects.kubevirt import virtualmachine
@@ -64,12 +64,12 @@ def test_an_object_from_its_creation_to_its_end(run: Callable[[Case], None]) -> 
         assert (await client.patch(MAPS, key, merge_patch({"data": {"x": None, "y": "3"}})))["data"] == {"y": "3"}
         operations = [{"op": "add", "path": "/data/z", "value": "4"}]
         assert (await client.patch(MAPS, key, json_patch(operations)))["data"] == {"y": "3", "z": "4"}
-        patched = await client.patch(MAPS, key, strategic_patch({"metadata": {"labels": {"a": "b"}}}), Write(dry_run=True))
+        patched = await client.patch(MAPS, key, strategic_patch({"metadata": {"labels": {"a": "b"}}}), WriteOptions(dry_run=True))
         assert patched["metadata"]["labels"] == {"a": "b"}
         assert "labels" not in (await client.get(MAPS, key))["metadata"]
         with pytest.raises(Conflict):
-            await client.delete(MAPS, key, Deletion(uid="00000000-0000-4000-8000-00000000ffff"))
-        await client.delete(MAPS, key, Deletion(uid=made["metadata"]["uid"], propagation="Background"))
+            await client.delete(MAPS, key, DeletionOptions(uid="00000000-0000-4000-8000-00000000ffff"))
+        await client.delete(MAPS, key, DeletionOptions(uid=made["metadata"]["uid"], propagation="Background"))
         with pytest.raises(NotFound) as missing:
             await client.get(MAPS, key)
         assert (missing.value.code, missing.value.details["name"]) == (404, "a")
@@ -104,12 +104,12 @@ def test_declared_classes(run: Callable[[Case], None]) -> None:
 
 def test_apply_with_managers(run: Callable[[Case], None]) -> None:
     async def case(client: Client) -> None:
-        mine, theirs = Write(manager="mine"), Write(manager="theirs")
+        mine, theirs = WriteOptions(manager="mine"), WriteOptions(manager="theirs")
         await client.apply(MAPS, config("a", x="1", y="1"), mine)
         with pytest.raises(Conflict) as taken:
             await client.apply(MAPS, config("a", x="2"), theirs)
         assert list(taken.value.causes) == [".data.x"]
-        assert (await client.apply(MAPS, config("a", x="2"), Write(manager="theirs", force=True)))["data"] == {"x": "2", "y": "1"}
+        assert (await client.apply(MAPS, config("a", x="2"), WriteOptions(manager="theirs", force=True)))["data"] == {"x": "2", "y": "1"}
         assert (await client.apply(MAPS, config("a"), mine))["data"] == {"x": "2"}
 
     run(case)
@@ -130,7 +130,7 @@ def test_status_is_a_subresource(run: Callable[[Case], None]) -> None:
         told = await client.update_status(MACHINES, made)
         assert (told["spec"]["runStrategy"], told["status"]["printableStatus"]) == ("Halted", "Stopped")
         patched = await client.patch(
-            MACHINES, Key("default", "web"), merge_patch({"status": {"printableStatus": "Running"}}), Write(subresource="status")
+            MACHINES, Key("default", "web"), merge_patch({"status": {"printableStatus": "Running"}}), WriteOptions(subresource="status")
         )
         assert patched["status"]["printableStatus"] == "Running"
 
@@ -158,7 +158,7 @@ def test_lists_are_whole_although_they_come_in_pages(run: Callable[[Case], None]
     run(case)
 
 
-async def collect(events: AsyncIterator[Event[Data]], count: int) -> list[tuple[str, str]]:
+async def collect(events: AsyncIterator[WatchEvent[Data]], count: int) -> list[tuple[str, str]]:
     found = []
     async for event in events:
         if event.type != "BOOKMARK":
@@ -173,7 +173,7 @@ def test_watches(run: Callable[[Case], None]) -> None:
         chosen = Selection(namespace="default", fields="metadata.name!=kube-root-ca.crt")
         await client.create(MAPS, config("old"))
         start = (await client.list(MAPS, chosen)).revision
-        events = client.watch(MAPS, chosen, Watching(revision=start))
+        events = client.watch(MAPS, chosen, WatchOptions(revision=start))
         following = asyncio.create_task(collect(events, 3))
         await client.create(MAPS, config("a"))
         await client.patch(MAPS, Key("default", "a"), merge_patch({"data": {"x": "1"}}))
@@ -189,7 +189,7 @@ def test_a_watch_that_begins_with_everything(run: Callable[[Case], None]) -> Non
             await client.create(MAPS, config(name))
         chosen = Selection(namespace="default", fields="metadata.name!=kube-root-ca.crt")
         found: list[tuple[str, Any]] = []
-        async for event in client.watch(MAPS, chosen, Watching(initial=True)):
+        async for event in client.watch(MAPS, chosen, WatchOptions(initial=True)):
             metadata = event.object["metadata"]
             found.append((event.type, metadata.get("name") or metadata["annotations"]))
             if event.type == "BOOKMARK":
@@ -202,7 +202,7 @@ def test_a_watch_that_begins_with_everything(run: Callable[[Case], None]) -> Non
 def test_a_watch_ends_with_its_time(run: Callable[[Case], None]) -> None:
     async def case(client: Client) -> None:
         start = (await client.list(MAPS)).revision
-        async for event in client.watch(MAPS, Selection(fields="metadata.name=nobody"), Watching(revision=start, seconds=1)):
+        async for event in client.watch(MAPS, Selection(fields="metadata.name=nobody"), WatchOptions(revision=start, seconds=1)):
             assert event.type == "BOOKMARK"
 
     run(case)
@@ -211,7 +211,7 @@ def test_a_watch_ends_with_its_time(run: Callable[[Case], None]) -> None:
 def test_a_watch_of_what_never_was(run: Callable[[Case], None]) -> None:
     async def case(client: Client) -> None:
         with pytest.raises(Expired):
-            async for _ in client.watch(MAPS, watching=Watching(revision="123456789")):
+            async for _ in client.watch(MAPS, watching=WatchOptions(revision="123456789")):
                 pass
         with pytest.raises(NotFound):
             async for _ in client.watch(plain("nobody.example", "v1", "things", "Thing")):

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from paddock.store.contract import Change, Compacted, Conflict, Key, Record, Store, Unavailable
+from paddock.store.contract import CommittedWrite, Compacted, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
 from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
 
 Open = Callable[[], Store]
-A, B = Key("things", "ns", "a"), Key("things", "ns", "b")
+A, B = StoreKey("things", "ns", "a"), StoreKey("things", "ns", "b")
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -40,7 +40,7 @@ def said(text: str) -> Callable[[int], bytes]:
 def test_revisions_are_one_two_three(open_new: Open) -> None:
     async def script(store: Store) -> None:
         assert store.revision == 0
-        pending = [store.put(Key("c", "n", str(i)), 0, said("x")) for i in range(5)]
+        pending = [store.put(StoreKey("c", "n", str(i)), 0, said("x")) for i in range(5)]
         assert [write.revision for write in pending] == [1, 2, 3, 4, 5]
         assert [await write.committed() for write in pending] == [1, 2, 3, 4, 5]
         assert store.revision == 5
@@ -51,10 +51,10 @@ def test_revisions_are_one_two_three(open_new: Open) -> None:
 def test_a_write_is_decided_at_once_and_seen_when_committed(open_new: Open) -> None:
     async def script(store: Store) -> None:
         write = store.put(A, 0, said("x"))
-        assert store.decided(A) == Record(A, 1, b"x@1")
+        assert store.decided(A) == StoredValue(A, 1, b"x@1")
         assert store.get(A) is None
         await write.committed()
-        assert store.get(A) == Record(A, 1, b"x@1")
+        assert store.get(A) == StoredValue(A, 1, b"x@1")
 
     run(open_new, script)
 
@@ -62,14 +62,14 @@ def test_a_write_is_decided_at_once_and_seen_when_committed(open_new: Open) -> N
 def test_conflicts_are_decided_against_what_is_not_yet_committed(open_new: Open) -> None:
     async def script(store: Store) -> None:
         store.put(A, 0, said("x"))
-        with pytest.raises(Conflict) as refused:
+        with pytest.raises(RevisionConflict) as refused:
             store.put(A, 0, said("y"))
         assert (refused.value.expected, refused.value.found) == (0, 1)
         last = store.put(A, 1, said("z"))
-        with pytest.raises(Conflict):
+        with pytest.raises(RevisionConflict):
             store.delete(A, 1, said("gone"))
         assert await last.committed() == 2
-        with pytest.raises(Conflict):
+        with pytest.raises(RevisionConflict):
             store.delete(B, 0, said("never there"))
 
     run(open_new, script)
@@ -77,16 +77,16 @@ def test_conflicts_are_decided_against_what_is_not_yet_committed(open_new: Open)
 
 def test_followers_hear_every_change_in_order_before_the_writer_is_answered(open_new: Open) -> None:
     async def script(store: Store) -> None:
-        heard: list[Change] = []
+        heard: list[CommittedWrite] = []
         store.follow(lambda changes: heard.extend(changes))
         store.put(A, 0, said("one"))
         store.put(A, 1, said("two"))
         last = store.delete(A, 2, said("gone"))
         await last.committed()
         assert heard == [
-            Change(1, A, b"one@1", None, False),
-            Change(2, A, b"two@2", Record(A, 1, b"one@1"), False),
-            Change(3, A, b"gone@3", Record(A, 2, b"two@2"), True),
+            CommittedWrite(1, A, b"one@1", None, False),
+            CommittedWrite(2, A, b"two@2", StoredValue(A, 1, b"one@1"), False),
+            CommittedWrite(3, A, b"gone@3", StoredValue(A, 2, b"two@2"), True),
         ]
         assert store.history(1) == tuple(heard[1:])
 
@@ -96,11 +96,11 @@ def test_followers_hear_every_change_in_order_before_the_writer_is_answered(open
 def test_scan_and_snapshot_are_in_order(open_new: Open) -> None:
     async def script(store: Store) -> None:
         for name in ("b", "a", "c"):
-            await store.put(Key("things", "n", name), 0, said(name)).committed()
-        await store.put(Key("things", "m", "z"), 0, said("z")).committed()
-        await store.put(Key("others", "n", "a"), 0, said("other")).committed()
+            await store.put(StoreKey("things", "n", name), 0, said(name)).committed()
+        await store.put(StoreKey("things", "m", "z"), 0, said("z")).committed()
+        await store.put(StoreKey("others", "n", "a"), 0, said("other")).committed()
         assert [record.key[1:] for record in store.scan("things")] == [("m", "z"), ("n", "a"), ("n", "b"), ("n", "c")]
-        await store.delete(Key("things", "n", "a"), 2, said("gone")).committed()
+        await store.delete(StoreKey("things", "n", "a"), 2, said("gone")).committed()
         assert [record.key.name for record in store.snapshot("things", 3)] == ["a", "b", "c"]
         assert store.collections() == ("others", "things")
 
@@ -116,8 +116,8 @@ def test_compaction_forgets_history_and_keeps_values(open_new: Open) -> None:
         with pytest.raises(Compacted):
             store.history(5)
         assert [change.revision for change in store.history(6)] == [7, 8, 9, 10]
-        assert store.snapshot("things", 6) == (Record(A, 6, b"x@6"),)
-        assert store.get(A) == Record(A, 10, b"x@10")
+        assert store.snapshot("things", 6) == (StoredValue(A, 6, b"x@6"),)
+        assert store.get(A) == StoredValue(A, 10, b"x@10")
 
     run(open_new, script)
 
@@ -139,7 +139,7 @@ def test_a_closed_store_refuses(open_new: Open) -> None:
         write = store.put(A, 0, said("x"))
         await store.close()
         assert await write.committed() == 1
-        with pytest.raises(Unavailable):
+        with pytest.raises(StoreUnavailable):
             store.put(B, 0, said("y"))
 
     asyncio.run(play())
@@ -159,8 +159,8 @@ class StoreAndModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.values: dict[Key, tuple[int, bytes]] = {}
-        self.log: list[tuple[int, Key, bool]] = []
+        self.values: dict[StoreKey, tuple[int, bytes]] = {}
+        self.log: list[tuple[int, StoreKey, bool]] = []
         self.compacted = 0
 
     @initialize()
@@ -175,16 +175,16 @@ class StoreAndModel(RuleBasedStateMachine):
         self.loop.run_until_complete(self.store.close())
         self.loop.close()
 
-    keys = st.builds(Key, st.sampled_from(["c", "d"]), st.sampled_from(["", "n"]), st.sampled_from(["a", "b", "c"]))
+    keys = st.builds(StoreKey, st.sampled_from(["c", "d"]), st.sampled_from(["", "n"]), st.sampled_from(["a", "b", "c"]))
 
     @rule(batch=st.lists(st.tuples(keys, st.sampled_from(["put", "put", "delete", "stale"])), min_size=1, max_size=8))
-    def write(self, batch: list[tuple[Key, str]]) -> None:
+    def write(self, batch: list[tuple[StoreKey, str]]) -> None:
         async def play() -> None:
             pending = []
             for key, verb in batch:
                 at = self.values.get(key, (0, b""))[0]
                 if verb == "stale":
-                    with pytest.raises(Conflict):
+                    with pytest.raises(RevisionConflict):
                         self.store.put(key, at + 1, said("never"))
                 elif verb == "put":
                     write = self.store.put(key, at, said("v"))

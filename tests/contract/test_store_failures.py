@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddock.store import database
-from paddock.store.contract import Unavailable
+from paddock.store.contract import StoreUnavailable
 from paddock.store.sqlite import SqliteStore, open_store
 from tests import faultydisk
 from tests.contract.work import Work
@@ -31,7 +31,7 @@ def opened(path: Path, disk: Disk) -> SqliteStore:
     faultydisk.insert(disk)
     try:
         return open_store(path, connect=faultydisk.connect, heal_seconds=0)
-    except Unavailable as error:
+    except StoreUnavailable as error:
         if "cannot be opened" not in error.what:
             raise
         disk.mend()
@@ -148,7 +148,7 @@ def check_power_cut(folder: Path, number: int, seed: int) -> None:
 
     try:
         asyncio.run(script())
-    except Unavailable:
+    except StoreUnavailable:
         assert not work.acknowledged
     after = folder / "after"
     after.mkdir()

@@ -11,11 +11,11 @@ import pytest
 
 from paddock.base.errors import Terminal
 from paddock.store import backup
-from paddock.store.contract import Change, Compacted, Damaged, Key, Unavailable
+from paddock.store.contract import CommittedWrite, Compacted, Damaged, StoreKey, StoreUnavailable
 from paddock.store.sqlite import SqliteStore, open_store
 from paddock.store.watermark import InUse
 
-A = Key("things", "ns", "a")
+A = StoreKey("things", "ns", "a")
 Script = Callable[[SqliteStore], Awaitable[None]]
 
 
@@ -32,7 +32,7 @@ def run(path: Path, script: Script) -> None:
 
 async def fill(store: SqliteStore) -> None:
     for number in range(60):
-        key = Key("things", "ns", f"k{number % 20}")
+        key = StoreKey("things", "ns", f"k{number % 20}")
         before = store.decided(key)
         await store.put(key, before.revision if before else 0, lambda revision: b"%d " % revision * 200).committed()
 
@@ -212,9 +212,9 @@ def test_one_process_at_a_time(path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "store.db").mkdir()
-    with pytest.raises(Unavailable, match=r"cannot be opened.*directory"):
+    with pytest.raises(StoreUnavailable, match=r"cannot be opened.*directory"):
         open_store(tmp_path / "store.db")
-    with pytest.raises(Unavailable, match="No such file"):
+    with pytest.raises(StoreUnavailable, match="No such file"):
         open_store(tmp_path / "nowhere" / "store.db")
 
 
@@ -228,9 +228,9 @@ def test_a_file_that_is_removed_stops_writing_until_it_is_back(path: Path, suffi
         file = path.with_name(path.name + suffix)
         aside = path.with_name("aside")
         file.rename(aside)
-        with pytest.raises(Unavailable, match="was removed while it was in use"):
+        with pytest.raises(StoreUnavailable, match="was removed while it was in use"):
             await store.put(A, 0, lambda _: b"x").committed()
-        assert store.get(Key("things", "ns", "k0")) is not None
+        assert store.get(StoreKey("things", "ns", "k0")) is not None
         if not suffix:
             for _ in range(50):
                 await asyncio.sleep(0.001)
@@ -251,7 +251,7 @@ def test_a_file_that_is_replaced_is_not_written_to(path: Path) -> None:
         await fill(store)
         path.unlink()
         path.write_bytes(b"")
-        with pytest.raises(Unavailable, match="was replaced while it was in use"):
+        with pytest.raises(StoreUnavailable, match="was replaced while it was in use"):
             await store.put(A, 0, lambda _: b"x").committed()
         for _ in range(50):
             await asyncio.sleep(0.001)
@@ -301,7 +301,7 @@ def test_revisions_are_never_used_again(path: Path, tmp_path: Path, now: float) 
             with pytest.raises(Compacted):
                 store.history(issued)
             assert len(list(store.scan("things"))) == 20
-            heard: list[Change] = []
+            heard: list[CommittedWrite] = []
             store.follow(heard.extend)  # type: ignore[arg-type]
             await fill(store)
             assert heard[0].revision > issued

@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from paddock.store.contract import Change, Conflict, Key, Make, Unavailable
+from paddock.store.contract import CommittedWrite, Make, RevisionConflict, StoreKey, StoreUnavailable
 from paddock.store.memory import MemoryStore
 from tests import virtualtime
 
-KEYS = [Key("things", "n", name) for name in "abcd"]
+KEYS = [StoreKey("things", "n", name) for name in "abcd"]
 
 
 def valued(value: bytes) -> Make:
@@ -25,13 +25,13 @@ class Unsteady(MemoryStore):
         self.groups: list[tuple[int, ...]] = []
         self.fallen: list[tuple[int, ...]] = []
 
-    async def _commit(self, changes: tuple[Change, ...]) -> None:
+    async def _commit(self, changes: tuple[CommittedWrite, ...]) -> None:
         for _ in range(self._chance.randrange(6)):
             await asyncio.sleep(self._chance.choice((0, 0.01)))
         revisions = tuple(change.revision for change in changes)
         if self._chance.random() < 0.3:
             self.fallen.append(revisions)
-            raise Unavailable("cannot write", why="so it is said")
+            raise StoreUnavailable("cannot write", why="so it is said")
         self.groups.append(revisions)
 
 
@@ -41,8 +41,8 @@ class Crowd:
     def __init__(self, store: Unsteady, chance: random.Random) -> None:
         self.store = store
         self.chance = chance
-        self.heard: list[Change] = []
-        self.told: list[tuple[int, Key, bytes]] = []
+        self.heard: list[CommittedWrite] = []
+        self.told: list[tuple[int, StoreKey, bytes]] = []
         self.refused: set[bytes] = set()
         self.dropped = 0
         store.follow(lambda changes: self.heard.extend(changes))
@@ -68,9 +68,9 @@ class Crowd:
                 self.told.append((await pending.committed(), key, value))
                 # Who is told finds it, or something newer.
                 assert self.store.revision >= self.told[-1][0]
-            except Conflict:
+            except RevisionConflict:
                 raise AssertionError("decided and offered at once") from None
-            except Unavailable:
+            except StoreUnavailable:
                 self.refused.add(value)
 
     def judge(self) -> None:
@@ -82,7 +82,7 @@ class Crowd:
         assert set(self.told) <= heard
         assert not self.refused & {change.value for change in self.heard}
         assert len(self.heard) <= len(self.told) + self.dropped
-        state: dict[Key, Change] = {}
+        state: dict[StoreKey, CommittedWrite] = {}
         for change in self.heard:
             before = state.get(change.key)
             assert (change.previous.revision if change.previous else 0) == (before.revision if before and not before.deleted else 0)

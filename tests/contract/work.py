@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from paddock.store.contract import Change, Key, Store, Unavailable
+from paddock.store.contract import CommittedWrite, Store, StoreKey, StoreUnavailable
 
 COLLECTIONS = ("things", "others")
 
@@ -15,23 +15,25 @@ class Work:
         self._chance = random.Random(seed)
         self._rounds = rounds
         # what was acknowledged last of each key: revision and value, or None when it is deleted
-        self.known: dict[Key, tuple[int, bytes | None]] = {}
+        self.known: dict[StoreKey, tuple[int, bytes | None]] = {}
         self.acknowledged: list[int] = []
-        self.heard: list[Change] = []
+        self.heard: list[CommittedWrite] = []
         self.refused = 0
         # what was asked for and never answered
-        self.open: dict[Key, set[bytes | None]] = {}
+        self.open: dict[StoreKey, set[bytes | None]] = {}
 
     async def run(self, store: Store) -> None:
         """Do the work; goes on after refusals when the store has healed."""
         store.follow(lambda changes: self.heard.extend(changes))
         for turn in range(self._rounds):
-            keys = [Key(self._chance.choice(COLLECTIONS), "n", f"k{self._chance.randrange(8)}") for _ in range(self._chance.randint(1, 4))]
+            keys = [
+                StoreKey(self._chance.choice(COLLECTIONS), "n", f"k{self._chance.randrange(8)}") for _ in range(self._chance.randint(1, 4))
+            ]
             await asyncio.gather(*(self._write(store, key) for key in dict.fromkeys(keys)))
             if turn % 4 == 3:
                 await self._compact(store)
 
-    async def _write(self, store: Store, key: Key) -> None:
+    async def _write(self, store: Store, key: StoreKey) -> None:
         before = store.decided(key)
         value = self._chance.randbytes(self._chance.randrange(100, 3000))
         delete = before is not None and self._chance.random() < 0.3
@@ -39,7 +41,7 @@ class Work:
         try:
             offer = store.delete if delete else store.put
             revision = await offer(key, before.revision if before is not None else 0, lambda _: value).committed()
-        except Unavailable:
+        except StoreUnavailable:
             self.refused += 1
             await self.healed(store)
         else:
@@ -50,7 +52,7 @@ class Work:
     async def _compact(self, store: Store) -> None:
         try:
             await store.compact(max(0, store.revision - 5))
-        except Unavailable:
+        except StoreUnavailable:
             await self.healed(store)
 
     async def healed(self, store: Store) -> None:

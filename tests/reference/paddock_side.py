@@ -7,7 +7,7 @@ from pathlib import Path
 from paddock.dialects import admission
 from paddock.meta.manifests.load import load
 from paddock.schema.finding import Finding, Severity
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 from tests.reference.client import Json, Resource
 from tests.reference.verdict import Complaint, Question, Verdict
 
@@ -71,9 +71,9 @@ def name_of(kind: Kind) -> str:
     return f"{kind.kind}.{kind.group}".rstrip(".")
 
 
-def judge(question: Question, settings: Settings | None = None) -> Verdict:
+def judge(question: Question, settings: AdmissionSettings | None = None) -> Verdict:
     """What Paddock says about an object, or about a change."""
-    settings = settings or Settings()
+    settings = settings or AdmissionSettings()
     admitted = admission.admit(question.thing, settings)
     if question.old is not None:
         before = admission.admit(question.old, settings)

@@ -17,7 +17,7 @@ from paddock.dialects import admission, catalog
 from paddock.schema import shape
 from paddock.schema.finding import Path as Place
 from paddock.schema.finding import format_path
-from paddock.schema.kind import Kind, Rule, Transition
+from paddock.schema.kind import CrossFieldRule, Kind, Transition
 from tests import documents, mutations, strategies, texts
 from tests.reference.client import Json
 from tests.reference.differences import Case
@@ -157,14 +157,14 @@ def grafted(base: Json, thing: Json, path: Place) -> Json:
 
 def shared_rules(kind: Kind) -> frozenset[str]:
     """The rules of a kind that a kube-apiserver has a form of, or of a part of them."""
-    rules: tuple[Rule | Transition, ...] = (*kind.rules, *kind.transitions)
+    rules: tuple[CrossFieldRule | Transition, ...] = (*kind.rules, *kind.transitions)
     return frozenset(rule.id for rule in rules if rule.cel)
 
 
 @cache
 def own_rules(kind: Kind) -> frozenset[str]:
     """The rules of a kind that have no form for a kube-apiserver."""
-    rules: tuple[Rule | Transition, ...] = (*kind.rules, *kind.transitions)
+    rules: tuple[CrossFieldRule | Transition, ...] = (*kind.rules, *kind.transitions)
     return frozenset(rule.id for rule in rules if not rule.cel)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from paddock.dialects import admission
-from paddock.dialects.admission import Admission
+from paddock.dialects.admission import AdmissionResult
 from paddock.schema.field import Object
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 
 class Recorder:
@@ -27,13 +27,13 @@ class Recorder:
         # Admissions and values by identity, with a reference that keeps the identity theirs.
         self._raw: dict[int, tuple[object, dict[str, Any]]] = {}
 
-    def admit(self, inner: Callable[..., Admission]) -> Callable[..., Admission]:
+    def admit(self, inner: Callable[..., AdmissionResult]) -> Callable[..., AdmissionResult]:
         """`admit`, noting what it was asked with the settings of the product."""
 
         @functools.wraps(inner)
-        def noted(raw: dict[str, Any], settings: Settings, *more: Any, **named: Any) -> Admission:
+        def noted(raw: dict[str, Any], settings: AdmissionSettings, *more: Any, **named: Any) -> AdmissionResult:
             admitted = inner(raw, settings, *more, **named)
-            if settings == Settings() and not more and not named:
+            if settings == AdmissionSettings() and not more and not named:
                 self._note(raw, None)
                 for known in (admitted, admitted.value):
                     self._raw[id(known)] = (known, raw)
@@ -41,13 +41,13 @@ class Recorder:
 
         return noted
 
-    def admit_change(self, inner: Callable[..., Admission]) -> Callable[..., Admission]:
+    def admit_change(self, inner: Callable[..., AdmissionResult]) -> Callable[..., AdmissionResult]:
         """`admit_change`, noting the pair when both were admitted before."""
 
         @functools.wraps(inner)
-        def noted(old: Object, new: Admission, settings: Settings) -> Admission:
+        def noted(old: Object, new: AdmissionResult, settings: AdmissionSettings) -> AdmissionResult:
             before, after = self._raw.get(id(old)), self._raw.get(id(new))
-            if before and after and settings == Settings():
+            if before and after and settings == AdmissionSettings():
                 self._note(after[1], before[1])
             return inner(old, new, settings)
 

@@ -13,11 +13,11 @@ from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.http.https import Https
-from paddock.client.options import Selection, Write, merge_patch
+from paddock.client.options import Selection, WriteOptions, merge_patch
 from paddock.client.target import EVENTS, LEASES, Data, Key, plain
-from paddock.client.transport import Ask, Flow, Reply
-from paddock.runtime.desired import DesiredSet, Reached, Wanted
-from paddock.runtime.election import Election, Terms
+from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock.runtime.desired import DesiredObject, DesiredOutcome, DesiredSet
+from paddock.runtime.election import Election, LeaseTerms
 from paddock.runtime.informers import Informers
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.recorder import Recorder
@@ -69,14 +69,14 @@ class Counting(Https):
     """Remembers writes, and can lose all its streams."""
 
     writes: list[str]
-    flows: list[Flow]
+    flows: list[ResponseStream]
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         if ask.method != "GET":
             self.writes.append(f"{ask.method} {ask.target.partition('?')[0]}")
         return await super().send(ask)
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         flow = await super().stream(ask)
         self.flows.append(flow)
         return flow
@@ -155,9 +155,9 @@ def test_an_informer_follows_a_real_server(access: Access, run: Callable[[Case],
     run(case)
 
 
-def wanted() -> tuple[Wanted, ...]:
-    def one(target: Any, name: str, **body: Any) -> Wanted:
-        return Wanted(
+def wanted() -> tuple[DesiredObject, ...]:
+    def one(target: Any, name: str, **body: Any) -> DesiredObject:
+        return DesiredObject(
             target, {"apiVersion": target.api_version, "kind": target.kind, "metadata": {"name": name, "namespace": "default"}, **body}
         )
 
@@ -188,19 +188,19 @@ def test_what_an_owner_should_have_on_a_real_server(access: Access, run: Callabl
             owner = reference(MAPS, seen.meta)
             made = DesiredSet(client, kinds, manager="vm-controller")
             assert len((await made.reach(owner, wanted())).applied) == 5
-            assert await made.reach(owner, wanted()) == Reached(unchanged=5)
+            assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
             await asyncio.sleep(1)
             wire.writes.clear()
-            assert await made.reach(owner, wanted()) == Reached(unchanged=5)
+            assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
             again = DesiredSet(client, kinds, manager="vm-controller")
             before = (await client.list(MACHINES, HERE)).items
             reached = await again.reach(owner, wanted())
             assert set(reached.applied) <= {"persistentvolumeclaims default/disk", "secrets default/cloud-init"}
             assert (await client.list(MACHINES, HERE)).items == before
             wire.writes.clear()
-            assert await again.reach(owner, wanted()) == Reached(unchanged=5)
+            assert await again.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
             assert wire.writes == []
-            await client.apply(MAPS, config("a", x="2"), Write(manager="somebody", force=True))
+            await client.apply(MAPS, config("a", x="2"), WriteOptions(manager="somebody", force=True))
             await asyncio.sleep(1)
             assert (await again.reach(owner, wanted()[:1])).applied == ("configmaps default/a",)
             assert (await client.get(MAPS, Key("default", "a")))["data"] == {"x": "1"}
@@ -216,7 +216,7 @@ def test_an_election_on_a_real_server(access: Access, run: Callable[[Case], None
         acting: list[str] = []
         elections, tasks = [], []
         for name in ("a", "b"):
-            terms = Terms(key=Key("default", "controllers"), identity=name, duration=4, deadline=3, retry=0.4)
+            terms = LeaseTerms(key=Key("default", "controllers"), identity=name, duration=4, deadline=3, retry=0.4)
 
             async def lead(name: str = name) -> None:
                 acting.append(name)

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from tests.apiharness import Harness
 from tests.reference import crds
 from tests.reference.client import MERGE_PATCH, Api
@@ -57,7 +57,7 @@ def _objects(change: Callable[[list[Data]], list[Any]]) -> Callable[[Data], Data
 
 
 # What a webhook may do wrong, and right.
-ANSWERS: dict[str, Callable[[Data], Data | Response]] = {
+ANSWERS: dict[str, Callable[[Data], Data | HttpResponse]] = {
     "labels": _changed(labels={"made": "here"}, annotations={"and": "there"}),
     "other metadata": _changed(generation=99, finalizers=["example.com/x"], resourceVersion="1"),
     "another uid": _changed(uid="00000000-0000-4000-8000-00000000ffff"),

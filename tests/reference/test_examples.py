@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from paddock.dialects.admission import admit
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests.reference import objects, verdict
 from tests.reference.client import Api, Json, Kubectl
 from tests.reference.crds import Crd
@@ -65,7 +65,7 @@ def test_both_store_the_same(api: Api, installed: list[Crd], example: Example) -
 
     For kinds of the core group the server has its own defaults.
     """
-    ours = admit(example.document, Settings()).data
+    ours = admit(example.document, AdmissionSettings()).data
     with objects.stored(api, example.resource, example.document) as theirs:
         assert _content(theirs.thing) == _content(ours)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.meta.manifests.load import load
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.unreadable import UnreadableManifest
 from paddock.schema.check import settle
 from paddock.schema.finding import Severity
 from tests.reference.client import Json, Kubectl
@@ -85,7 +85,7 @@ def paddock_reads(text: str) -> Json | None:
     """What Paddock makes of it where no declaration knows better; None when it cannot read it, or finds it wrong."""
     try:
         (read,) = load(text.encode(), "test")
-    except Unreadable:
+    except UnreadableManifest:
         return None
     if any(problem.finding.severity is Severity.ERROR for problem in read.problems):
         return None

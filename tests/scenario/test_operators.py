@@ -7,19 +7,18 @@ from collections.abc import Callable
 import pytest
 
 from paddock.app.inside import door
-from paddock.client.client import Client
-from paddock.client.client import Settings as ClientSettings
+from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import Unreachable
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.client.retrying import Retries
 from paddock.client.target import Data, Key, plain
-from paddock.client.transport import Ask, Flow, Reply
+from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Controller, Outcome, owners
-from paddock.runtime.desired import DesiredSet, Wanted
-from paddock.runtime.election import Terms
+from paddock.runtime.desired import DesiredObject, DesiredSet
+from paddock.runtime.election import LeaseTerms
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
 from tests import virtualtime
 from tests.apiharness import Harness
@@ -33,16 +32,16 @@ MAPS_PATH, SECRETS_PATH = "/api/v1/namespaces/default/configmaps", "/api/v1/name
 class Wire:
     """A way to the server that can be cut."""
 
-    def __init__(self, inner: Inside) -> None:
+    def __init__(self, inner: LocalTransport) -> None:
         self._inner = inner
         self.cut = False
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         if self.cut:
             raise Unreachable("the wire is cut", sent=False)
         return await self._inner.send(ask)
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         if self.cut:
             raise Unreachable("the wire is cut", sent=False)
         return await self._inner.stream(ask)
@@ -55,13 +54,13 @@ class Operator:
     """Makes a Secret for every ConfigMap that is labelled so, with what stands in it."""
 
     def __init__(self, api: Harness, name: str, worked: Callable[[str], None]) -> None:
-        self.wire = Wire(Inside(door(api.api, name)))
+        self.wire = Wire(LocalTransport(door(api.api, name)))
         self.client = Client(self.wire, ClientSettings(retries=Retries(attempts=1)))
         self._name = name
         self._worked = worked
         machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(name))
-        terms = Terms(key=Key("default", "operator"), identity=name)
-        self.program = Program(self.client, component="operator", instance=name, machinery=machinery, terms=terms)
+        terms = LeaseTerms(key=Key("default", "operator"), identity=name)
+        self.program = ControllerManager(self.client, component="operator", instance=name, machinery=machinery, terms=terms)
         self.maps = self.program.informers.of(MAPS)
         secrets = self.program.informers.of(SECRETS)
         self.set = DesiredSet(self.client, [secrets], manager="operator")
@@ -82,7 +81,7 @@ class Operator:
             return DONE
         if (seen.meta.labels or {}).get("mirror") == "yes":
             await finalizers.put_on(self.client, MAPS, seen.meta, FINALIZER)
-            await self.set.reach(owner, [Wanted(SECRETS, _mirror(seen.read(MAPS)))])
+            await self.set.reach(owner, [DesiredObject(SECRETS, _mirror(seen.read(MAPS)))])
         else:
             await self.set.reach(owner, ())
         return DONE

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paddock.engine.host.facts import Facts
+from paddock.engine.host.facts import HostFacts
 from paddock.engine.machine.argv.command import command
 from paddock.engine.machine.config import MachineConfig
 from tools.bench.offline import BenchError
@@ -75,7 +75,7 @@ class Started:
 class Hand(Started):
     """A QEMU whose command line is the engine's, as it was when its state was kept or from the beginning; it goes on at once."""
 
-    def __init__(self, folder: Path, config: MachineConfig, facts: Facts, *, state: Path | None = None) -> None:
+    def __init__(self, folder: Path, config: MachineConfig, facts: HostFacts, *, state: Path | None = None) -> None:
         folder.mkdir(parents=True)
         super().__init__(command(config, facts.view(config), incoming=state is not None).arguments({}, {}), folder)
         if state is not None:

@@ -10,9 +10,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from paddock.engine.machine import clones
-from paddock.engine.machine.clones import Template
-from paddock.engine.machine.config import Layer
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.clones import CloneTemplate
+from paddock.engine.machine.config import DiskLayer
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from tools.bench.byhand import Hand
 from tools.bench.tinyguest import Bench, pss, until
@@ -20,7 +20,7 @@ from tools.bench.tinyguest import Bench, pss, until
 
 async def cold(bench: Bench, machines: Machines, count: int) -> None:
     """All of them, from their first instruction to their agent's first answer."""
-    below = Layer(bench.image.disk, "qcow2")
+    below = DiskLayer(bench.image.disk, "qcow2")
     began = time.monotonic()
 
     def one(number: int) -> Hand:
@@ -40,7 +40,7 @@ async def cold(bench: Bench, machines: Machines, count: int) -> None:
     await _end(started)
 
 
-async def warm(bench: Bench, machines: Machines, template: Template, count: int) -> None:
+async def warm(bench: Bench, machines: Machines, template: CloneTemplate, count: int) -> None:
     """Clones of one guest."""
     hands = []
     began = time.monotonic()
@@ -68,17 +68,17 @@ def _by_hand(bench: Bench, name: str, began: float, hands: list[Hand]) -> None:
         hand.end()
 
 
-def _ours(bench: Bench, name: str, began: float, machines: list[Machine]) -> None:
+def _ours(bench: Bench, name: str, began: float, machines: list[QemuMachine]) -> None:
     bench.samples.add(f"{name} answer", time.monotonic() - began)
     bench.samples.add(f"{name} pss", statistics.mean(pss(machine.observed.pid) for machine in machines))
 
 
-async def _answers(machine: Machine) -> None:
+async def _answers(machine: QemuMachine) -> None:
     await until(machine, lambda: machine.agent.open)
     await machine.agent.ping()
 
 
-async def _end(machines: list[Machine]) -> None:
+async def _end(machines: list[QemuMachine]) -> None:
     for machine in machines:
         await machine.stop(0)
     while any(machine.observed.live for machine in machines):

@@ -13,7 +13,7 @@ from typing import Any
 from paddock.app import loop
 from paddock.client.target import Key
 from paddock.controllers.vitistack import machines
-from paddock.controllers.vitistack.settings import Settings
+from paddock.controllers.vitistack.settings import VitistackSettings
 from paddock.engine.host.capacity import Room
 from tests import virtualtime
 from tests.fakehost import FakeHost
@@ -21,7 +21,7 @@ from tools.bench.offline import Figure
 
 MANY, FEW = 1000, 100
 _MACHINES = "/apis/vitistack.io/v1alpha1/namespaces/default/machines"
-_RESYNC_SECONDS = Settings().resync_seconds
+_RESYNC_SECONDS = VitistackSettings().resync_seconds
 _ROUNDS = 4
 # Everything that is to be said has been said by then.
 _QUIET_SECONDS = 60.0

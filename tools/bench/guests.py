@@ -14,7 +14,7 @@ from pathlib import Path
 from paddock.engine.host.facts import collect
 from paddock.engine.images.build import places, tiny
 from paddock.engine.machine import clones
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from tools.bench import crowds
 from tools.bench.tinyguest import Bench, Samples
 
@@ -28,7 +28,7 @@ async def _measure(folder: Path, count: int, rounds: int) -> Samples:
     machines = bench.machines()
     await machines.adopt()
     try:
-        below = Layer(bench.image.disk, "qcow2")
+        below = DiskLayer(bench.image.disk, "qcow2")
         for _ in range(rounds):
             bench.by_hand("cold", lambda: bench.config(below, bench.by_qemu_img))
             await bench.by_engine(machines, "cold", lambda: bench.config(below, bench.by_ourselves))

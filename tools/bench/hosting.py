@@ -23,7 +23,7 @@ from paddock.base.clock import SystemClock
 from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.http.https import Https
-from paddock.client.options import EVERYTHING, Watching
+from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.client.target import plain
 from paddock.engine.machine.process import holders
 from tools.bench.byhand import Started
@@ -152,7 +152,7 @@ async def _watched(client: Client, seen: Seen) -> AsyncIterator[None]:
 
 
 async def _watch(client: Client, target: Any, seen: Seen) -> None:
-    async for event in client.watch(target, EVERYTHING, Watching(initial=True, seconds=600)):
+    async for event in client.watch(target, EVERYTHING, WatchOptions(initial=True, seconds=600)):
         if event.type == "BOOKMARK":
             continue
         name = event.object["metadata"]["name"]

@@ -10,20 +10,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paddock.engine.host.facts import Facts
+from paddock.engine.host.facts import HostFacts
 from paddock.engine.images.build import tiny
 from paddock.engine.machine import clones, startqueue
-from paddock.engine.machine.clones import Clone, CloneNic, Template
-from paddock.engine.machine.config import Cpu, Devices, Disk, Kernel, Layer, MachineConfig, Memory, Nic, User
-from paddock.engine.machine.host import Surroundings
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.clones import Clone, CloneNic, CloneTemplate
+from paddock.engine.machine.config import (
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    KernelConfig,
+    MachineConfig,
+    MemoryConfig,
+    Nic,
+    UserNetwork,
+)
+from paddock.engine.machine.host import MachineEnvironment
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.startqueue import StartQueue
 from paddock.engine.storage import files
 from tools.bench.byhand import Hand
 
 _MEMORY = 128 << 20
-_NETWORK = User(network="10.0.2.0/24", gateway="10.0.2.2", address="10.0.2.15", dns="10.0.2.3")
+_NETWORK = UserNetwork(network="10.0.2.0/24", gateway="10.0.2.2", address="10.0.2.15", dns="10.0.2.3")
 
 
 @dataclass
@@ -41,7 +51,7 @@ class Samples:
         return statistics.median(self.values[name])
 
 
-Overlay = Callable[[Layer], Layer]
+Overlay = Callable[[DiskLayer], DiskLayer]
 
 
 @dataclass
@@ -49,7 +59,7 @@ class Bench:
     """A directory with everything that is measured."""
 
     folder: Path
-    facts: Facts
+    facts: HostFacts
     image: tiny.TinyImage
     image_size: int
     samples: Samples = field(default_factory=Samples)
@@ -62,37 +72,37 @@ class Bench:
 
     def machines(self) -> Machines:
         """Machines of the engine; as they are, they run as whoever runs this, so that both do the same."""
-        return Machines(self.folder / "machines", Surroundings(self.facts.view, StartQueue(self.at_once, startqueue.LONGEST["tcg"])))
+        return Machines(self.folder / "machines", MachineEnvironment(self.facts.view, StartQueue(self.at_once, startqueue.LONGEST["tcg"])))
 
-    def config(self, below: Layer, overlay: "Overlay") -> MachineConfig:
+    def config(self, below: DiskLayer, overlay: "Overlay") -> MachineConfig:
         """The tiny guest, with a disk over this one."""
         return MachineConfig(
             "bench_tiny",
-            Cpu(model="host"),
-            Memory(_MEMORY, _MEMORY),
-            kernel=Kernel(self.image.bare, self.image.initrd, "console=ttyS0 quiet"),
-            disks=(Disk("root", overlay(below)),),
+            CpuConfig(model="host"),
+            MemoryConfig(_MEMORY, _MEMORY),
+            kernel=KernelConfig(self.image.bare, self.image.initrd, "console=ttyS0 quiet"),
+            disks=(DiskConfig("root", overlay(below)),),
             nics=(Nic("default", "02:00:00:00:00:01", _NETWORK),),
-            devices=Devices(graphics=False, rng=True),
+            devices=DeviceConfig(graphics=False, rng=True),
         )
 
-    def by_qemu_img(self, below: Layer) -> Layer:
+    def by_qemu_img(self, below: DiskLayer) -> DiskLayer:
         """A new layer, as a script makes it."""
         layer = self._layer(below)
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", below.format, "-b", below.path, layer.path], check=True)
         return layer
 
-    def by_ourselves(self, below: Layer) -> Layer:
+    def by_ourselves(self, below: DiskLayer) -> DiskLayer:
         """A new layer, as the engine makes it."""
         layer = self._layer(below)
         files.make_layer(layer.path, below, self.image_size)
         return layer
 
-    def _layer(self, below: Layer) -> Layer:
+    def _layer(self, below: DiskLayer) -> DiskLayer:
         self.numbers += 1
-        return Layer(self.folder / f"disk-{self.numbers}.qcow2", "qcow2", below)
+        return DiskLayer(self.folder / f"disk-{self.numbers}.qcow2", "qcow2", below)
 
-    def clone(self, template: Template, overlay: "Overlay") -> Clone:
+    def clone(self, template: CloneTemplate, overlay: "Overlay") -> Clone:
         """What a clone has of its own."""
         below = template.config.disks[0].layer
         assert below is not None
@@ -111,7 +121,9 @@ class Bench:
         self.samples.add(f"{name} pss, by hand", pss(hand.process.pid))
         hand.end()
 
-    async def by_engine(self, machines: Machines, name: str, make: Callable[[], MachineConfig], template: Template | None = None) -> None:
+    async def by_engine(
+        self, machines: Machines, name: str, make: Callable[[], MachineConfig], template: CloneTemplate | None = None
+    ) -> None:
         """One machine of the engine."""
         began, used = time.monotonic(), _cpu()
         self.numbers += 1
@@ -129,12 +141,12 @@ class Bench:
             await asyncio.sleep(0.01)
         await machine.forget()
 
-    async def template(self, machines: Machines) -> Template:
+    async def template(self, machines: Machines) -> CloneTemplate:
         """A frozen guest."""
         folder = self.folder / "template"
         folder.mkdir()
         machine = await machines.define(
-            "template", clones.freezable(self.config(Layer(self.image.disk, "qcow2"), self.by_ourselves), folder)
+            "template", clones.freezable(self.config(DiskLayer(self.image.disk, "qcow2"), self.by_ourselves), folder)
         )
         await machine.start()
         await until(machine, lambda: machine.agent.open)
@@ -143,7 +155,7 @@ class Bench:
         return await clones.freeze(machine, folder)
 
 
-async def until(machine: Machine, holds: Callable[[], bool]) -> None:
+async def until(machine: QemuMachine, holds: Callable[[], bool]) -> None:
     while not holds():
         if machine.observed.phase == "ended":
             raise RuntimeError(f"a machine ended: {machine.observed.end}")

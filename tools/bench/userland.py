@@ -16,7 +16,7 @@ from typing import Any
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import EVERYTHING, Watching
+from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.engine.images.build import places, tiny
 from tools.bench.byhand import Started
 from tools.bench.hosting import INSTANCES, VMIS, VMS, Host, machine
@@ -45,7 +45,7 @@ def booting(name: str, url: str) -> dict[str, Any]:
 
 async def _answers(client: Client, name: str) -> None:
     """Returns when a watcher hears that the agent is connected."""
-    async for event in client.watch(INSTANCES, EVERYTHING, Watching(initial=True, seconds=_SECONDS)):
+    async for event in client.watch(INSTANCES, EVERYTHING, WatchOptions(initial=True, seconds=_SECONDS)):
         if event.type == "BOOKMARK" or event.object["metadata"]["name"] != name:
             continue
         conditions = event.object.get("status", {}).get("conditions", ())

@@ -14,7 +14,7 @@ from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.http.https import Https
-from paddock.client.options import Selection, Write
+from paddock.client.options import Selection, WriteOptions
 from paddock.client.target import Data, Key, Target, plain
 from paddock.dialects import catalog
 from tools.demo.sight import Seen
@@ -58,7 +58,7 @@ async def apply(client: Client, wanted: Sequence[Data]) -> None:
     for document in wanted:
         target = _target(document)
         metadata = {**document["metadata"], **({"namespace": _key(document, target).namespace} if target.namespaced else {})}
-        await client.apply(target, {**document, "metadata": metadata}, Write(manager="paddock-demo", force=True))
+        await client.apply(target, {**document, "metadata": metadata}, WriteOptions(manager="paddock-demo", force=True))
 
 
 async def look(client: Client) -> Seen:

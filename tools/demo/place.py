@@ -12,7 +12,7 @@ from subprocess import DEVNULL, Popen
 
 import msgspec
 
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.app.running import started_at
 from paddock.base.errors import Terminal
 
@@ -49,9 +49,9 @@ class Place:
         return cls(Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "paddock-demo")
 
     @property
-    def host(self) -> Places:
+    def host(self) -> DataPaths:
         """The server's own directory."""
-        return Places(self.root / "host")
+        return DataPaths(self.root / "host")
 
     @property
     def examples(self) -> Path:

@@ -9,22 +9,22 @@ from typing import Any, Protocol, cast
 import orjson
 
 from paddock.apiserver.discovery import Discovery
-from paddock.apiserver.edge.http import Answer, Request, Response, Upgrade
-from paddock.apiserver.health import Health
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, Upgrade
+from paddock.apiserver.health import ServerHealth
 from paddock.apiserver.openapi import OpenApi
-from paddock.apiserver.parts import Call, Parts, User
-from paddock.apiserver.resources.resource import Resource
-from paddock.apiserver.routing import Route, route
+from paddock.apiserver.parts import RequestContext, ServerParts, User
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.apiserver.routing import RequestRoute, route
 from paddock.apiserver.security.audit.log import DECISION
 from paddock.apiserver.security.deadlines import Deadlines, check_timeout
 from paddock.apiserver.security.flow.control import FlowControl
-from paddock.apiserver.security.identity import NotYet
+from paddock.apiserver.security.identity import PendingIdentity
 from paddock.apiserver.verbs import deleting, reading, scaling, writing
 from paddock.meta import failure
 from paddock.meta.failure import Failure
 
 _LOG = logging.getLogger(__name__)
-Verb = Callable[[Parts, Call], Awaitable[Answer]]
+Verb = Callable[[ServerParts, RequestContext], Awaitable[Answer]]
 _VERBS: dict[str, Verb] = {
     "get": reading.get,
     "list": reading.list_,
@@ -44,17 +44,17 @@ _NAMED = ("get", "update", "patch", "delete")
 _LONGEST_WARNINGS = 4096
 
 
-class Guard(Protocol):
+class RequestGuard(Protocol):
     """Who is it, and may they."""
 
-    def identify(self, request: Request) -> User:
+    def identify(self, request: HttpRequest) -> User:
         """The user behind a request; raises a `Failure` of 401 or 403."""
 
-    def check(self, request: Request, place: Route, user: User) -> None:
+    def check(self, request: HttpRequest, place: RequestRoute, user: User) -> None:
         """Raises a `Failure` of 403 when the user may not do it."""
 
 
-class Entry(Protocol):
+class RequestRecord(Protocol):
     """The record of one request, while it is answered."""
 
     audit_id: str
@@ -65,7 +65,7 @@ class Entry(Protocol):
 class Journal(Protocol):
     """The audit log."""
 
-    def begin(self, request: Request, place: Route) -> Entry:
+    def begin(self, request: HttpRequest, place: RequestRoute) -> RequestRecord:
         """Note a request."""
 
     def identified(self, entry: Any, user: User) -> None:
@@ -76,21 +76,21 @@ class Journal(Protocol):
 
 
 # Serves a subresource, or paths outside the API groups.
-Subhandler = Callable[[Call], Awaitable[Answer]]
-Pathhandler = Callable[[Request, User], Awaitable[Answer]]
+Subhandler = Callable[[RequestContext], Awaitable[Answer]]
+Pathhandler = Callable[[HttpRequest, User], Awaitable[Answer]]
 Limits = tuple[FlowControl, Deadlines]
 
 
 class Api:
     """Answers requests."""
 
-    def __init__(self, parts: Parts, guard: Guard, journal: Journal, limits: Limits | None = None) -> None:
+    def __init__(self, parts: ServerParts, guard: RequestGuard, journal: Journal, limits: Limits | None = None) -> None:
         self._parts = parts
         self._guard = guard
         self._journal = journal
         self._discovery = Discovery(parts.registry)
         self._openapi = OpenApi(parts.registry)
-        self.health = Health()
+        self.health = ServerHealth()
         self.flows, self._deadlines = limits or (FlowControl(parts.store), Deadlines())
         # (group, plural, subresource, verb) and path prefixes that others serve; `name/*` serves all below a subresource, too
         self.subresources: dict[tuple[str, str, str, str], Subhandler] = {}
@@ -98,7 +98,7 @@ class Api:
         # a group that is not served at the moment -> why; empty while it is
         self.unready: dict[str, Callable[[], str]] = {}
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: HttpRequest) -> Answer:
         """The answer to a request; never raises, except when it is cancelled."""
         place = route(request)
         entry = self._journal.begin(request, place)
@@ -129,15 +129,15 @@ class Api:
         self._journal.end(entry, answer, panic=panic)
         return answer
 
-    def refused(self, request: Request, answer: Response) -> None:
+    def refused(self, request: HttpRequest, answer: HttpResponse) -> None:
         """Note a request that the edge has refused, before anybody asked whose it is."""
         self._journal.end(self._journal.begin(request, route(request)), answer)
 
-    async def _admitted(self, request: Request, place: Route, entry: Entry, extra: list[tuple[str, str]]) -> Answer:
+    async def _admitted(self, request: HttpRequest, place: RequestRoute, entry: RequestRecord, extra: list[tuple[str, str]]) -> Answer:
         """Who is it, is it their turn, and may they: then the answer. What goes into its headers besides is added to `extra`."""
         try:
             user = self._guard.identify(request)
-        except NotYet as pending:
+        except PendingIdentity as pending:
             await pending.settle()
             user = self._identified_at_last(request)
         self._journal.identified(entry, user)
@@ -155,7 +155,7 @@ class Api:
             if warnings:
                 extra.extend(_warning_headers(warnings))
 
-    def _check(self, request: Request, place: Route, user: User, entry: Entry) -> None:
+    def _check(self, request: HttpRequest, place: RequestRoute, user: User, entry: RequestRecord) -> None:
         """Whether they may. The audit log tells this refusal from those of quotas and policies, which are 403, too."""
         try:
             self._guard.check(request, place, user)
@@ -163,13 +163,13 @@ class Api:
             entry.notes[DECISION] = "forbid"
             raise
 
-    def _identified_at_last(self, request: Request) -> User:
+    def _identified_at_last(self, request: HttpRequest) -> User:
         try:
             return self._guard.identify(request)
-        except NotYet:
+        except PendingIdentity:
             raise failure.unauthorized() from None
 
-    async def _serve(self, request: Request, place: Route, who: tuple[User, Entry], warnings: list[str]) -> Answer:
+    async def _serve(self, request: HttpRequest, place: RequestRoute, who: tuple[User, RequestRecord], warnings: list[str]) -> Answer:
         user, entry = who
         if not place.is_resource:
             return await self._serve_path(request, user)
@@ -179,7 +179,7 @@ class Api:
         resource = self._parts.registry.find(place.group, place.version, place.plural)
         if resource is None:
             raise failure.no_such_path()
-        call = Call(request, place, resource, user)
+        call = RequestContext(request, place, resource, user)
         if resource.deprecation:
             call.warnings.append(resource.deprecation)
         try:
@@ -188,7 +188,7 @@ class Api:
             warnings.extend(call.warnings)
             entry.made, entry.notes = call.made, call.notes
 
-    def _verb_of(self, resource: Resource, place: Route) -> Verb:
+    def _verb_of(self, resource: ServedResource, place: RequestRoute) -> Verb:
         own = self._own_handler(place)
         if own is not None:
             return lambda _, call: own(call)
@@ -207,7 +207,7 @@ class Api:
         _check_place(resource, place)
         return found[place.verb]
 
-    def _own_handler(self, place: Route) -> Subhandler | None:
+    def _own_handler(self, place: RequestRoute) -> Subhandler | None:
         """Who else serves this, if anybody."""
         own = self.subresources.get((place.group, place.plural, place.subresource, place.verb))
         if own is None and "/" in place.subresource:
@@ -215,7 +215,7 @@ class Api:
             own = self.subresources.get((place.group, place.plural, f"{above}/*", place.verb))
         return own
 
-    async def _serve_path(self, request: Request, user: User) -> Answer:
+    async def _serve_path(self, request: HttpRequest, user: User) -> Answer:
         for prefix, handler in self.paths.items():
             if request.path == prefix or request.path.startswith(prefix + "/"):
                 return await handler(request, user)
@@ -228,13 +228,13 @@ class Api:
                 return found
         if request.path == "/":
             paths = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-            return Response(200, orjson.dumps({"paths": paths}), (("content-type", "application/json"),))
-        return Response(
+            return HttpResponse(200, orjson.dumps({"paths": paths}), (("content-type", "application/json"),))
+        return HttpResponse(
             404, b"404 page not found\n", (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"))
         )
 
 
-def _check_place(resource: Resource, place: Route) -> None:
+def _check_place(resource: ServedResource, place: RequestRoute) -> None:
     """A verb on the wrong kind of path is not served."""
     if place.verb in _NAMED and not place.name:
         raise failure.method_not_allowed()
@@ -246,11 +246,11 @@ def _check_place(resource: Resource, place: Route) -> None:
         raise failure.no_such_path()
 
 
-def _status(said: Failure) -> Response:
+def _status(said: Failure) -> HttpResponse:
     headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"), ("cache-control", "no-cache, private"))
     if said.retry_after is not None:
         headers = (*headers, ("retry-after", str(said.retry_after)))
-    return Response(said.code, orjson.dumps(said.to_status()), headers)
+    return HttpResponse(said.code, orjson.dumps(said.to_status()), headers)
 
 
 def _warning_headers(warnings: list[str]) -> list[tuple[str, str]]:

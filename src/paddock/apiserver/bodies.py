@@ -7,7 +7,7 @@ import msgspec
 import orjson
 
 from paddock.apiserver import protobuf
-from paddock.apiserver.edge.http import Request
+from paddock.apiserver.edge.http import HttpRequest
 from paddock.meta import failure
 
 _YAML = ("application/yaml", "text/yaml", "application/x-yaml", "application/apply-patch+yaml")
@@ -26,12 +26,12 @@ class Body(msgspec.Struct, frozen=True):
     repeated_at: tuple[tuple[int, str], ...] = ()
 
 
-def media_type(request: Request) -> str:
+def media_type(request: HttpRequest) -> str:
     """The media type of the body, without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def read_object(request: Request) -> Body:
+def read_object(request: HttpRequest) -> Body:
     """The object in a body; raises a `Failure`."""
     media = media_type(request)
     if media == _PROTOBUF:

@@ -28,14 +28,14 @@ _CONTENT = "application/json"
 _SENDABLE = re.compile(r"[!-~]+\Z")
 
 
-class View(Protocol):
+class ServiceView(Protocol):
     """The stored objects, as far as finding a Service needs them."""
 
     def get(self, resource: str, namespace: str, name: str) -> Data | None: ...
     def list(self, resource: str, namespace: str = "") -> Any: ...
 
 
-class Address(msgspec.Struct, frozen=True):
+class WebhookAddress(msgspec.Struct, frozen=True):
     """Where a webhook listens. `url` is how messages name it; no `authority` means the roots of the system."""
 
     url: str
@@ -46,7 +46,7 @@ class Address(msgspec.Struct, frozen=True):
     authority: str = ""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class WebhookReply(msgspec.Struct, frozen=True):
     """The answer of a webhook."""
 
     status: int
@@ -60,7 +60,7 @@ class CallFailed(Transient):
         super().__init__(f'Post "{url}"', why=why)
 
 
-def address_of(config: Data, view: View) -> Address:
+def address_of(config: Data, view: ServiceView) -> WebhookAddress:
     """Where a `clientConfig` leads now; raises `CallFailed` when that is nowhere."""
     authority = _authority(config.get("caBundle"))
     service = config.get("service")
@@ -70,7 +70,7 @@ def address_of(config: Data, view: View) -> Address:
     return found
 
 
-def _of_url(config: Data, authority: str) -> Address:
+def _of_url(config: Data, authority: str) -> WebhookAddress:
     url = str(config.get("url") or "")
     parts = urlsplit(url)
     if parts.scheme != "https" or not parts.hostname:
@@ -80,7 +80,7 @@ def _of_url(config: Data, authority: str) -> Address:
     except ValueError as error:
         raise CallFailed(url, str(error)) from None
     path = _clean(parts.path) + (f"?{parts.query}" if parts.query else "")
-    return Address(url, parts.hostname, port, path, parts.hostname, authority)
+    return WebhookAddress(url, parts.hostname, port, path, parts.hostname, authority)
 
 
 def _clean(path: str) -> str:
@@ -99,7 +99,7 @@ def _authority(bundle: Any) -> str:
     return text if text.strip() else ""
 
 
-def _of_service(service: Data, view: View, authority: str) -> Address:
+def _of_service(service: Data, view: ServiceView, authority: str) -> WebhookAddress:
     namespace, name, port = service.get("namespace") or "", service.get("name") or "", service.get("port") or 443
     path = _clean(service.get("path") or "")
     server_name = f"{name}.{namespace}.svc"
@@ -108,10 +108,10 @@ def _of_service(service: Data, view: View, authority: str) -> Address:
     if found is None:
         raise CallFailed(url, f'service "{name}" not found')
     host, at = _endpoint(found, port, view, url)
-    return Address(url, host, at, path, server_name, authority)
+    return WebhookAddress(url, host, at, path, server_name, authority)
 
 
-def _endpoint(service: Data, port: int, view: View, url: str) -> tuple[str, int]:
+def _endpoint(service: Data, port: int, view: ServiceView, url: str) -> tuple[str, int]:
     """A host and port behind a Service."""
     spec, meta = service.get("spec") or {}, service["metadata"]
     if spec.get("type") == "ExternalName":
@@ -172,7 +172,7 @@ class _Connection:
         """Whether it can still be used."""
         return not self._reader.at_eof() and not self._writer.is_closing() and time.monotonic() - self.since < IDLE_SECONDS
 
-    async def exchange(self, head: bytes, body: bytes) -> tuple[Answered, bool]:
+    async def exchange(self, head: bytes, body: bytes) -> tuple[WebhookReply, bool]:
         """Send a request and read its answer; whether the connection can be used again."""
         self._writer.write(head + body)
         await self._writer.drain()
@@ -186,7 +186,7 @@ class _Connection:
                 raise ValueError(f"the answer is larger than {LARGEST_ANSWER} bytes")
         if not reading.complete and not reading.body:
             raise ConnectionResetError("EOF")
-        return Answered(reading.parser.get_status_code(), bytes(reading.body)), reading.stays_open
+        return WebhookReply(reading.parser.get_status_code(), bytes(reading.body)), reading.stays_open
 
     def close(self) -> None:
         """Hang up at once: a webhook that is slow to say goodbye would keep the connection for half a minute."""
@@ -197,10 +197,10 @@ class Caller:
     """Asks webhooks."""
 
     def __init__(self) -> None:
-        self._idle: dict[Address, list[_Connection]] = {}
+        self._idle: dict[WebhookAddress, list[_Connection]] = {}
         self._contexts: dict[str, ssl.SSLContext] = {}
 
-    async def post(self, address: Address, body: bytes, seconds: float) -> Answered:
+    async def post(self, address: WebhookAddress, body: bytes, seconds: float) -> WebhookReply:
         """Send a JSON document and wait for the answer, whatever its status; raises `CallFailed`."""
         try:
             async with asyncio.timeout(seconds):
@@ -218,7 +218,7 @@ class Caller:
                 each.close()
         self._idle.clear()
 
-    async def _post(self, address: Address, body: bytes) -> Answered:
+    async def _post(self, address: WebhookAddress, body: bytes) -> WebhookReply:
         head = _head(address, len(body))
         while True:
             connection = await self._connection(address)
@@ -236,7 +236,7 @@ class Caller:
             self._give_back(address, connection, again=again)
             return answered
 
-    async def _connection(self, address: Address) -> _Connection:
+    async def _connection(self, address: WebhookAddress) -> _Connection:
         idle = self._idle.get(address, [])
         while idle:
             found = idle.pop()
@@ -248,7 +248,7 @@ class Caller:
         reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context, server_hostname=address.server_name)
         return _Connection(reader, writer)
 
-    def _give_back(self, address: Address, connection: _Connection, *, again: bool) -> None:
+    def _give_back(self, address: WebhookAddress, connection: _Connection, *, again: bool) -> None:
         idle = self._idle.setdefault(address, [])
         if again and len(idle) < IDLE_CONNECTIONS:
             connection.since = time.monotonic()
@@ -270,7 +270,7 @@ def _trusting(authority: str) -> ssl.SSLContext:
     return context
 
 
-def _head(address: Address, length: int) -> bytes:
+def _head(address: WebhookAddress, length: int) -> bytes:
     host = f"[{address.server_name}]" if ":" in address.server_name else address.server_name
     host = host if address.port == 443 else f"{host}:{address.port}"
     lines = (

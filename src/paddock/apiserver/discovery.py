@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.resources import names
-from paddock.apiserver.resources.registry import Registry
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
 
 Data = dict[str, Any]
@@ -22,13 +22,13 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryL
 class Discovery:
     """The discovery documents of a registry."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
         self._edition = -1
         self._owners: names.Owners = {}
         self._made: dict[tuple[str, ...], tuple[bytes, str]] = {}
 
-    def answer(self, request: Request) -> Response | None:
+    def answer(self, request: HttpRequest) -> HttpResponse | None:
         """The answer to a discovery path, or None when it is none."""
         parts = tuple(part for part in request.path.split("/") if part)
         if parts in (("api",), ("apis",)):
@@ -42,7 +42,7 @@ class Discovery:
             return self._reply(request, parts, "application/json")
         return None
 
-    def _reply(self, request: Request, place: tuple[str, ...], media: str) -> Response:
+    def _reply(self, request: HttpRequest, place: tuple[str, ...], media: str) -> HttpResponse:
         if self._edition != self._registry.edition:
             self._made.clear()
             self._owners = names.owners(self._registry)
@@ -56,8 +56,8 @@ class Discovery:
         body, etag = self._made[place]
         headers = (("etag", etag), ("vary", "Accept"), ("cache-control", "public"))
         if request.headers.get("if-none-match") == etag:
-            return Response(304, b"", headers)
-        return Response(200, body, (*headers, ("content-type", media)))
+            return HttpResponse(304, b"", headers)
+        return HttpResponse(200, body, (*headers, ("content-type", media)))
 
     def _document(self, place: tuple[str, ...]) -> Data | None:
         groups = self._registry.groups()
@@ -100,7 +100,7 @@ class Discovery:
         group_version = f"{group}/{version}" if group else version
         return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}
 
-    def _resources(self, group: str, version: str) -> list[Resource]:
+    def _resources(self, group: str, version: str) -> list[ServedResource]:
         """The resources of a group version, under the names that are theirs alone."""
         return [names.published(each, self._owners) for each in self._registry.of_version(group, version)]
 
@@ -123,7 +123,7 @@ def _group(name: str, versions: list[str]) -> Data:
     return {"name": name, "versions": found, "preferredVersion": found[0]}
 
 
-def _described(resource: Resource) -> Data:
+def _described(resource: ServedResource) -> Data:
     # What has no objects has no kind, and clients want the member all the same.
     has_kind = bool(resource.kind)
     kind = {"group": resource.group if has_kind else "", "version": resource.version if has_kind else "", "kind": resource.kind}
@@ -146,7 +146,7 @@ def _described(resource: Resource) -> Data:
     return described
 
 
-def _offered(resource: Resource) -> list[str]:
+def _offered(resource: ServedResource) -> list[str]:
     """What clients are told they can do; nothing where there are no objects, since whoever finds `list` there lists them."""
     return list(resource.offered or resource.verbs) if resource.kind else []
 
@@ -158,13 +158,13 @@ def _kind_of(kind: str, group_version: str) -> Data | None:
     return {"group": group, "version": version, "kind": kind}
 
 
-def _storage_version_hash(resource: Resource) -> str:
+def _storage_version_hash(resource: ServedResource) -> str:
     """A short name for the form that is stored, made as upstream makes it: tools that migrate storage compare it with their own."""
     version = resource.stored_version.rpartition("/")[2]
     return base64.b64encode(hashlib.sha256(f"{resource.group}/{version}/{resource.kind}".encode()).digest()[:8]).decode()
 
 
-def _listed(resource: Resource) -> list[Data]:
+def _listed(resource: ServedResource) -> list[Data]:
     entry: Data = {
         "name": resource.plural,
         "singularName": resource.singular,

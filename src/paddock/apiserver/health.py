@@ -6,7 +6,7 @@ from collections.abc import Callable
 import orjson
 
 import paddock
-from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 
 # The minor version whose semantics are implemented; our own name stands in the build metadata, so that clients can parse it.
 _MAJOR, _MINOR = "1", "35"
@@ -37,7 +37,7 @@ _HOOKS = (
 Check = Callable[[], str]
 
 
-class Health:
+class ServerHealth:
     """The checks of a server."""
 
     def __init__(self) -> None:
@@ -63,11 +63,11 @@ class Health:
         self._ready["store"] = self._ready["etcd"] = check
         self._live["etcd"] = lambda: ""
 
-    def answer(self, request: Request) -> Response | None:
+    def answer(self, request: HttpRequest) -> HttpResponse | None:
         """The answer to a health path or /version, or None."""
         root, _, name = request.path.strip("/").partition("/")
         if root == "version" and not name:
-            return Response(200, orjson.dumps(version()), (("content-type", "application/json"),))
+            return HttpResponse(200, orjson.dumps(version()), (("content-type", "application/json"),))
         if root in ("healthz", "livez"):
             return _report(request, root, self._live, name)
         if root == "readyz":
@@ -75,7 +75,7 @@ class Health:
         return None
 
 
-def _report(request: Request, root: str, checks: dict[str, Check], only: str) -> Response | None:
+def _report(request: HttpRequest, root: str, checks: dict[str, Check], only: str) -> HttpResponse | None:
     if only:
         if only not in checks:
             return None
@@ -84,10 +84,10 @@ def _report(request: Request, root: str, checks: dict[str, Check], only: str) ->
     checks = {name: check for name, check in checks.items() if name not in excluded}
     failed = {name for name, check in checks.items() if check()}
     if not failed and not request.flag("verbose"):
-        return Response(200, b"ok", _TEXT)
+        return HttpResponse(200, b"ok", _TEXT)
     lines = [f"[-]{name} failed: reason withheld" if name in failed else f"[+]{name} ok" for name in checks]
     lines.append(f"{root} check {'failed' if failed else 'passed'}")
-    return Response(500 if failed else 200, ("\n".join(lines) + "\n").encode(), _TEXT)
+    return HttpResponse(500 if failed else 200, ("\n".join(lines) + "\n").encode(), _TEXT)
 
 
 def version() -> dict[str, str]:

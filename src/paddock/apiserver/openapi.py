@@ -5,10 +5,10 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.representation import media_of
-from paddock.apiserver.resources.registry import Registry
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.swagger import Swagger
 from paddock.meta import failure
 from paddock.meta.objects import ObjectMeta
@@ -26,14 +26,14 @@ _FAR_FUTURE = "Fri, 31 Dec 2027 23:59:59 GMT"
 class OpenApi:
     """The documents of a registry, made when first asked for after a change."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
         self._edition = -1
         self._documents: dict[str, tuple[bytes, str]] = {}
         self._swagger = Swagger()
         self._metadata = metaschemas.object_meta(ObjectMeta)
 
-    def answer(self, request: Request) -> Response | None:
+    def answer(self, request: HttpRequest) -> HttpResponse | None:
         """The answer to an OpenAPI path, or None when it is none."""
         if self._edition != self._registry.edition:
             self._documents.clear()
@@ -52,7 +52,7 @@ class OpenApi:
             if self._kinds(group, version)
         }
 
-    def _kinds(self, group: str, version: str) -> list[Resource]:
+    def _kinds(self, group: str, version: str) -> list[ServedResource]:
         """What has a schema: all but the paths that belong to no kind."""
         return [each for each in self._registry.of_version(group, version) if each.kind]
 
@@ -67,41 +67,41 @@ class OpenApi:
             self._documents[path] = (body, hashlib.sha256(body).hexdigest().upper())
         return self._documents[path]
 
-    def _index(self, request: Request) -> Response:
+    def _index(self, request: HttpRequest) -> HttpResponse:
         paths = {path: {"serverRelativeURL": f"{_PREFIX}{path}?hash={self._made(path)[1]}"} for path in self._paths()}
         body = orjson.dumps({"paths": paths})
         return _tagged(request, body, hashlib.sha256(body).hexdigest().upper(), _JSON)
 
-    def _document(self, request: Request, path: str) -> Response:
+    def _document(self, request: HttpRequest, path: str) -> HttpResponse:
         if not media_of(request, (_JSON,)):
-            return Response(406, b"", (("vary", "Accept"),))
+            return HttpResponse(406, b"", (("vary", "Accept"),))
         body, digest = self._made(path)
         asked = request.parameter("hash")
         if asked and asked != digest:
-            return Response(301, b"", (("location", f"{_PREFIX}{path}?hash={digest}"),))
+            return HttpResponse(301, b"", (("location", f"{_PREFIX}{path}?hash={digest}"),))
         extra = (("cache-control", "public, immutable"), ("expires", _FAR_FUTURE)) if asked else ()
         return _tagged(request, body, digest, _JSON, extra)
 
-    def _second(self, request: Request) -> Response:
+    def _second(self, request: HttpRequest) -> HttpResponse:
         """Version 2, as JSON or in the binary form of gnostic."""
         media = media_of(request, (_JSON, *_GNOSTIC))
         if not media:
-            return Response(406, b"", (("vary", "Accept"),))
+            return HttpResponse(406, b"", (("vary", "Accept"),))
         binary = media in _GNOSTIC
         body, digest = self._swagger.body([self._made(path) for path in self._paths()], binary=binary)
         return _tagged(request, body, digest, _GNOSTIC_ANSWER if binary else _JSON)
 
 
-def _tagged(request: Request, body: bytes, digest: str, media: str, extra: tuple[tuple[str, str], ...] = ()) -> Response:
+def _tagged(request: HttpRequest, body: bytes, digest: str, media: str, extra: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
     etag = f'"{digest}"'
     headers = (("etag", etag), ("vary", "Accept"), *extra)
     if request.headers.get("if-none-match") == etag:
-        return Response(304, b"", headers)
-    return Response(200, body, (*headers, ("content-type", media)))
+        return HttpResponse(304, b"", headers)
+    return HttpResponse(200, body, (*headers, ("content-type", media)))
 
 
-def _described(resource: Resource) -> openapi.Resource:
-    return openapi.Resource(
+def _described(resource: ServedResource) -> openapi.OpenApiResource:
+    return openapi.OpenApiResource(
         group=resource.group,
         version=resource.version,
         kind=resource.kind,

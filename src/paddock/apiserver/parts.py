@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import urandom
 from typing import Any, TypeVar
 
-from paddock.apiserver.admission.gate import Gate
-from paddock.apiserver.admission.world import Judge, World
+from paddock.apiserver.admission.gate import AdmissionGate
+from paddock.apiserver.admission.world import AdmissionContext, Judge
 from paddock.apiserver.calling import Caller
-from paddock.apiserver.edge.http import Request
+from paddock.apiserver.edge.http import HttpRequest
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.objects.following import Following
-from paddock.apiserver.objects.index import Index
-from paddock.apiserver.objects.reading import Reader
-from paddock.apiserver.objects.rows import Rows
-from paddock.apiserver.objects.writing import Writer
-from paddock.apiserver.representation import Form, Renderer
-from paddock.apiserver.resources.registry import Registry
-from paddock.apiserver.resources.resource import Resource
-from paddock.apiserver.routing import Route
+from paddock.apiserver.objects.following import WatchHub
+from paddock.apiserver.objects.index import ObjectIndex
+from paddock.apiserver.objects.reading import ObjectReader
+from paddock.apiserver.objects.rows import ResourceTables
+from paddock.apiserver.objects.writing import ObjectWriter
+from paddock.apiserver.representation import Renderer, RepresentationForm
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.apiserver.routing import RequestRoute
 from paddock.meta import ages
-from paddock.store.contract import Key, Record, Store
+from paddock.store.contract import Store, StoredValue, StoreKey
 
 
 def running_time() -> float:
@@ -32,7 +32,7 @@ def running_time() -> float:
 T = TypeVar("T")
 
 
-class SystemClock:
+class ServerClock:
     """Time and identity from the operating system."""
 
     def seconds(self) -> float:
@@ -60,11 +60,11 @@ class StoreView:
     def __init__(self, store: Store) -> None:
         self._store = store
         # What was noted last of each object, by collection and function.
-        self._notes: dict[tuple[str, Callable[[Data], Any]], dict[Key, tuple[bytes, Any]]] = {}
+        self._notes: dict[tuple[str, Callable[[Data], Any]], dict[StoreKey, tuple[bytes, Any]]] = {}
 
     def get(self, resource: str, namespace: str, name: str) -> Data | None:
         """An object, or None."""
-        record = self._store.decided(Key(resource, namespace, name))
+        record = self._store.decided(StoreKey(resource, namespace, name))
         return None if record is None else decode(record.value)
 
     def list(self, resource: str, namespace: str = "") -> Iterator[Data]:
@@ -85,7 +85,7 @@ class StoreView:
             after[record.key] = (record.value, said)
             yield (record.key.namespace, record.key.name), said
 
-    def _newest(self, resource: str) -> Iterator[Record]:
+    def _newest(self, resource: str) -> Iterator[StoredValue]:
         moving = self._store.deciding(resource)
         for record in self._store.scan(resource):
             if record.key not in moving:
@@ -96,36 +96,38 @@ class StoreView:
                 yield found
 
 
-class Parts:
+class ServerParts:
     """Store, memory and rules, wired."""
 
-    def __init__(self, store: Store, registry: Registry, *, clock: Any = None, judge: Judge | None = None, off: Iterable[str] = ()) -> None:
+    def __init__(
+        self, store: Store, registry: ResourceRegistry, *, clock: Any = None, judge: Judge | None = None, off: Iterable[str] = ()
+    ) -> None:
         self.store = store
         self.registry = registry
-        self.clock = clock or SystemClock()
-        self.index = Index(store)
+        self.clock = clock or ServerClock()
+        self.index = ObjectIndex(store)
         self.view = StoreView(store)
-        self.reader = Reader(store, self.index)
-        self.gate = Gate(World(store, registry, self.view, self.clock, judge), off)
-        self.writer = Writer(store, self.index, self.view, self.clock, self.gate)
-        self.rows = Rows(store)
-        self.following = Following(store, running_time)
+        self.reader = ObjectReader(store, self.index)
+        self.gate = AdmissionGate(AdmissionContext(store, registry, self.view, self.clock, judge), off)
+        self.writer = ObjectWriter(store, self.index, self.view, self.clock, self.gate)
+        self.rows = ResourceTables(store)
+        self.following = WatchHub(store, running_time)
         self.caller = Caller()
 
-    async def served(self, resource: Resource, value: bytes) -> bytes:
+    async def served(self, resource: ServedResource, value: bytes) -> bytes:
         """Stored bytes in the version of a resource."""
         encoder = self.writer.encoder(resource)
         (prepared,) = await encoder.prepare((value,))
         return encoder.serve(prepared)
 
-    async def prepared(self, resource: Resource, records: Sequence[Record]) -> Sequence[Record]:
+    async def prepared(self, resource: ServedResource, records: Sequence[StoredValue]) -> Sequence[StoredValue]:
         """Records whose bytes the encoder of a resource can serve."""
         if resource.conversion is None:
             return records
         values = await self.writer.encoder(resource).prepare([record.value for record in records])
         return [record._replace(value=value) for record, value in zip(records, values, strict=True)]
 
-    def renderer(self, resource: Resource, form: Form) -> Renderer:
+    def renderer(self, resource: ServedResource, form: RepresentationForm) -> Renderer:
         """The renderer of a resource in a form."""
         return Renderer(form, self.writer.encoder(resource), self.rows, self.clock.seconds)
 
@@ -144,12 +146,12 @@ class User:
         self.extra = extra or {}
 
 
-class Call:
+class RequestContext:
     """One request on its way: what it is about and who asks. Verbs add warnings to it."""
 
     __slots__ = ("made", "notes", "request", "resource", "route", "user", "warnings")
 
-    def __init__(self, request: Request, route: Route, resource: Resource, user: User) -> None:
+    def __init__(self, request: HttpRequest, route: RequestRoute, resource: ServedResource, user: User) -> None:
         self.request = request
         self.route = route
         self.resource = resource
@@ -161,4 +163,4 @@ class Call:
         self.made = ""
 
 
-Subhandler = Callable[[Call], Any]
+Subhandler = Callable[[RequestContext], Any]

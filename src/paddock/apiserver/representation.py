@@ -6,14 +6,14 @@ from functools import lru_cache
 import msgspec
 import orjson
 
-from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, head, joined, metadata_end
 from paddock.apiserver.objects.following import BOOKMARK, line
-from paddock.apiserver.objects.rows import Rows
+from paddock.apiserver.objects.rows import ResourceTables
 from paddock.apiserver.resources.conversion import Conversion
 from paddock.meta import failure
 from paddock.meta.tables import Ages
-from paddock.store.contract import Record
+from paddock.store.contract import StoredValue
 
 JSON, YAML = "application/json", "application/yaml"
 _TYPES = {
@@ -31,7 +31,7 @@ _INCLUDES = ("None", "Metadata", "Object")
 _BROWSERS = ("curl/", "Wget/", "Mozilla/5.0")
 
 
-class Form(msgspec.Struct, frozen=True):
+class RepresentationForm(msgspec.Struct, frozen=True):
     """What a client wants. `transform` is empty, Table, PartialObjectMetadata or PartialObjectMetadataList."""
 
     media: str = JSON
@@ -41,24 +41,26 @@ class Form(msgspec.Struct, frozen=True):
     pretty: bool = False
 
 
-def form_of(request: Request, *, transforms: Iterable[str] = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")) -> Form:
+def form_of(
+    request: HttpRequest, *, transforms: Iterable[str] = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+) -> RepresentationForm:
     """The first form of the Accept header that can be made; raises a `Failure` when there is none."""
     accept = request.headers.get("accept", "")
     include = request.parameter("includeObject") or "Metadata"
     pretty = request.flag("pretty") if "pretty" in request.query else request.headers.get("user-agent", "").startswith(_BROWSERS)
     if not accept:
-        return Form(pretty=pretty)
+        return RepresentationForm(pretty=pretty)
     for _, media, options in _preferred(accept) if len(accept) <= _LONGEST_KEPT else _sorted_clauses(accept):
         kind = options.get("as", "")
         if media not in _TYPES or (kind and not _is_known(kind, options, tuple(transforms))):
             continue
         if kind == "Table" and include not in _INCLUDES:
             raise failure.bad_request(f'includeObject: Unsupported value: "{include}": supported values: "Metadata", "None", "Object"')
-        return Form(_TYPES[media], kind, options.get("v", "v1"), include, pretty)
+        return RepresentationForm(_TYPES[media], kind, options.get("v", "v1"), include, pretty)
     raise failure.not_acceptable([JSON, YAML])
 
 
-def media_of(request: Request, offered: Sequence[str]) -> str:
+def media_of(request: HttpRequest, offered: Sequence[str]) -> str:
     """The offered media type that the Accept header prefers; the first where it takes any, empty where it takes none."""
     accept = request.headers.get("accept", "")
     for _, media, _ in _sorted_clauses(accept) if accept else ():
@@ -94,22 +96,22 @@ def _clauses(accept: str) -> Iterable[Clause]:
             yield quality, media.lower(), options
 
 
-def answer(form: Form, body: bytes, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+def answer(form: RepresentationForm, body: bytes, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
     """A JSON body in the media type that the client wants."""
     common = (("cache-control", "no-cache, private"), ("content-type", form.media), *headers)
     if form.media == YAML:
         import yaml  # noqa: PLC0415 - few clients want it
 
-        return Response(status, yaml.safe_dump(orjson.loads(body), sort_keys=False, allow_unicode=True).encode(), common)
+        return HttpResponse(status, yaml.safe_dump(orjson.loads(body), sort_keys=False, allow_unicode=True).encode(), common)
     if form.pretty:
         body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2) + b"\n"
-    return Response(status, body, common)
+    return HttpResponse(status, body, common)
 
 
 class Renderer:
     """Makes the bytes of one form of one resource."""
 
-    def __init__(self, form: Form, encoder: Encoder, rows: Rows, now: Callable[[], float]) -> None:
+    def __init__(self, form: RepresentationForm, encoder: Encoder, rows: ResourceTables, now: Callable[[], float]) -> None:
         self.form = form
         self._encoder = encoder
         self._resource = encoder.resource
@@ -128,7 +130,7 @@ class Renderer:
             return self._partial(value)
         return value
 
-    def many(self, records: Iterable[Record], meta: Data) -> bytes:
+    def many(self, records: Iterable[StoredValue], meta: Data) -> bytes:
         """A list, from stored records."""
         if self.form.transform == "Table":
             return self._table_of(self._rows((self._encoder.serve(record.value), record) for record in records), meta)
@@ -148,7 +150,7 @@ class Renderer:
         begin = head(f"meta.k8s.io/{self.form.version}", "Table") + b"," + orjson.dumps(said)[1:-1] + b',"rows":['
         return joined(begin, rows)
 
-    def _rows(self, objects: Iterable[tuple[bytes, Record | None]]) -> list[bytes]:
+    def _rows(self, objects: Iterable[tuple[bytes, StoredValue | None]]) -> list[bytes]:
         """The rows of objects, each given as bytes of the served version and the record they come from."""
         assert self._shown is not None
         now, include, start = self._now(), self.form.include, self._encoder.metadata_start

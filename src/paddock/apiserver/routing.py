@@ -5,14 +5,14 @@ The route is found before anybody looks whether the resource exists, because who
 
 import msgspec
 
-from paddock.apiserver.edge.http import Request
+from paddock.apiserver.edge.http import HttpRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 # Parts below a namespace's own name that are its subresources, not collections in it.
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
-class Route(msgspec.Struct, frozen=True):
+class RequestRoute(msgspec.Struct, frozen=True):
     """One request's place. For paths outside the API groups only `verb` and `path` are set."""
 
     verb: str
@@ -31,17 +31,17 @@ class Route(msgspec.Struct, frozen=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-def route(request: Request) -> Route:
+def route(request: HttpRequest) -> RequestRoute:
     """The place of a request."""
     parts = [part for part in request.path.split("/") if part]
     if len(parts) >= 3 and parts[0] == "api":
         return _below("", parts[1], parts[2:], request)
     if len(parts) >= 4 and parts[0] == "apis":
         return _below(parts[1], parts[2], parts[3:], request)
-    return Route(request.method.lower(), request.path)
+    return RequestRoute(request.method.lower(), request.path)
 
 
-def _below(group: str, version: str, parts: list[str], request: Request) -> Route:
+def _below(group: str, version: str, parts: list[str], request: HttpRequest) -> RequestRoute:
     namespace = ""
     if parts[0] == "watch" and len(parts) >= 2 and request.method == "GET":
         # The old way to ask for a watch: what follows is the place of a list, or of one object.
@@ -56,7 +56,7 @@ def _below(group: str, version: str, parts: list[str], request: Request) -> Rout
     return _route(group, version, (plural, namespace, name, sub), request)
 
 
-def _route(group: str, version: str, place: tuple[str, str, str, str], request: Request) -> Route:
+def _route(group: str, version: str, place: tuple[str, str, str, str], request: HttpRequest) -> RequestRoute:
     plural, namespace, name, subresource = place
     verb = _VERBS.get(request.method, request.method.lower())
     if verb == "get" and not subresource:
@@ -66,4 +66,4 @@ def _route(group: str, version: str, place: tuple[str, str, str, str], request: 
             verb = "list"
     elif verb == "delete" and not name:
         verb = "deletecollection"
-    return Route(verb, request.path, group, version, plural, namespace, name, subresource, is_resource=True)
+    return RequestRoute(verb, request.path, group, version, plural, namespace, name, subresource, is_resource=True)

@@ -4,20 +4,20 @@ from typing import Any
 
 from paddock.meta import failure
 from paddock.meta.manifests.build import DUPLICATE_KEY
-from paddock.meta.manifests.limits import Limits
+from paddock.meta.manifests.limits import ManifestLimits
 from paddock.meta.manifests.load import load
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.unreadable import UnreadableManifest
 from paddock.schema.check import settle
 from paddock.schema.finding import Severity
 
-_LIMITS = Limits()
+_LIMITS = ManifestLimits()
 
 
 def read(text: bytes) -> tuple[Any, tuple[str, ...], tuple[tuple[int, str], ...]]:
     """The first document, and the fields that stand twice in it with the line and key of each; raises a `Failure`."""
     try:
         document = next(load(text, "the body", _LIMITS), None)
-    except Unreadable as error:
+    except UnreadableManifest as error:
         raise failure.bad_request(f"error decoding YAML: {error}") from None
     if document is None:
         raise failure.bad_request("error decoding YAML: the body is empty")

@@ -7,34 +7,34 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.apiserver.security import kubeconfig, pki
 from paddock.apiserver.security.bootstraptokens import BootstrapTokens
-from paddock.apiserver.security.identity import Identities, TokenFile, TokenSource
+from paddock.apiserver.security.identity import Identities, StaticTokenFile, TokenSource
 from paddock.apiserver.security.rbac import MASTERS
-from paddock.apiserver.security.tls import Pair, Serving
-from paddock.apiserver.security.tokens import AccountTokens, Keyring, Terms, keyring_of, own_keyring
-from paddock.app.places import Places
-from paddock.app.settings import Settings
+from paddock.apiserver.security.tls import Pair, ServingContext
+from paddock.apiserver.security.tokens import AccountTokens, IssuerTerms, Keyring, keyring_of, own_keyring
+from paddock.app.places import DataPaths
+from paddock.app.settings import ServerSettings
 
 _LOG = logging.getLogger(__name__)
 # How often certificates are looked at.
 RENEW_SECONDS = 3600.0
 
 
-class Credentials:
+class ServerCredentials:
     """The server's own, and those that it takes."""
 
-    def __init__(self, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, settings: ServerSettings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._settings = settings
-        self._places = Places(settings.root)
+        self._places = DataPaths(settings.root)
         tls = settings.tls
         # address and certificate of the kubeconfig that was written
         self._way_in: tuple[str, bytes] | None = None
         # Made only when somebody needs it: a test brings its own.
         own = tls.certificate is None or tls.clients is None
         self._authority = pki.Authority(self._places.pki, now) if own else None
-        self.serving = Serving(self._pair, tls.clients or self._own.certificate_file, tls.least)
+        self.serving = ServingContext(self._pair, tls.clients or self._own.certificate_file, tls.least)
 
     @property
     def _own(self) -> pki.Authority:
@@ -59,10 +59,10 @@ class Credentials:
         given = self._settings.tls.certificate
         return self._own.certificate if given is None else Path(given).read_bytes()
 
-    def tokens(self, parts: Parts) -> AccountTokens:
+    def tokens(self, parts: ServerParts) -> AccountTokens:
         """Tokens of ServiceAccounts."""
         given = self._settings.accounts
-        terms = Terms(issuers=given.issuers, audiences=given.audiences, longest_seconds=given.longest_seconds)
+        terms = IssuerTerms(issuers=given.issuers, audiences=given.audiences, longest_seconds=given.longest_seconds)
         return AccountTokens(self._keys(), parts.view, parts.clock, terms)
 
     def _keys(self) -> Keyring:
@@ -72,17 +72,17 @@ class Credentials:
         self._places.pki.mkdir(mode=0o700, parents=True, exist_ok=True)
         return own_keyring(self._places.pki, given.believed_keys)
 
-    def identities(self, tokens: AccountTokens, parts: Parts) -> Identities:
+    def identities(self, tokens: AccountTokens, parts: ServerParts) -> Identities:
         """All ways to say who one is."""
         known: list[TokenSource] = []
         if self._settings.token_file is not None:
-            known.append(TokenFile(self._settings.token_file))
+            known.append(StaticTokenFile(self._settings.token_file))
         known += [BootstrapTokens(parts.view, parts.clock), tokens]
         if self._settings.oidc is not None:
             from paddock.apiserver.security import oidc  # noqa: PLC0415 - a client of HTTP that only this needs
 
-            terms = oidc.Terms(**msgspec.structs.asdict(self._settings.oidc))
-            known.append(oidc.Oidc(terms, oidc.fetcher(terms.authority), parts.clock))
+            terms = oidc.OidcTerms(**msgspec.structs.asdict(self._settings.oidc))
+            known.append(oidc.OidcAuthenticator(terms, oidc.fetcher(terms.authority), parts.clock))
         return Identities(tuple(known), anonymous=self._settings.anonymous)
 
     async def renew(self) -> None:

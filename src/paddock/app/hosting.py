@@ -3,15 +3,15 @@
 import logging
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.edge.http import Answer, Doors, Handler, Request
+from paddock.apiserver.edge.http import Answer, Handler, HttpRequest, StreamingRoutes
 from paddock.apiserver.edge.server import Server
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.app.controllers import control
-from paddock.app.controllers.surroundings import Surroundings
+from paddock.app.controllers.surroundings import ControllerEnvironment
 from paddock.app.exports import download
 from paddock.app.exports.download import Downloads
 from paddock.app.metrics import wiring as metrics
-from paddock.app.metrics.collector import Collector
+from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads
@@ -22,17 +22,17 @@ from paddock.engine.networks.errors import NetworkUnusable
 _LOG = logging.getLogger(__name__)
 
 
-class Hosting:
+class HostedEngine:
     """Started when the API answers; clients are served meanwhile, and what they write is looked at as soon as controllers are there."""
 
-    def __init__(self, api: Api, edge: Server, parts: Parts, around: Surroundings) -> None:
+    def __init__(self, api: Api, edge: Server, parts: ServerParts, around: ControllerEnvironment) -> None:
         self._edge = edge
         self._parts = parts
         self._api = api
         self._control = control.beside(api, around)
         self._subresources = subresources.install(api, parts, self._control.engine, self._control.program.recorder)
         self._uploads: Uploads | None = None
-        self._metrics: Collector | None = None
+        self._metrics: MetricsCollector | None = None
         # as they are without machines
         self._page, self._doors = api.paths[metrics.PATH], edge.doors
 
@@ -45,12 +45,12 @@ class Hosting:
         """Begin to look after everything."""
         await self._control.start()
         control = self._control
-        self._metrics = Collector(control.program, control.engine, self._subresources.sessions, lambda: control.storage is not None)
+        self._metrics = MetricsCollector(control.program, control.engine, self._subresources.sessions, lambda: control.storage is not None)
         metrics.install(self._api, self._metrics)
         if self._control.storage is not None and self._control.exports is not None:
             self._uploads = uploads.install(self._api, self._parts, self._control.storage.receiving)
             downloads = Downloads(self._control.program.client, self._control.exports, self._control.engine.volumes)
-            self._edge.doors = Doors((*endpoint.PREFIXES, download.PREFIX), _either(self._uploads, downloads))
+            self._edge.doors = StreamingRoutes((*endpoint.PREFIXES, download.PREFIX), _either(self._uploads, downloads))
 
     async def watch(self) -> None:
         """Return, or raise, when a part ends that has to run."""
@@ -74,7 +74,7 @@ def reason(error: Exception) -> str:
 
 
 def _either(sending: Uploads, fetching: Downloads) -> Handler:
-    async def answer(request: Request) -> Answer:
+    async def answer(request: HttpRequest) -> Answer:
         prefix = download.PREFIX.decode()
         return await (fetching.answer(request) if request.path.startswith(prefix) else sending.answer(request))
 

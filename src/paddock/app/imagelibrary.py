@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli.arguments import Parser
-from paddock.engine.images.library import Image, Images, Record, Settings
-from paddock.engine.images.sources import Trust
+from paddock.engine.images.library import Image, ImageLibrary, ImageRecord, ImageSettings
+from paddock.engine.images.sources import ServerTrust
 from paddock.engine.images.upkeep import named
 
 T = TypeVar("T")
@@ -36,32 +36,32 @@ def add_servers(options: Parser) -> None:
 
 def engine_root(parsed: argparse.Namespace) -> Path:
     """The engine's directory."""
-    return Places(parsed.dir or default_root()).engine
+    return DataPaths(parsed.dir or default_root()).engine
 
 
-def library(parsed: argparse.Namespace, settings: Settings | None = None) -> Images:
+def library(parsed: argparse.Namespace, settings: ImageSettings | None = None) -> ImageLibrary:
     """The library below it, made when it is not there."""
     root = engine_root(parsed)
     try:
         root.mkdir(mode=0o711, parents=True, exist_ok=True)
-        return Images(root / "images", settings or Settings())
+        return ImageLibrary(root / "images", settings or ImageSettings())
     except OSError as error:
         raise Terminal(f"cannot use {root}", why=error.strerror or "", fix="name the server's directory: --dir") from error
 
 
-def records(parsed: argparse.Namespace) -> list[Record]:
+def records(parsed: argparse.Namespace) -> list[ImageRecord]:
     """The images that there are. Where there is no library, none is made."""
     return library(parsed).records() if (engine_root(parsed) / "images").is_dir() else []
 
 
-def settings(parsed: argparse.Namespace) -> Settings:
+def settings(parsed: argparse.Namespace) -> ImageSettings:
     """What the options say."""
-    return Settings(allow=_ALLOWED, insecure_registries=frozenset(parsed.insecure_registry), archives=(Path("/"),))
+    return ImageSettings(allow=_ALLOWED, insecure_registries=frozenset(parsed.insecure_registry), archives=(Path("/"),))
 
 
-def trust(parsed: argparse.Namespace) -> Trust:
+def trust(parsed: argparse.Namespace) -> ServerTrust:
     """Who is trusted."""
-    return Trust(ca=_text(parsed.ca_file)) if parsed.ca_file else Trust()
+    return ServerTrust(ca=_text(parsed.ca_file)) if parsed.ca_file else ServerTrust()
 
 
 def docker_configs(parsed: argparse.Namespace) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def _text(path: Path) -> str:
         raise Terminal(f"cannot read {path}", why=str(error)) from error
 
 
-def find(images: Images, name: str) -> Record:
+def find(images: ImageLibrary, name: str) -> ImageRecord:
     """An image by its digest, the beginning of it, or a source that it came from."""
     plain = name.removeprefix("sha256:")
     records = images.records()
@@ -107,7 +107,7 @@ def used(parsed: argparse.Namespace) -> set[str]:
     return named(engine_root(parsed), parsed.pool)
 
 
-def work(images: Images, ask: Callable[[], Awaitable[T]]) -> T:
+def work(images: ImageLibrary, ask: Callable[[], Awaitable[T]]) -> T:
     """Run one request of the library to its end."""
 
     async def one() -> T:

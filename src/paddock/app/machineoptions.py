@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from paddock.app.settings import Machines
+from paddock.app.settings import MachineSettings
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
@@ -26,12 +26,12 @@ def add(options: Parser) -> None:
     option("--memory-overcommit", type=_ratio, default=1.0, metavar="RATIO", help="guests may be promised so many times the host's memory")
 
 
-def read(parsed: argparse.Namespace) -> Machines:
+def read(parsed: argparse.Namespace) -> MachineSettings:
     """What they say."""
     mirrors: dict[str, tuple[str, ...]] = {}
     for name, place in _pairs(parsed.registry_mirror, "--registry-mirror=NAME=PLACE"):
         mirrors[name] = (*mirrors.get(name, ()), place)
-    return Machines(
+    return MachineSettings(
         network=parsed.network,
         pod_network=parsed.pod_network,
         image_hosts=tuple(parsed.image_from),

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.app import kubeflags, machineoptions
-from paddock.app.settings import Accounts, Audit, Limits, Machines, Oidc, Settings, Tls, parse_listen
+from paddock.app.settings import Accounts, Audit, ClientLimits, MachineSettings, OidcSettings, ServerSettings, Tls, parse_listen
 from paddock.base import duration
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
@@ -88,7 +88,7 @@ def _add_oidc(options: Parser) -> None:
 
 
 def _add_limits(options: Parser) -> None:
-    add, known = options.add_argument, Limits()
+    add, known = options.add_argument, ClientLimits()
     add("--max-requests-inflight", type=int, metavar="N", help=f"requests worked on at once (default: {known.requests} in all)")
     add("--max-mutating-requests-inflight", type=int, metavar="N", help="added to --max-requests-inflight")
     for name, text, value in (
@@ -122,13 +122,13 @@ def _add_more(options: Parser) -> None:
     arguments.add_choice(options, ("--audit-when-full",), ("continue", "refuse"), words, "continue")
 
 
-def settings(command: str, parsed: argparse.Namespace) -> Settings:
+def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
     """The settings that options make."""
     in_memory = parsed.in_memory or (parsed.dir is None and parsed.cert_dir is not None)
     host, port = _listen(parsed)
     if (parsed.tls_cert_file is None) != (parsed.tls_private_key_file is None):
         raise Terminal("a serving certificate needs its key", fix="give both --tls-cert-file and --tls-private-key-file")
-    return Settings(
+    return ServerSettings(
         root=_root(parsed, in_memory=in_memory),
         in_memory=in_memory,
         temporary=in_memory and parsed.dir is None and parsed.cert_dir is None,
@@ -146,7 +146,7 @@ def settings(command: str, parsed: argparse.Namespace) -> Settings:
         network=_network(parsed.service_cluster_ip_range),
         admission_off=_split(parsed.disable_admission_plugins),
         controllers=command == "up",
-        machines=machineoptions.read(parsed) if command == "up" else Machines(),
+        machines=machineoptions.read(parsed) if command == "up" else MachineSettings(),
         audit=_audit(parsed, in_memory=in_memory),
         # Nobody waits for what is thrown away.
         drain_seconds=1.0 if in_memory else 10.0,
@@ -183,12 +183,12 @@ def _tls(parsed: argparse.Namespace) -> Tls:
     return Tls(certificate=certificate, key=key, clients=parsed.client_ca_file, least=parsed.tls_min_version)
 
 
-def _limits(parsed: argparse.Namespace) -> Limits:
+def _limits(parsed: argparse.Namespace) -> ClientLimits:
     inflight = [each for each in (parsed.max_requests_inflight, parsed.max_mutating_requests_inflight) if each is not None]
     if any(each < 0 for each in inflight) or (inflight and not sum(inflight)):
         raise Terminal("a server that works on no request is of no use", fix="give --max-requests-inflight a positive number")
-    return Limits(
-        requests=sum(inflight) or Limits().requests,
+    return ClientLimits(
+        requests=sum(inflight) or ClientLimits().requests,
         request_seconds=parsed.request_timeout,
         head_bytes=parsed.max_head_bytes,
         body_bytes=parsed.max_body_bytes,
@@ -228,7 +228,7 @@ def _accounts(parsed: argparse.Namespace) -> Accounts:
     return msgspec.structs.replace(given, issuers=issuers) if issuers else given
 
 
-def _oidc(parsed: argparse.Namespace) -> Oidc | None:
+def _oidc(parsed: argparse.Namespace) -> OidcSettings | None:
     if not parsed.oidc_issuer_url and not parsed.oidc_client_id:
         return None
     if not parsed.oidc_issuer_url.startswith("https://") or not parsed.oidc_client_id:
@@ -240,7 +240,7 @@ def _oidc(parsed: argparse.Namespace) -> Oidc | None:
     required = [each.partition("=") for each in _split(parsed.oidc_required_claim)]
     if any(not equals for _, equals, _ in required):
         raise Terminal("a required claim needs a value", fix="write --oidc-required-claim=CLAIM=VALUE")
-    return Oidc(
+    return OidcSettings(
         issuer=parsed.oidc_issuer_url,
         client=parsed.oidc_client_id,
         authority=parsed.oidc_ca_file,
@@ -275,7 +275,7 @@ def _network(text: str) -> ipaddress.IPv4Network:
             return found
     if text:
         raise Terminal(f"{text!r} has no IPv4 range for Services", why="Services get IPv4 addresses, and need 8 of them at least")
-    return Settings(root=Path()).network
+    return ServerSettings(root=Path()).network
 
 
 def _yes(word: str) -> bool:

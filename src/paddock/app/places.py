@@ -7,7 +7,7 @@ import msgspec
 from paddock.base import directories
 
 
-class Places(msgspec.Struct, frozen=True):
+class DataPaths(msgspec.Struct, frozen=True):
     """The files below one directory."""
 
     root: Path

@@ -1,8 +1,8 @@
 """The pages that tell how a program with controllers is: /healthz, /livez, /readyz and /metrics, over plain HTTP."""
 
-from paddock.apiserver.edge.http import Answer, Request, Response
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.apiserver.edge.server import Server
-from paddock.runtime.health import Health
+from paddock.runtime.health import HealthChecks
 
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 METRICS = frozenset({"/metrics"})
@@ -11,7 +11,7 @@ METRICS = frozenset({"/metrics"})
 class Probes:
     """Serves one program's health on an address: all pages, or some."""
 
-    def __init__(self, health: Health, pages: frozenset[str] = HEALTH | METRICS) -> None:
+    def __init__(self, health: HealthChecks, pages: frozenset[str] = HEALTH | METRICS) -> None:
         self._health = health
         self._pages = pages
         self._server = Server(self._answer, tls=None)
@@ -24,11 +24,11 @@ class Probes:
         """Answer no more."""
         await self._server.close(1.0)
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: HttpRequest) -> Answer:
         if request.method not in ("GET", "HEAD"):
-            return Response(405, b"only GET is served here\n", (("content-type", "text/plain; charset=utf-8"),))
+            return HttpResponse(405, b"only GET is served here\n", (("content-type", "text/plain; charset=utf-8"),))
         page = self._health.answer(request.path) if request.path in self._pages else None
         if page is None:
-            return Response(404, b"there is no such page\n", (("content-type", "text/plain; charset=utf-8"),))
+            return HttpResponse(404, b"there is no such page\n", (("content-type", "text/plain; charset=utf-8"),))
         status, media, body = page
-        return Response(status, body.encode(), (("content-type", media), ("cache-control", "no-store")))
+        return HttpResponse(status, body.encode(), (("content-type", media), ("cache-control", "no-store")))

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paddock.app import residents
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.errors import Transient
-from paddock.engine.claims import Claims
+from paddock.engine.claims import HostReservations
 from paddock.engine.machine import limits
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.process import end_process, holders, start_ticks
@@ -24,7 +24,7 @@ from paddock.engine.networks.networks import Networks
 _LOOK_SECONDS = 0.05
 
 
-def describe(places: Places, *, data: bool) -> list[str]:
+def describe(places: DataPaths, *, data: bool) -> list[str]:
     """What will be gone, one sentence a line."""
     count = len(residents.running(places.engine))
     guests = f"ends {count} guests at once, as a power cut would" if count else "ends no guest, as none runs"
@@ -34,7 +34,7 @@ def describe(places: Places, *, data: bool) -> list[str]:
     return [*lines, f"objects, disks, snapshots and images in {places.root} stay; --delete-data removes them as well"]
 
 
-async def clear(places: Places, patience: float) -> None:
+async def clear(places: DataPaths, patience: float) -> None:
     """End the guests, then remove what the host has of the directory. Raises `Transient` when a guest does not end in time."""
     guests = residents.running(places.engine)
     end_guests(guests, patience)
@@ -47,7 +47,7 @@ async def clear(places: Places, patience: float) -> None:
         await _remove_network(places.engine / "networks")
     if os.geteuid() == 0:
         await hostobjects.collect()
-        Claims().release(places.engine)
+        HostReservations().release(places.engine)
     residents.forget(places.engine)
 
 
@@ -67,7 +67,7 @@ def end_guests(guests: Sequence[Directory], patience: float) -> None:
         raise Transient(f"{len(left)} guests did not end within {patience:g} s", why=", ".join(left), fix="repeat the command")
 
 
-def delete(places: Places) -> None:
+def delete(places: DataPaths) -> None:
     """Remove the directory with everything in it."""
     shutil.rmtree(places.root)
 

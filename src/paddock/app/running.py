@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 
 
-class Found(msgspec.Struct, frozen=True):
+class RunningServer(msgspec.Struct, frozen=True):
     """A running server."""
 
     pid: int
@@ -31,22 +31,22 @@ def started_at(pid: int) -> int | None:
     return None if fields[0] == "Z" else int(fields[19])
 
 
-def write(places: Places, pid: int, address: str, *, ready: bool = True, problem: str = "") -> None:
+def write(places: DataPaths, pid: int, address: str, *, ready: bool = True, problem: str = "") -> None:
     """Say that a process serves the directory."""
     fresh = places.pid.with_name(places.pid.name + ".new")
-    fresh.write_bytes(msgspec.json.encode(Found(pid, started_at(pid) or 0, address, ready, problem)))
+    fresh.write_bytes(msgspec.json.encode(RunningServer(pid, started_at(pid) or 0, address, ready, problem)))
     fresh.replace(places.pid)
 
 
-def find(places: Places) -> Found | None:
+def find(places: DataPaths) -> RunningServer | None:
     """The server of a directory, if it is alive."""
     try:
-        found = msgspec.json.decode(places.pid.read_bytes(), type=Found)
+        found = msgspec.json.decode(places.pid.read_bytes(), type=RunningServer)
     except (OSError, msgspec.DecodeError):
         return None
     return found if is_alive(found) else None
 
 
-def is_alive(found: Found) -> bool:
+def is_alive(found: RunningServer) -> bool:
     """Whether this very process is still there."""
     return started_at(found.pid) == found.started

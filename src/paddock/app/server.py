@@ -18,49 +18,49 @@ from paddock.apiserver.custom import assembly
 from paddock.apiserver.edge import connection
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.housekeeping import bootstrap, heartbeat, presence
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from paddock.apiserver.objects.writing import LARGEST_OBJECT
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.security import issuer as issuing
 from paddock.apiserver.security.audit import policy as audit_policy
-from paddock.apiserver.security.audit.file import AuditFile, Nowhere, Rotation
+from paddock.apiserver.security.audit.file import AuditFile, NullAuditFile, Rotation
 from paddock.apiserver.security.audit.log import AuditLog
 from paddock.apiserver.security.deadlines import Deadlines
 from paddock.apiserver.security.flow.control import FlowControl
-from paddock.apiserver.security.flow.metrics import Metrics
+from paddock.apiserver.security.flow.metrics import MetricsEndpoint
 from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
 from paddock.app import loop
-from paddock.app.credentials import RENEW_SECONDS, Credentials
-from paddock.app.places import Places
-from paddock.app.settings import Limits, Settings
+from paddock.app.credentials import RENEW_SECONDS, ServerCredentials
+from paddock.app.places import DataPaths
+from paddock.app.settings import ClientLimits, ServerSettings
 from paddock.app.supervision import Supervisor
-from paddock.app.watchdog import Watchdog
+from paddock.app.watchdog import LoopWatchdog
 from paddock.base.errors import Terminal
-from paddock.base.metrics import Metrics as BaseMetrics
-from paddock.schema.kind import Settings as AdmissionSettings
-from paddock.store.contract import Key, Store
+from paddock.base.metrics import MetricsRegistry as BaseMetrics
+from paddock.schema.kind import AdmissionSettings
+from paddock.store.contract import Store, StoreKey
 from paddock.store.memory import MemoryStore
 from paddock.store.sqlite import open_store
 
 if TYPE_CHECKING:
-    from paddock.app.controllers.standby import Standby
-    from paddock.app.hosting import Hosting
+    from paddock.app.controllers.standby import OutageReporter
+    from paddock.app.hosting import HostedEngine
 
 _INSTANCES = "virtualmachineinstances.kubevirt.io"
 # What is asked of running machines; nobody answers while the engine does not run.
 _VERBS = "subresources.kubevirt.io"
 
 
-class Running:
+class ServerHandle:
     """A server that is up."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self._places = Places(settings.root)
+        self._places = DataPaths(settings.root)
         self.port = 0
         self.has_kubeconfig = False
         self._started = False
@@ -72,15 +72,15 @@ class Running:
         gc.disable()
         self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
-        registry = Registry()
+        registry = ResourceRegistry()
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
         host_disks = tuple(str(each) for each in self._settings.machines.host_paths)
         admission = AdmissionSettings(controllers=self._settings.controllers, host_disk_paths=host_disks)
         registry.add(*served.resources(admission, rbac, self._settings.network))
-        self.parts = Parts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off)
+        self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off)
         self._lines, policy = self._audit()
         journal = AuditLog(self._lines, policy, self.parts.clock)
-        credentials = Credentials(self._settings)
+        credentials = ServerCredentials(self._settings)
         tokens = credentials.tokens(self.parts)
         identities = credentials.identities(tokens, self.parts)
         given = self._settings.limits
@@ -96,7 +96,7 @@ class Running:
         await ending.begin()
         self._ending = asyncio.create_task(ending.run())
         await self._bootstrap()
-        self._house = House(self.parts, credentials.trusted.decode(), tokens, alone=not self._settings.controllers)
+        self._house = BackgroundControllers(self.parts, credentials.trusted.decode(), tokens, alone=not self._settings.controllers)
         if credentials.clients is not None:
             self._house.sign(credentials.clients)
         self._house.start()
@@ -144,7 +144,7 @@ class Running:
         """Guests of another store's are not touched: this start ends before anything is looked after."""
         from paddock.app import residents  # noqa: PLC0415 - a server without machines does without the engine
 
-        system = self.store.get(Key("namespaces", "", "kube-system"))
+        system = self.store.get(StoreKey("namespaces", "", "kube-system"))
         cluster = orjson.loads(system.value)["metadata"]["uid"] if system is not None else ""
         residents.claim(self._places.engine, cluster, self._knows_any)
 
@@ -167,7 +167,7 @@ class Running:
         self._node = host.name
         return alive
 
-    def _problem(self) -> presence.Problem | None:
+    def _problem(self) -> presence.NodeProblem | None:
         """Why this host cannot run machines; None: it can, or nobody wants it to."""
         return self.machines.problem if self.machines is not None else None
 
@@ -175,18 +175,20 @@ class Running:
         problem = self._problem()
         return problem.message if problem is not None else ""
 
-    def _hosting(self) -> "Hosting":
-        from paddock.app.controllers.surroundings import Surroundings  # noqa: PLC0415 - a server without machines does without the engine
-        from paddock.app.hosting import Hosting  # noqa: PLC0415
+    def _hosting(self) -> "HostedEngine":
+        from paddock.app.controllers.surroundings import ControllerEnvironment  # noqa: PLC0415 - a server without machines does without the engine
+        from paddock.app.hosting import HostedEngine  # noqa: PLC0415
 
         given = self._settings
-        around = Surroundings(self._places.engine, given.machines, given.network, self._node, self._authority, lambda: self.address)
-        return Hosting(self.api, self._edge, self.parts, around)
+        around = ControllerEnvironment(
+            self._places.engine, given.machines, given.network, self._node, self._authority, lambda: self.address
+        )
+        return HostedEngine(self.api, self._edge, self.parts, around)
 
-    def _standby(self) -> "Standby":
-        from paddock.app.controllers.standby import Standby  # noqa: PLC0415
+    def _standby(self) -> "OutageReporter":
+        from paddock.app.controllers.standby import OutageReporter  # noqa: PLC0415
 
-        return Standby(self.api, self._node)
+        return OutageReporter(self.api, self._node)
 
     @staticmethod
     def _reason(error: Exception) -> str:
@@ -194,7 +196,7 @@ class Running:
 
         return hosting.reason(error)
 
-    def _server(self, credentials: Credentials) -> Server:
+    def _server(self, credentials: ServerCredentials) -> Server:
         made = Server(self.api, tls=credentials.serving.context, limits=_edge_limits(self._settings.limits))
         made.census.tell = self.api.refused
         return made
@@ -202,8 +204,8 @@ class Running:
     def _count(self, flows: FlowControl) -> None:
         """Serve what is counted, the watchdog's findings with it."""
         counted = BaseMetrics()
-        self._watchdog = Watchdog(counted)
-        self.api.paths["/metrics"] = Metrics(flows, lambda: chain(self._lines.counted(), counted.text().splitlines())).answer
+        self._watchdog = LoopWatchdog(counted)
+        self.api.paths["/metrics"] = MetricsEndpoint(flows, lambda: chain(self._lines.counted(), counted.text().splitlines())).answer
 
     @property
     def address(self) -> str:
@@ -229,17 +231,17 @@ class Running:
         self._lines.close()
         self._watchdog.stop()
 
-    def _audit(self) -> tuple[AuditFile | Nowhere, audit_policy.Policy | audit_policy.Plain]:
+    def _audit(self) -> tuple[AuditFile | NullAuditFile, audit_policy.AuditPolicy | audit_policy.Plain]:
         given = self._settings.audit
         if given.policy is None and given.level == "None":
-            return Nowhere(), audit_policy.Plain("None")
+            return NullAuditFile(), audit_policy.Plain("None")
         rotation = Rotation(bytes=given.largest_bytes, files=given.files, days=given.days)
         lines = AuditFile(given.path or self._places.audit, rotation, strict=given.strict)
         return lines, audit_policy.Plain("Metadata") if given.policy is None else audit_policy.read(given.policy)
 
 
-def _edge_limits(given: Limits) -> connection.Limits:
-    return connection.Limits(
+def _edge_limits(given: ClientLimits) -> connection.ConnectionLimits:
+    return connection.ConnectionLimits(
         head_bytes=given.head_bytes,
         body_bytes=given.body_bytes,
         receive_seconds=given.receive_seconds,

@@ -18,7 +18,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
     least: str = "VersionTLS12"
 
 
-class Oidc(msgspec.Struct, frozen=True, kw_only=True):
+class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Users of an OpenID Connect provider, under kube-apiserver's names."""
 
     issuer: str
@@ -46,7 +46,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True):
     longest_seconds: int = 0
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much clients may take (docs/guide/limits.md)."""
 
     # requests that are worked on at once, shared out by priority levels
@@ -76,7 +76,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
 
 
-class Machines(msgspec.Struct, frozen=True, kw_only=True):
+class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How this host runs machines (docs/guide/machines.md)."""
 
     # auto, routed or user
@@ -98,7 +98,7 @@ class Machines(msgspec.Struct, frozen=True, kw_only=True):
     memory_overcommit: float = 1.0
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one start."""
 
     root: Path
@@ -114,8 +114,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     tls: Tls = Tls()
     accounts: Accounts = Accounts()
-    oidc: Oidc | None = None
-    limits: Limits = Limits()
+    oidc: OidcSettings | None = None
+    limits: ClientLimits = ClientLimits()
     token_file: Path | None = None
     # requests without a credential are somebody, namely system:anonymous
     anonymous: bool = True
@@ -127,7 +127,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admission_off: tuple[str, ...] = ()
     # controllers run too (`paddock up`), or the server alone (`paddock apiserver`)
     controllers: bool = True
-    machines: Machines = Machines()
+    machines: MachineSettings = MachineSettings()
     audit: Audit = Audit()
     # seconds that open requests get at the end
     drain_seconds: float = 10.0

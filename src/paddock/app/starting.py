@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from paddock.app import loop, options, running
-from paddock.app.places import Places
-from paddock.app.settings import Settings
+from paddock.app.places import DataPaths
+from paddock.app.settings import ServerSettings
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli.console import Console
 
 if TYPE_CHECKING:
-    from paddock.apiserver.housekeeping.presence import Problem
-    from paddock.app.server import Running
+    from paddock.apiserver.housekeeping.presence import NodeProblem
+    from paddock.app.server import ServerHandle
 
 _READY_SECONDS = 60.0
 _LEAST_BYTES = 1 << 20
@@ -35,7 +35,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
         raise Terminal("a server in the background needs a directory", fix="name one: --dir")
     if note:
         console.say(f"paddock: without effect here: {note}")
-    places = Places(settings.root)
+    places = DataPaths(settings.root)
     already = running.find(places)
     if already is not None:
         raise Terminal(
@@ -55,7 +55,7 @@ def start(command: str, text: str, given: list[str], console: Console) -> int:
         raise
 
 
-def _run(settings: Settings, console: Console, directory: "_Directory") -> int:
+def _run(settings: ServerSettings, console: Console, directory: "_Directory") -> int:
     _log_to(sys.stderr)
     # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
     sys.setswitchinterval(0.001)
@@ -91,18 +91,18 @@ def _log_to(stream: TextIO) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[lines])
 
 
-def _fixed(settings: Settings) -> list[str]:
+def _fixed(settings: ServerSettings) -> list[str]:
     """What the process in the background must not choose again."""
     return ["--dir", str(settings.root), *(["--in-memory"] if settings.in_memory else [])]
 
 
-async def _serve(settings: Settings, console: Console, directory: _Directory) -> None:
-    from paddock.app.server import Running  # noqa: PLC0415 - everything a server needs; `--detach` and `--help` do without
+async def _serve(settings: ServerSettings, console: Console, directory: _Directory) -> None:
+    from paddock.app.server import ServerHandle  # noqa: PLC0415 - everything a server needs; `--detach` and `--help` do without
 
     # Nothing that the server writes is anybody else's business, whatever the directory it was given is like.
     os.umask(0o077)
-    server = Running(settings)
-    places = Places(settings.root)
+    server = ServerHandle(settings)
+    places = DataPaths(settings.root)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -131,7 +131,7 @@ async def _serve(settings: Settings, console: Console, directory: _Directory) ->
 class _Readiness:
     """Says when a server is ready, and why not: on the terminal, and in the file that `paddock status` and `--detach` read."""
 
-    def __init__(self, server: "Running", places: Places, console: Console) -> None:
+    def __init__(self, server: "ServerHandle", places: DataPaths, console: Console) -> None:
         self._server = server
         self._places = places
         self._console = console
@@ -145,7 +145,7 @@ class _Readiness:
         running.write(self._places, os.getpid(), self._server.address, ready=False)
         machines.listeners.append(self._said)
 
-    def _said(self, problem: "Problem | None") -> None:
+    def _said(self, problem: "NodeProblem | None") -> None:
         address = self._server.address
         running.write(self._places, os.getpid(), address, ready=problem is None, problem=problem.message if problem is not None else "")
         if problem is not None:
@@ -156,7 +156,7 @@ class _Readiness:
         self._console.say(f"paddock: ready at {address}{way_in}")
 
 
-async def _end_guests(settings: Settings, places: Places) -> None:
+async def _end_guests(settings: ServerSettings, places: DataPaths) -> None:
     """Guests whose directory goes with the process go with it, too."""
     if settings.controllers:
         from paddock.app import purge  # noqa: PLC0415
@@ -164,7 +164,7 @@ async def _end_guests(settings: Settings, places: Places) -> None:
         await purge.clear(places, _END_SECONDS)
 
 
-def _detach(command: str, given: list[str], places: Places, console: Console, directory: _Directory) -> int:
+def _detach(command: str, given: list[str], places: DataPaths, console: Console, directory: _Directory) -> int:
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     rest = [each for each in given if each != "--detach"]
     with os.fdopen(os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:

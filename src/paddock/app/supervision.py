@@ -3,7 +3,7 @@
     starting ──▶ ready ──(a controller ends)──▶ failed ──pause──▶ starting ...
         └────────────(the host cannot run machines)────▲
 
-While they do not run, a `Standby` says so to users. Guests go on all the time.
+While they do not run, a `StandbyWork` says so to users. Guests go on all the time.
 """
 
 import asyncio
@@ -12,18 +12,18 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from paddock.apiserver.housekeeping.presence import Problem
+from paddock.apiserver.housekeeping.presence import NodeProblem
 from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
 
 _LOG = logging.getLogger(__name__)
-STARTING = Problem("EngineStarting", "the controllers of machines are starting")
+STARTING = NodeProblem("EngineStarting", "the controllers of machines are starting")
 PAUSES = Backoff(first=1.0, longest=15.0)
 # Who ran that long before it failed begins with the first pause again.
 _STEADY_SECONDS = 120.0
 
 
-class Work(Protocol):
+class EngineWork(Protocol):
     """One attempt at looking after machines."""
 
     async def prepare(self) -> None:
@@ -39,10 +39,10 @@ class Work(Protocol):
         """Let go of everything; guests go on."""
 
 
-class Standby(Protocol):
+class StandbyWork(Protocol):
     """What runs instead, as long as nothing else does."""
 
-    async def report(self, problem: Problem) -> None:
+    async def report(self, problem: NodeProblem) -> None:
         """Tell users, from now on until `stop`."""
 
     async def stop(self) -> None:
@@ -50,12 +50,12 @@ class Standby(Protocol):
 
 
 class Supervisor:
-    """Runs one `Work` after another until it is stopped."""
+    """Runs one `EngineWork` after another until it is stopped."""
 
     def __init__(
         self,
-        make: Callable[[], Work],
-        standby: Callable[[], Standby],
+        make: Callable[[], EngineWork],
+        standby: Callable[[], StandbyWork],
         reason: Callable[[Exception], str],
         load: Callable[[], object] | None = None,
     ) -> None:
@@ -63,16 +63,16 @@ class Supervisor:
 
         `load` runs in a thread before: it imports what `make` needs, while the server answers.
         """
-        self.problem: Problem | None = STARTING
+        self.problem: NodeProblem | None = STARTING
         # what looks after machines now
-        self.work: Work | None = None
+        self.work: EngineWork | None = None
         # called after each change of `problem`
-        self.listeners: list[Callable[[Problem | None], None]] = []
+        self.listeners: list[Callable[[NodeProblem | None], None]] = []
         self._make = make
         self._load = load
         self._make_standby = standby
         self._reason = reason
-        self._standby: Standby | None = None
+        self._standby: StandbyWork | None = None
         self._chance = random.Random()
         self._settled = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -81,7 +81,7 @@ class Supervisor:
         """Begin."""
         self._task = asyncio.create_task(self._run(), name="machines")
 
-    async def settled(self) -> Problem | None:
+    async def settled(self) -> NodeProblem | None:
         """Wait for the end of the first attempt to start; the problem of now."""
         await self._settled.wait()
         return self.problem
@@ -105,9 +105,9 @@ class Supervisor:
         finally:
             await self._end_standby()
 
-    async def _attempt(self) -> Problem:
+    async def _attempt(self) -> NodeProblem:
         """Run until something fails; what it was."""
-        work: Work | None = None
+        work: EngineWork | None = None
         ready = False
         try:
             if self._load is not None:
@@ -122,7 +122,7 @@ class Supervisor:
             raise PaddockError("a part of the controllers ended")
         except Exception as error:
             expected = isinstance(error, (PaddockError, OSError)) and not ready
-            problem = Problem("ControllersFailed" if ready else self._reason(error), words(error))
+            problem = NodeProblem("ControllersFailed" if ready else self._reason(error), words(error))
             if not expected:
                 _LOG.exception("machines are not looked after for a moment: the controllers ended and are started again")
             elif problem != self.problem:
@@ -133,14 +133,14 @@ class Supervisor:
             if work is not None:
                 await _stop(work)
 
-    def _set(self, problem: Problem | None) -> None:
+    def _set(self, problem: NodeProblem | None) -> None:
         changed, self.problem = problem != self.problem, problem
         self._settled.set()
         if changed:
             for tell in self.listeners:
                 tell(problem)
 
-    async def _report(self, problem: Problem) -> None:
+    async def _report(self, problem: NodeProblem) -> None:
         try:
             self._standby = self._standby or self._make_standby()
             await self._standby.report(problem)
@@ -153,7 +153,7 @@ class Supervisor:
             await _stop(standby)
 
 
-async def _stop(part: Work | Standby) -> None:
+async def _stop(part: EngineWork | StandbyWork) -> None:
     try:
         await part.stop()
     except Exception:

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from paddock.base.metrics import Metrics
+from paddock.base.metrics import MetricsRegistry
 
 _LOG = logging.getLogger(__name__)
 STALLED_SECONDS = 0.25
@@ -24,10 +24,10 @@ _DEEPEST = 30
 _BOUNDS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class Watchdog:
+class LoopWatchdog:
     """Watches one loop from its start to `stop`. Made in the thread of the loop."""
 
-    def __init__(self, metrics: Metrics, stalled_seconds: float = STALLED_SECONDS) -> None:
+    def __init__(self, metrics: MetricsRegistry, stalled_seconds: float = STALLED_SECONDS) -> None:
         self._loop = asyncio.get_running_loop()
         self._stalled_seconds = stalled_seconds
         self._thread_of_loop = threading.get_ident()

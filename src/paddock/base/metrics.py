@@ -1,6 +1,6 @@
 """Counters, gauges and histograms in the text form that Prometheus reads.
 
-Nothing here is global: whoever puts a program together makes one `Metrics` and hands it on. Names are written as they are given.
+Nothing here is global: whoever puts a program together makes one `MetricsRegistry` and hands it on. Names are written as they are given.
 """
 
 import math
@@ -137,7 +137,7 @@ class Histogram(Metric):
 M = TypeVar("M", bound=Metric)
 
 
-class Metrics:
+class MetricsRegistry:
     """The metrics of one program. Asking for a name again gives the same metric."""
 
     def __init__(self) -> None:

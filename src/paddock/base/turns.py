@@ -13,7 +13,7 @@ class _Waiter(msgspec.Struct, eq=False):
     woken: "asyncio.Future[None]"
 
 
-class Turns:
+class FairSlots:
     """`total` slots, of which one owner has `each` at most."""
 
     def __init__(self, total: int, each: int) -> None:

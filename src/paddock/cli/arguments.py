@@ -14,11 +14,11 @@ FORMATS = ("text", "json", "yaml")
 _CODES = "exit codes: 0 good, 1 findings, 2 usage or unreadable input, 3 losses with --strict"
 
 
-class Usage(Terminal):
+class UsageError(Terminal):
     """The command line is wrong."""
 
 
-class Help(Exception):
+class HelpRequested(Exception):
     """Help was asked for."""
 
 
@@ -27,11 +27,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """The command line is wrong."""
-        raise Usage(message, fix=f"`{self.prog} --help` tells more")
+        raise UsageError(message, fix=f"`{self.prog} --help` tells more")
 
     def print_help(self, file: object = None) -> NoReturn:
         """Help was asked for."""
-        raise Help(self.format_help())
+        raise HelpRequested(self.format_help())
 
 
 def parser(command: str, text: str) -> Parser:

@@ -5,7 +5,7 @@ from paddock.base.nearest import nearest
 from paddock.dialects import catalog
 from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
 from paddock.plan.why.links import CLONE, EXPORT, NETWORK, NODE, POD, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK, ref_of
-from paddock.plan.why.scene import Ref
+from paddock.plan.why.scene import ObjectPlace
 from paddock.plan.why.verdict import VIRTRIGAUD
 
 # What is looked for when no kind is named: what stands in front goes before what is made of it.
@@ -36,7 +36,7 @@ class NoKind(Terminal):
     """No kind is called so."""
 
 
-def candidates(text: str, namespace: str) -> list[Ref]:
+def candidates(text: str, namespace: str) -> list[ObjectPlace]:
     """The places that are meant."""
     word, slash, name = text.rpartition("/")
     kinds = _kinds(word) if slash else LIKELY

@@ -9,35 +9,35 @@ from typing import Any
 
 import msgspec
 
-from paddock.cli.gather import Gathered
-from paddock.cli.objects import Located
-from paddock.cli.rendered import Outcome, Rendered, render
+from paddock.cli.gather import InputObjects
+from paddock.cli.objects import LocatedFinding
+from paddock.cli.rendered import RenderedObject, RenderSummary, render
 from paddock.dialects import admission
-from paddock.dialects.admission import Admission
+from paddock.dialects.admission import AdmissionResult
 from paddock.meta.manifests.document import Document
 from paddock.meta.rendering import Rendering
 from paddock.meta.world import DEFAULT_NAMESPACE
-from paddock.plan.differences import ABSENT, HIDDEN, Difference, How, differences, format_named
+from paddock.plan.differences import ABSENT, HIDDEN, FieldDifference, ValueChange, differences, format_named
 from paddock.schema import finding, shape
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 
 Key = tuple[str, str, str, str]
 
 
-class Side(msgspec.Struct, frozen=True):
+class ComparedObject(msgspec.Struct, frozen=True):
     """An object of one side: its place and its form with the defaults in it."""
 
     document: Document
     title: str
-    admission: Admission
+    admission: AdmissionResult
     rendered: bool = False
 
 
-class Pair(msgspec.Struct, frozen=True):
+class ObjectPair(msgspec.Struct, frozen=True):
     """An object on both sides, or on one."""
 
-    old: Side | None
-    new: Side | None
+    old: ComparedObject | None
+    new: ComparedObject | None
 
     @property
     def kind(self) -> Kind | None:
@@ -45,19 +45,19 @@ class Pair(msgspec.Struct, frozen=True):
         side = self.new or self.old
         return side.admission.kind if side else None
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[FieldDifference]:
         """Where the two forms differ."""
         if self.old is None or self.new is None:
             return
         before, after = self.old.admission.data, self.new.admission.data
         if self.kind is None:
             if before != after:
-                yield Difference(How.CHANGED, (), (), ABSENT, ABSENT)
+                yield FieldDifference(ValueChange.CHANGED, (), (), ABSENT, ABSENT)
             return
         yield from differences(shape.shape_of(self.kind.cls), before, after)
 
 
-def pair(old: Gathered, new: Gathered, outcome: Outcome, *, crossing: bool = True) -> list[Pair]:
+def pair(old: InputObjects, new: InputObjects, outcome: RenderSummary, *, crossing: bool = True) -> list[ObjectPair]:
     """The objects of both sides, those of the new side first and in its order.
 
     `crossing`: whether a machine may be compared with one of another kind.
@@ -73,13 +73,15 @@ def pair(old: Gathered, new: Gathered, outcome: Outcome, *, crossing: bool = Tru
     return _pairs({**started, **_rendered(old, over, outcome)}, {**ended, **_rendered(new, over, outcome)})
 
 
-def _pairs(before: dict[Key, Side], after: dict[Key, Side]) -> list[Pair]:
-    found = [Pair(before.get(key), side) for key, side in after.items()]
-    return [*found, *(Pair(side, None) for key, side in before.items() if key not in after)]
+def _pairs(before: dict[Key, ComparedObject], after: dict[Key, ComparedObject]) -> list[ObjectPair]:
+    found = [ObjectPair(before.get(key), side) for key, side in after.items()]
+    return [*found, *(ObjectPair(side, None) for key, side in before.items() if key not in after)]
 
 
-def _by_key(gathered: Gathered) -> dict[Key, Side]:
-    return {key_of(subject.document.data): Side(subject.document, subject.title, subject.admission) for subject in gathered.subjects}
+def _by_key(gathered: InputObjects) -> dict[Key, ComparedObject]:
+    return {
+        key_of(subject.document.data): ComparedObject(subject.document, subject.title, subject.admission) for subject in gathered.subjects
+    }
 
 
 def key_of(data: dict[str, Any]) -> Key:
@@ -90,7 +92,7 @@ def key_of(data: dict[str, Any]) -> Key:
     return group, str(data.get("kind")), str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name"))
 
 
-def _crossing(left: dict[Key, Side], right: dict[Key, Side]) -> set[Key]:
+def _crossing(left: dict[Key, ComparedObject], right: dict[Key, ComparedObject]) -> set[Key]:
     """The machines that are of another kind on the other side: of the same name, or the only ones."""
     machines = [{key: side for key, side in each.items() if _is_machine(side)} for each in (left, right)]
     if len(machines[0]) == len(machines[1]) == 1:
@@ -103,42 +105,42 @@ def _crossing(left: dict[Key, Side], right: dict[Key, Side]) -> set[Key]:
     return found
 
 
-def _is_machine(side: Side) -> bool:
+def _is_machine(side: ComparedObject) -> bool:
     kind = side.admission.kind
     return kind is not None and kind.kind in ("VirtualMachine", "Machine")
 
 
-def _rendered(gathered: Gathered, crossing: set[Key], outcome: Outcome) -> dict[Key, Side]:
+def _rendered(gathered: InputObjects, crossing: set[Key], outcome: RenderSummary) -> dict[Key, ComparedObject]:
     """The KubeVirt objects of the machines that cross over."""
     subjects = [subject for subject in gathered.subjects if key_of(subject.document.data) in crossing]
     made = render(gathered.narrowed(subjects), Rendering(), outcome)
     return {key_of(each.data): _side(each) for each in made}
 
 
-def _side(each: Rendered) -> Side:
-    admitted = admission.admit(each.data, Settings())
+def _side(each: RenderedObject) -> ComparedObject:
+    admitted = admission.admit(each.data, AdmissionSettings())
     name = f"{each.data.get('kind')}/{(each.data.get('metadata') or {}).get('name')}"
-    return Side(each.origin.document, name, admitted, rendered=each.generated)
+    return ComparedObject(each.origin.document, name, admitted, rendered=each.generated)
 
 
-def place(pair: Pair, difference: Difference) -> Located:
+def place(pair: ObjectPair, difference: FieldDifference) -> LocatedFinding:
     """Where the user finds a difference: in the new manifest, or in the old one if it is gone."""
-    gone = difference.how is How.REMOVED
+    gone = difference.how is ValueChange.REMOVED
     side = (pair.old if gone else pair.new) or pair.new or pair.old
     assert side is not None
     position = side.document.start if side.rendered else side.document.position(difference.path)
-    return Located(side.document.source, position, side.title, finding.note(difference.path, text(difference), ""))
+    return LocatedFinding(side.document.source, position, side.title, finding.note(difference.path, text(difference), ""))
 
 
-def text(difference: Difference) -> str:
+def text(difference: FieldDifference) -> str:
     """`field: before -> after`, or what was added or removed."""
     field = format_named(difference.named)
     before, after = _show(difference.before), _show(difference.after)
     if not field:
         return "differs"
-    if difference.how is How.ADDED:
+    if difference.how is ValueChange.ADDED:
         return f"{field}: added {after}"
-    if difference.how is How.REMOVED:
+    if difference.how is ValueChange.REMOVED:
         return f"{field}: removed {before}"
     return f"{field}: {before} -> {after}" if before != after else f"{field}: {before}"
 

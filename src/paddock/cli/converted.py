@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 
 from paddock.cli import losses, owndisks
-from paddock.cli.gather import Gathered
-from paddock.cli.objects import Subject
-from paddock.cli.rendered import Outcome, Rendered, dialect_of, render
+from paddock.cli.gather import InputObjects
+from paddock.cli.objects import InputObject
+from paddock.cli.rendered import RenderedObject, RenderSummary, dialect_of, render
 from paddock.dialects import admission
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss
 from paddock.meta.wire import to_data
-from paddock.meta.world import DEFAULT_NAMESPACE, World
+from paddock.meta.world import DEFAULT_NAMESPACE, ObjectSet
 from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME, KindId, references
 from paddock.translate import catalog
 
@@ -27,7 +27,7 @@ Name = tuple[KindId, str, str]
 _DEFINITION: KindId = ("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
 
 
-def convert(gathered: Gathered, target: str, rendering: Rendering, outcome: Outcome) -> Objects:
+def convert(gathered: InputObjects, target: str, rendering: Rendering, outcome: RenderSummary) -> Objects:
     """The objects of the input in another dialect."""
     if target == catalog.HUB:
         return [each.data for each in render(gathered, rendering, outcome)]
@@ -38,7 +38,7 @@ def convert(gathered: Gathered, target: str, rendering: Rendering, outcome: Outc
     return [*already, *(data for data in _from_hub(hub, gathered, target, rendering, outcome) if _name(data) not in there)]
 
 
-def _is_of(subject: Subject, target: str) -> bool:
+def _is_of(subject: InputObject, target: str) -> bool:
     kind = subject.admission.kind
     if kind is None:
         return False
@@ -50,10 +50,12 @@ def _is_of(subject: Subject, target: str) -> bool:
     return kind.dialect == target and taken_by in (None, target)
 
 
-def _from_hub(hub: list[Rendered], gathered: Gathered, target: str, rendering: Rendering, outcome: Outcome) -> Iterator[dict[str, Any]]:
+def _from_hub(
+    hub: list[RenderedObject], gathered: InputObjects, target: str, rendering: Rendering, outcome: RenderSummary
+) -> Iterator[dict[str, Any]]:
     machines = [each for each in hub if each.value is not None and catalog.is_read_back(target, each.data["kind"])]
     known = (each.value for each in hub if each.value is not None)
-    world = World([*gathered.world.everything(), *known])
+    world = ObjectSet([*gathered.world.everything(), *known])
     step = msgspec.structs.replace(gathered, world=world)
     results: Objects = []
     made: dict[Name, dict[str, Any]] = {}
@@ -86,9 +88,9 @@ def _from_hub(hub: list[Rendered], gathered: Gathered, target: str, rendering: R
                 _lose(source.data, source.admission.value, source, target, outcome, generated=True)
 
 
-def _made_again(front: tuple[Resource, ...], world: World, target: str, rendering: Rendering) -> Iterator[tuple[Name, dict[str, Any]]]:
+def _made_again(front: tuple[Resource, ...], world: ObjectSet, target: str, rendering: Rendering) -> Iterator[tuple[Name, dict[str, Any]]]:
     """Yield what a result becomes when it is rendered in turn."""
-    seen = World([*world.everything(), *front])
+    seen = ObjectSet([*world.everything(), *front])
     for resource in front:
         group, _ = admission.split_api_version(resource.apiVersion)
         if catalog.taken_by(group, resource.kind) == target:
@@ -111,13 +113,13 @@ def _wiring(definition: dict[str, Any]) -> list[dict[str, Any]]:
     return [{name: value for name, value in plugin.items() if value} for plugin in plugins]
 
 
-def _belongs_to_hub(each: Rendered) -> bool:
+def _belongs_to_hub(each: RenderedObject) -> bool:
     """Whether an object of the input is KubeVirt's or CDI's own, so that another dialect has to say it differently."""
     group, _ = admission.split_api_version(each.data.get("apiVersion"))
     return group == "kubevirt.io" or group.endswith(".kubevirt.io")
 
 
-def _sources_of(lost: Subject, gathered: Gathered) -> Iterator[Subject]:
+def _sources_of(lost: InputObject, gathered: InputObjects) -> Iterator[InputObject]:
     """Yield the DataSources of the input that an object which is left out refers to, and that no cluster knows as they are."""
     wanted = {name for name in _referred(lost.data) if name[0] == DATA_SOURCE}
     for subject in gathered.subjects:
@@ -125,7 +127,7 @@ def _sources_of(lost: Subject, gathered: Gathered) -> Iterator[Subject]:
             yield subject
 
 
-def _lose(data: dict[str, Any], value: Any, origin: Subject, target: str, outcome: Outcome, *, generated: bool) -> None:
+def _lose(data: dict[str, Any], value: Any, origin: InputObject, target: str, outcome: RenderSummary, *, generated: bool) -> None:
     """Report a whole object as lost."""
     loss = Loss(
         of=f"{data['kind']}/{_name(data)[2]}",

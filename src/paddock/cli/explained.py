@@ -6,9 +6,9 @@ from typing import Any
 from paddock.cli.console import one_line
 from paddock.meta import ages
 from paddock.plan.instance.qemulog import legible
-from paddock.plan.why.explain import Answer
-from paddock.plan.why.rule import Finding
-from paddock.plan.why.scene import About, Ask, Ref
+from paddock.plan.why.explain import Explanation
+from paddock.plan.why.rule import Diagnosis
+from paddock.plan.why.scene import Ask, EventQuery, ObjectPlace
 from paddock.plan.why.table import GAPS
 
 # What stands before the first finding, by what it means.
@@ -16,7 +16,7 @@ _LABELS = {"fails": "cause", "waits": "waits", "notice": "but"}
 _LONGEST_QUOTE = 400
 
 
-def lines(answer: Answer, now: float) -> Iterator[str]:
+def lines(answer: Explanation, now: float) -> Iterator[str]:
     """The answer in two to six lines; one when nothing is wrong."""
     finding = answer.cause
     if finding is None:
@@ -34,7 +34,7 @@ def lines(answer: Answer, now: float) -> Iterator[str]:
         yield _line("not seen", f"{', '.join(_kinds(answer))}: your rights do not reach there, and the cause may lie there.")
 
 
-def _head(answer: Answer) -> str:
+def _head(answer: Explanation) -> str:
     hints = "".join(f" ({each.cause})" for each in answer.hints if each.rule not in GAPS)
     if answer.state == "good":
         return one_line(f"{answer.ref} {answer.word}; nothing is wrong with it.{hints}")
@@ -43,7 +43,7 @@ def _head(answer: Answer) -> str:
     return one_line(f"{answer.ref} {answer.word}, and nothing says why.")
 
 
-def _evidence(finding: Finding, now: float) -> Iterator[str]:
+def _evidence(finding: Diagnosis, now: float) -> Iterator[str]:
     place = str(finding.node.ref)
     if finding.node.data is None and finding.node.above is not None and not finding.field.startswith("event"):
         place = str(finding.node.above.ref)
@@ -58,11 +58,11 @@ def _line(label: str, text: str) -> str:
     return f"  {label + ':':<9} {one_line(text)}"
 
 
-def _kinds(answer: Answer) -> list[str]:
-    return sorted({"events" if isinstance(asked, About) else f"{asked.kind}s" for asked, _ in answer.blind})
+def _kinds(answer: Explanation) -> list[str]:
+    return sorted({"events" if isinstance(asked, EventQuery) else f"{asked.kind}s" for asked, _ in answer.blind})
 
 
-def as_data(answer: Answer) -> dict[str, Any]:
+def as_data(answer: Explanation) -> dict[str, Any]:
     """The answer for programs."""
     return {
         "object": _ref(answer.ref),
@@ -75,7 +75,7 @@ def as_data(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Diagnosis) -> dict[str, Any]:
     return {
         "rule": finding.rule,
         "weight": finding.mood,
@@ -89,11 +89,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _ref(ref: Ref) -> dict[str, str]:
+def _ref(ref: ObjectPlace) -> dict[str, str]:
     return {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
 
 
 def _asked(asked: Ask) -> dict[str, str]:
-    if isinstance(asked, About):
+    if isinstance(asked, EventQuery):
         return {"kind": "Event", "namespace": asked.namespace, "about": asked.name}
     return {name: str(value) for name, value in asked._asdict().items()}

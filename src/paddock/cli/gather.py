@@ -7,26 +7,26 @@ import msgspec
 from paddock.cli import report
 from paddock.cli.console import Console
 from paddock.cli.inventory import foreign
-from paddock.cli.objects import Located, Reader, Subject, located
+from paddock.cli.objects import InputObject, InputReader, LocatedFinding, located
 from paddock.meta.objects import Resource
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Severity
 
 
-class Gathered(msgspec.Struct, frozen=True):
+class InputObjects(msgspec.Struct, frozen=True):
     """The objects of the inputs. `refused` counts those that have errors; they are among the subjects, not in the world."""
 
-    subjects: tuple[Subject, ...]
-    world: World
+    subjects: tuple[InputObject, ...]
+    world: ObjectSet
     refused: int
-    titles: dict[str, Subject]
+    titles: dict[str, InputObject]
 
-    def narrowed(self, subjects: Sequence[Subject]) -> "Gathered":
+    def narrowed(self, subjects: Sequence[InputObject]) -> "InputObjects":
         """Some of the objects, in the same world."""
         return msgspec.structs.replace(self, subjects=tuple(subjects), refused=0)
 
 
-def gather(reader: Reader, names: Sequence[str], console: Console) -> Gathered:
+def gather(reader: InputReader, names: Sequence[str], console: Console) -> InputObjects:
     """Read everything; errors are told on standard error."""
     subjects = tuple(reader.subjects(names))
     refused = 0
@@ -35,11 +35,11 @@ def gather(reader: Reader, names: Sequence[str], console: Console) -> Gathered:
         if wrong:
             refused += 1
             report.tell(console, wrong)
-    world = World(subject.admission.value for subject in subjects if isinstance(subject.admission.value, Resource))
-    return Gathered(subjects, world, refused, {subject.title: subject for subject in subjects})
+    world = ObjectSet(subject.admission.value for subject in subjects if isinstance(subject.admission.value, Resource))
+    return InputObjects(subjects, world, refused, {subject.title: subject for subject in subjects})
 
 
-def errors_of(subject: Subject) -> list[Located]:
+def errors_of(subject: InputObject) -> list[LocatedFinding]:
     """What speaks against using an object."""
     findings = subject.admission.findings
     if subject.admission.kind is None:

@@ -5,8 +5,8 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 
-from paddock.meta.manifests.limits import DEFAULT, Limits
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.limits import DEFAULT, ManifestLimits
+from paddock.meta.manifests.unreadable import UnreadableManifest
 
 STDIN = "-"
 _STDIN_NAME = "<stdin>"
@@ -14,7 +14,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
 
 
 def sources(names: Sequence[str]) -> Iterator[str]:
-    """The files that are meant, directories read recursively in sorted order. Raises `Unreadable`."""
+    """The files that are meant, directories read recursively in sorted order. Raises `UnreadableManifest`."""
     for name in names:
         if name != STDIN and os.path.isdir(name):
             yield from _below(name)
@@ -35,11 +35,11 @@ def _below(directory: str) -> Iterator[str]:
                 found = True
                 yield os.path.normpath(os.path.join(folder, file))
     if not found:
-        raise Unreadable(directory, "no *.yaml, *.yml or *.json in this directory", fix="name a file, or another directory")
+        raise UnreadableManifest(directory, "no *.yaml, *.yml or *.json in this directory", fix="name a file, or another directory")
 
 
-def read(name: str, limits: Limits = DEFAULT) -> tuple[str, bytes]:
-    """The name to report and the bytes of an input, one more than allowed at most. Raises `Unreadable`."""
+def read(name: str, limits: ManifestLimits = DEFAULT) -> tuple[str, bytes]:
+    """The name to report and the bytes of an input, one more than allowed at most. Raises `UnreadableManifest`."""
     most = limits.size + 1
     try:
         if name == STDIN:
@@ -47,16 +47,16 @@ def read(name: str, limits: Limits = DEFAULT) -> tuple[str, bytes]:
         with open(name, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if stat.S_ISBLK(mode):
-                raise Unreadable(name, "is a disk, not a manifest", fix="name a file")
+                raise UnreadableManifest(name, "is a disk, not a manifest", fix="name a file")
             return name, file.read(most)
     except (OSError, ValueError) as error:
         raise _unreadable(name, error) from None
 
 
-def _unreadable(name: str, error: OSError | ValueError) -> Unreadable:
+def _unreadable(name: str, error: OSError | ValueError) -> UnreadableManifest:
     if isinstance(error, FileNotFoundError):
-        return Unreadable(name, "no such file or directory")
+        return UnreadableManifest(name, "no such file or directory")
     if isinstance(error, PermissionError):
-        return Unreadable(name, "may not be read", fix="check its permissions")
+        return UnreadableManifest(name, "may not be read", fix="check its permissions")
     reason = error.strerror if isinstance(error, OSError) else None
-    return Unreadable(name, f"cannot be read: {reason or error}")
+    return UnreadableManifest(name, f"cannot be read: {reason or error}")

@@ -1,6 +1,6 @@
 """What the objects of an input are to each other: duplicates, references to objects that are not there, and foreign kinds.
 
-Objects are taken one by one and not kept (besides the few that `Sizes` compares), so that an input may be long.
+Objects are taken one by one and not kept (besides the few that `SizeChecks` compares), so that an input may be long.
 """
 
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ import msgspec
 
 from paddock.base.nearest import nearest
 from paddock.cli.macs import Macs
-from paddock.cli.objects import Located, Subject, located
-from paddock.cli.sizes import Sizes
+from paddock.cli.objects import InputObject, LocatedFinding, located
+from paddock.cli.sizes import SizeChecks
 from paddock.dialects import admission, catalog
 from paddock.meta.manifests.document import Position
 from paddock.meta.world import DEFAULT_NAMESPACE
-from paddock.plan.references import KindId, Reference, provided, references
+from paddock.plan.references import FieldReference, KindId, provided, references
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 REFERENCE = "input/reference"
 TWICE = "input/duplicate-object"
@@ -33,7 +33,7 @@ class _Open(msgspec.Struct, frozen=True):
     """A reference whose object has not been seen yet. `among` is the list of findings that it joins."""
 
     among: int
-    place: Located
+    place: LocatedFinding
     to: tuple[KindId, ...]
     namespace: str
     name: str
@@ -42,10 +42,10 @@ class _Open(msgspec.Struct, frozen=True):
 class Inventory:
     """The objects of an input."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._sizes = Sizes(settings)
+    def __init__(self, settings: AdmissionSettings) -> None:
+        self._sizes = SizeChecks(settings)
         self._macs = Macs()
-        self._found: list[list[Located]] = []
+        self._found: list[list[LocatedFinding]] = []
         # kind -> namespace -> names
         self._names: dict[KindId, dict[str, set[str]]] = {}
         self._first: dict[tuple[KindId, str, str], tuple[str, Position]] = {}
@@ -54,7 +54,7 @@ class Inventory:
         # Who refers to a namespace of which the input has nothing refers to what others keep.
         self._namespaces: set[str] = set()
 
-    def add(self, subject: Subject) -> None:
+    def add(self, subject: InputObject) -> None:
         """Take in one object with everything that was found in it alone."""
         kind = subject.admission.kind
         found = subject.admission.findings
@@ -67,7 +67,7 @@ class Inventory:
         if isinstance(name, str):
             self._identify(subject, (group, name), namespaced=kind is None or kind.namespaced)
 
-    def _identify(self, subject: Subject, kind: KindId, *, namespaced: bool) -> None:
+    def _identify(self, subject: InputObject, kind: KindId, *, namespaced: bool) -> None:
         document, data = subject.document, subject.admission.data
         metadata = document.data.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
@@ -83,22 +83,22 @@ class Inventory:
             if document.written(reference.path) is not None:
                 self._open.append(self._refer(subject, reference, namespace))
 
-    def _name(self, subject: Subject, kind: KindId, namespace: str, name: str) -> None:
+    def _name(self, subject: InputObject, kind: KindId, namespace: str, name: str) -> None:
         place = (subject.document.source, subject.document.position(("metadata", "name")))
         source, position = self._first.setdefault((kind, namespace, name), place)
         if (source, position) != place:
             text = f"the same object stands twice, first at {source}:{position.line}:{position.column}"
-            self._found[-1].append(Located(*place, subject.title, finding.warning(("metadata", "name"), text, TWICE)))
+            self._found[-1].append(LocatedFinding(*place, subject.title, finding.warning(("metadata", "name"), text, TWICE)))
         self._names.setdefault(kind, {}).setdefault(namespace, set()).add(name)
 
-    def _refer(self, subject: Subject, reference: Reference, namespace: str) -> _Open:
+    def _refer(self, subject: InputObject, reference: FieldReference, namespace: str) -> _Open:
         document = subject.document
         there = reference.namespace or namespace
         empty = finding.warning(reference.path, "", REFERENCE)
-        place = Located(document.source, document.position(reference.path), subject.title, empty)
+        place = LocatedFinding(document.source, document.position(reference.path), subject.title, empty)
         return _Open(len(self._found) - 1, place, reference.to, there, reference.name)
 
-    def findings(self) -> Iterator[Located]:
+    def findings(self) -> Iterator[LocatedFinding]:
         """Everything found, in the order of the input."""
         for each in self._open:
             if each.namespace in self._namespaces and not any(self._has(kind, each.namespace, each.name) for kind in each.to):

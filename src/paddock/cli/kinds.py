@@ -9,11 +9,11 @@ from paddock.schema import shape
 from paddock.schema.kind import Kind
 
 
-class NotFound(Terminal):
+class KindNotFound(Terminal):
     """What was asked for does not exist, or is more than one thing."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class KindPath(msgspec.Struct, frozen=True):
     """A kind, and the path below it that was asked for."""
 
     kind: Kind
@@ -22,17 +22,17 @@ class Asked(msgspec.Struct, frozen=True):
     others: tuple[Kind, ...] = ()
 
 
-def resolve(text: str, dialect: str | None) -> Asked:
-    """`KIND[.GROUP][.field.path]`; raises `NotFound`."""
+def resolve(text: str, dialect: str | None) -> KindPath:
+    """`KIND[.GROUP][.field.path]`; raises `KindNotFound`."""
     word, _, rest = text.partition(".")
     found = [kind for kind in _named(word) if dialect in (None, kind.dialect)]
     grouped = [kind for kind in found if kind.group and f"{rest}.".startswith(f"{kind.group}.")]
     if grouped:
         # kubevirt.io is the beginning of no other group, but a shorter group might be.
         kind = max(grouped, key=lambda each: len(each.group))
-        return Asked(kind, _path(rest.removeprefix(kind.group)))
+        return KindPath(kind, _path(rest.removeprefix(kind.group)))
     kind = _only(word, rest, found, dialect)
-    return Asked(kind, _path(rest), tuple(each for each in found if each is not kind))
+    return KindPath(kind, _path(rest), tuple(each for each in found if each is not kind))
 
 
 def _path(text: str) -> tuple[str, ...]:
@@ -55,19 +55,19 @@ def _only(word: str, rest: str, found: list[Kind], dialect: str | None) -> Kind:
         meant = nearest(word, known)
         where = f" of {dialect}" if dialect else ""
         fix = f'did you mean "{meant}"?' if meant else f"known kinds: {', '.join(known)}"
-        raise NotFound(f'no kind{where} is called "{word}"', fix=fix)
+        raise KindNotFound(f'no kind{where} is called "{word}"', fix=fix)
     # kubectl, too, takes such a name for KubeVirt's kind.
     if len(of_hub := [kind for kind in found if kind.dialect == "kubevirt"]) == 1:
         return of_hub[0]
     if len(found) > 1:
         suffix = f".{rest}" if rest else ""
         choices = "".join(f"\n  {kind.plural}.{kind.group}{suffix}  ({kind.dialect}: {kind.text})" for kind in found)
-        raise NotFound(f"{len(found)} kinds are called {word}", fix=f"say which one:{choices}")
+        raise KindNotFound(f"{len(found)} kinds are called {word}", fix=f"say which one:{choices}")
     return found[0]
 
 
-def descend(asked: Asked) -> tuple[shape.Shape, shape.Property | None]:
-    """The declaration at the path; raises `NotFound` with the nearest name."""
+def descend(asked: KindPath) -> tuple[shape.Shape, shape.Property | None]:
+    """The declaration at the path; raises `KindNotFound` with the nearest name."""
     place: shape.Shape = shape.shape_of(asked.kind.cls)
     prop: shape.Property | None = None
     for depth, step in enumerate(asked.path):
@@ -81,7 +81,7 @@ def descend(asked: Asked) -> tuple[shape.Shape, shape.Property | None]:
             prop = inner.properties[name]
             place = prop.shape
         else:
-            raise NotFound(f"{'.'.join(asked.path[:depth])} has no fields that are declared")
+            raise KindNotFound(f"{'.'.join(asked.path[:depth])} has no fields that are declared")
     return place, prop
 
 
@@ -100,10 +100,10 @@ def members(place: shape.Shape) -> dict[str, shape.Property]:
     return inner.properties if isinstance(inner, shape.ObjectShape) else {}
 
 
-def _no_field(asked: Asked, depth: int, place: shape.ObjectShape) -> NotFound:
+def _no_field(asked: KindPath, depth: int, place: shape.ObjectShape) -> KindNotFound:
     step = asked.path[depth]
     above = ".".join((asked.kind.kind, *asked.path[:depth]))
     stranger = place.cls.STRANGERS.get(step)
     meant = nearest(step, place.properties)
     fix = stranger or (f'did you mean "{meant}"?' if meant else f"it has {', '.join(place.properties)}")
-    return NotFound(f'{above} has no field "{step}"', fix=fix)
+    return KindNotFound(f'{above} has no field "{step}"', fix=fix)

@@ -18,7 +18,7 @@ from paddock.client.target import EVENTS, Data, Key, Target, plain
 from paddock.dialects import catalog
 from paddock.plan.references import CONFIG_MAP, SECRET, KindId
 from paddock.plan.why import walk
-from paddock.plan.why.scene import About, Ask, Children, Ref, Scene
+from paddock.plan.why.scene import Ask, ChildQuery, EventQuery, ObjectPlace, ObjectSnapshot
 
 # A chain that is longer than this many steps tells nothing new.
 _MOST_ROUNDS = 12
@@ -33,7 +33,7 @@ _PLAIN: Mapping[KindId, tuple[str, str, bool]] = {
 _METADATA_ONLY = (SECRET, CONFIG_MAP)
 
 
-class Looking:
+class ServerReader:
     """One look at a server."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -42,23 +42,23 @@ class Looking:
         self._turns = asyncio.Semaphore(_AT_A_TIME)
         # group -> the versions that the server has, the preferred one first; None until it was asked
         self._versions: Mapping[str, tuple[str, ...]] | None = None
-        self._objects: dict[Ref, Data] = {}
-        self._missing: set[Ref] = set()
+        self._objects: dict[ObjectPlace, Data] = {}
+        self._missing: set[ObjectPlace] = set()
         self._blind: dict[Ask, str] = {}
         self._absent: set[KindId] = set()
-        self._lists: dict[Children, tuple[Ref, ...]] = {}
-        self._events: dict[About, tuple[Data, ...]] = {}
+        self._lists: dict[ChildQuery, tuple[ObjectPlace, ...]] = {}
+        self._events: dict[EventQuery, tuple[Data, ...]] = {}
 
-    async def find(self, candidates: Sequence[Ref]) -> list[Ref]:
+    async def find(self, candidates: Sequence[ObjectPlace]) -> list[ObjectPlace]:
         """Those of the objects that are there, in their order. Raises `Forbidden` when none may be looked at."""
         await self._ask(candidates)
         found = [each for each in candidates if each in self._objects]
         if not found and self._blind:
             refused = next(iter(self._blind.values()))
-            raise NotLookedAt(f"cannot look at {candidates[0].name}", why=refused, fix="ask for the right to get it")
+            raise ObjectUnavailable(f"cannot look at {candidates[0].name}", why=refused, fix="ask for the right to get it")
         return found
 
-    async def gather(self, start: Ref) -> Scene:
+    async def gather(self, start: ObjectPlace) -> ObjectSnapshot:
         """Everything that an explanation of the object needs."""
         for _ in range(_MOST_ROUNDS):
             scene = self._scene()
@@ -68,8 +68,8 @@ class Looking:
             await self._ask(wanted)
         return self._scene()
 
-    def _scene(self) -> Scene:
-        return Scene(
+    def _scene(self) -> ObjectSnapshot:
+        return ObjectSnapshot(
             now=self._clock.seconds(),
             objects=dict(self._objects),
             missing=frozenset(self._missing),
@@ -98,9 +98,9 @@ class Looking:
     async def _one(self, asked: Ask) -> None:
         async with self._turns:
             try:
-                if isinstance(asked, About):
+                if isinstance(asked, EventQuery):
                     await self._about(asked)
-                elif isinstance(asked, Children):
+                elif isinstance(asked, ChildQuery):
                     await self._children(asked)
                 else:
                     await self._object(asked)
@@ -111,7 +111,7 @@ class Looking:
             except PaddockError as error:
                 self._blind[asked] = str(error)
 
-    async def _object(self, ref: Ref) -> None:
+    async def _object(self, ref: ObjectPlace) -> None:
         target = self._target(ref.id)
         if target is None:
             self._absent.add(ref.id)
@@ -123,7 +123,7 @@ class Looking:
         except NotFound:
             self._missing.add(ref)
 
-    async def _children(self, asked: Children) -> None:
+    async def _children(self, asked: ChildQuery) -> None:
         target = self._target((asked.group, asked.kind))
         if target is None:
             self._absent.add((asked.group, asked.kind))
@@ -135,12 +135,12 @@ class Looking:
             found = []
         refs = []
         for data in found:
-            ref = Ref(asked.group, asked.kind, data["metadata"].get("namespace", ""), data["metadata"]["name"])
+            ref = ObjectPlace(asked.group, asked.kind, data["metadata"].get("namespace", ""), data["metadata"]["name"])
             self._objects[ref] = data
             refs.append(ref)
         self._lists[asked] = tuple(refs)
 
-    async def _about(self, asked: About) -> None:
+    async def _about(self, asked: EventQuery) -> None:
         fields = f"involvedObject.name={asked.name}"
         found = await self._client.list(EVENTS, Selection(namespace=asked.namespace, fields=fields))
         self._events[asked] = tuple(found.items)
@@ -164,5 +164,5 @@ def _versions_of(group: Data) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in (preferred, *listed) if each))
 
 
-class NotLookedAt(PaddockError):
+class ObjectUnavailable(PaddockError):
     """The object itself may not be looked at."""

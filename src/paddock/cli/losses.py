@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from paddock.cli.console import Console, one_line
-from paddock.cli.objects import Subject
+from paddock.cli.objects import InputObject
 from paddock.meta.objects import Resource
 from paddock.meta.translated import Loss
 from paddock.plan.differences import HIDDEN, without_secrets
@@ -11,7 +11,7 @@ from paddock.schema import finding, shape
 from paddock.schema.field import Object
 
 
-def tell(console: Console, losses: Iterable[Loss], value: Resource, subject: Subject, others: Mapping[str, Subject]) -> int:
+def tell(console: Console, losses: Iterable[Loss], value: Resource, subject: InputObject, others: Mapping[str, InputObject]) -> int:
     """Print the losses of the translation of a value that comes from a subject; the answer is their number.
 
     `file:line:column: loss: Kind/name: field.path: value: why; what happens instead`. A loss may be about another object of the

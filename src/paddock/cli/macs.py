@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paddock.cli.objects import Located, Subject
+from paddock.cli.objects import InputObject, LocatedFinding
 from paddock.dialects.kubevirt import macs
 from paddock.meta.manifests.document import Position
 from paddock.meta.world import DEFAULT_NAMESPACE
@@ -17,9 +17,9 @@ class Macs:
     def __init__(self) -> None:
         # namespace, network, address -> the machine that had it first
         self._first: dict[tuple[str, str, str], str] = {}
-        self._found: list[tuple[int, Located]] = []
+        self._found: list[tuple[int, LocatedFinding]] = []
 
-    def add(self, number: int, subject: Subject) -> None:
+    def add(self, number: int, subject: InputObject) -> None:
         """Take in one object."""
         kind = subject.admission.kind
         if kind is None or (kind.group, kind.kind) != (_GROUP, _KIND):
@@ -31,8 +31,8 @@ class Macs:
             if first != name:
                 position: Position = subject.document.position(card.path)
                 warning = finding.warning(card.path, macs.message(first), macs.RULE)
-                self._found.append((number, Located(subject.document.source, position, subject.title, warning)))
+                self._found.append((number, LocatedFinding(subject.document.source, position, subject.title, warning)))
 
-    def findings(self) -> Iterator[tuple[int, Located]]:
+    def findings(self) -> Iterator[tuple[int, LocatedFinding]]:
         """Every second machine with an address."""
         yield from self._found

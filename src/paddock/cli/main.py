@@ -105,11 +105,11 @@ def _dispatch(given: list[str], console: Console, known: Commands) -> int:
 
 def _call(module: str, given: list[str], console: Console) -> int:
     # The parser is needed as soon as there is a command, and not before.
-    from paddock.cli.arguments import Help  # noqa: PLC0415
+    from paddock.cli.arguments import HelpRequested  # noqa: PLC0415
 
     try:
         code: int = import_module(module).run(given, console)
-    except Help as text:
+    except HelpRequested as text:
         console.out(str(text))
         code = GOOD
     return code

@@ -14,11 +14,11 @@ from paddock.cli.console import Console, one_line
 from paddock.dialects import admission
 from paddock.meta.manifests.build import NOT_A_MAPPING
 from paddock.meta.manifests.document import Document, Position
-from paddock.meta.manifests.limits import DEFAULT, Limits
+from paddock.meta.manifests.limits import DEFAULT, ManifestLimits
 from paddock.meta.manifests.load import load
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.unreadable import UnreadableManifest
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.schema.messages import TYPE
 from paddock.schema.scalars import BareWord
 
@@ -28,11 +28,11 @@ NO_KIND = "(no kind)"
 _LONGEST_TITLE = 320
 
 
-class Subject(msgspec.Struct, frozen=True):
+class InputObject(msgspec.Struct, frozen=True):
     """An object of the input and what became of it."""
 
     document: Document
-    admission: admission.Admission
+    admission: admission.AdmissionResult
 
     @property
     def title(self) -> str:
@@ -46,7 +46,7 @@ class Subject(msgspec.Struct, frozen=True):
         return data
 
 
-class Located(msgspec.Struct, frozen=True):
+class LocatedFinding(msgspec.Struct, frozen=True):
     """A finding with the place where the user can mend it."""
 
     source: str
@@ -79,10 +79,10 @@ def title(data: dict[str, Any]) -> str:
     return one_line(f"{kind if isinstance(kind, str) and kind else NO_KIND}/{shown}"[:_LONGEST_TITLE])
 
 
-class Reader:
+class InputReader:
     """Reads the inputs of a command. `unusable` tells afterwards whether one could not be read."""
 
-    def __init__(self, console: Console, settings: Settings, limits: Limits = DEFAULT) -> None:
+    def __init__(self, console: Console, settings: AdmissionSettings, limits: ManifestLimits = DEFAULT) -> None:
         self._console = console
         self._settings = settings
         self._limits = limits
@@ -94,7 +94,7 @@ class Reader:
             try:
                 for source in inputs.sources([name]):
                     yield from self._of_source(source)
-            except Unreadable as error:
+            except UnreadableManifest as error:
                 self._refuse(error)
 
     def _of_source(self, source: str) -> Iterator[Document]:
@@ -102,17 +102,17 @@ class Reader:
             shown, data = inputs.read(source, self._limits)
             for document in load(data, shown, self._limits):
                 yield from _objects_of(document)
-        except Unreadable as error:
+        except UnreadableManifest as error:
             self._refuse(error)
 
-    def _refuse(self, error: Unreadable) -> None:
+    def _refuse(self, error: UnreadableManifest) -> None:
         self.unusable = True
         self._console.say(one_line(f"{error}"))
 
-    def subjects(self, names: Sequence[str]) -> Iterator[Subject]:
+    def subjects(self, names: Sequence[str]) -> Iterator[InputObject]:
         """Every object of the inputs, held against its declaration."""
         for document in self.documents(names):
-            yield Subject(document, admission.admit(document.data, self._settings))
+            yield InputObject(document, admission.admit(document.data, self._settings))
 
 
 def _objects_of(document: Document) -> Iterator[Document]:
@@ -124,13 +124,13 @@ def _objects_of(document: Document) -> Iterator[Document]:
         yield document
 
 
-def located(subject: Subject, findings: Sequence[Finding]) -> list[Located]:
+def located(subject: InputObject, findings: Sequence[Finding]) -> list[LocatedFinding]:
     """The problems of the document and the findings of its object, by place."""
     document, name = subject.document, subject.title
-    found = [Located(document.source, problem.position, name, problem.finding) for problem in document.problems]
+    found = [LocatedFinding(document.source, problem.position, name, problem.finding) for problem in document.problems]
     if any(problem.finding.rule == NOT_A_MAPPING for problem in document.problems):
         return found
-    found += [Located(document.source, place_of(document, each), name, _as_written(document, each)) for each in findings]
+    found += [LocatedFinding(document.source, place_of(document, each), name, _as_written(document, each)) for each in findings]
     return sorted(found, key=lambda each: each.position)
 
 

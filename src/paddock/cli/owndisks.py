@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from paddock.cli.rendered import Rendered
+from paddock.cli.rendered import RenderedObject
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
@@ -25,7 +25,7 @@ TARGETS = {"stakater": False, "virtrigaud": True}
 _LAST = 1000
 
 
-def folded(hub: list[Rendered], target: str) -> list[Rendered]:
+def folded(hub: list[RenderedObject], target: str) -> list[RenderedObject]:
     """Return the objects with each disk that one machine alone uses inside that machine."""
     if target not in TARGETS:
         return hub
@@ -55,7 +55,7 @@ def folded(hub: list[Rendered], target: str) -> list[Rendered]:
     ]
 
 
-def _template(each: Rendered) -> DataVolumeTemplate | None:
+def _template(each: RenderedObject) -> DataVolumeTemplate | None:
     """What a disk object says, as a template; None for claims that the user has already, and for those with content."""
     value = each.value
     if isinstance(value, DataVolume):

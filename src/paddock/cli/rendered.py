@@ -12,8 +12,8 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.cli import losses, report
 from paddock.cli.console import Console
-from paddock.cli.gather import Gathered
-from paddock.cli.objects import Located, Subject, title
+from paddock.cli.gather import InputObjects
+from paddock.cli.objects import InputObject, LocatedFinding, title
 from paddock.dialects import admission
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
@@ -23,16 +23,16 @@ from paddock.schema.finding import Finding
 from paddock.translate import catalog
 
 
-class Rendered(msgspec.Struct, frozen=True):
+class RenderedObject(msgspec.Struct, frozen=True):
     """An object for a cluster, and the object of the input it comes from. `value` is None for kinds that Paddock does not know."""
 
     data: dict[str, Any]
     value: Resource | None
-    origin: Subject
+    origin: InputObject
     generated: bool
 
 
-class Outcome:
+class RenderSummary:
     """What became of the inputs: how much was lost, and how many objects could not be translated."""
 
     def __init__(self, console: Console) -> None:
@@ -41,7 +41,7 @@ class Outcome:
         self.failures = 0
 
     def translate(
-        self, translate: catalog.Translate, value: Any, gathered: Gathered, subject: Subject, rendering: Rendering
+        self, translate: catalog.Translate, value: Any, gathered: InputObjects, subject: InputObject, rendering: Rendering
     ) -> tuple[Resource, ...]:
         """Translate one object, telling losses and failures."""
         try:
@@ -52,24 +52,24 @@ class Outcome:
         self.losses += losses.tell(self.console, translated.losses, value, subject, gathered.titles)
         return translated.value
 
-    def fail(self, subject: Subject, error: PaddockError) -> None:
+    def fail(self, subject: InputObject, error: PaddockError) -> None:
         """Tell why an object could not be translated."""
         self.failures += 1
         path = getattr(error, "path", ())
         rule = f"translate/{getattr(error, 'error_type', type(error).__name__)}"
         found = Finding(path=path, message=str(error), rule=rule)
-        report.tell(self.console, [Located(subject.document.source, subject.document.position(path), subject.title, found)])
+        report.tell(self.console, [LocatedFinding(subject.document.source, subject.document.position(path), subject.title, found)])
 
 
-def dialect_of(subject: Subject) -> str | None:
+def dialect_of(subject: InputObject) -> str | None:
     """The dialect whose translator takes an object."""
     kind = subject.admission.kind
     return catalog.taken_by(kind.group, kind.kind) if kind is not None else None
 
 
-def render(gathered: Gathered, rendering: Rendering, outcome: Outcome) -> list[Rendered]:
+def render(gathered: InputObjects, rendering: Rendering, outcome: RenderSummary) -> list[RenderedObject]:
     """The objects for a cluster, each once, in the order of the input."""
-    made: dict[tuple[str, str, str, str], Rendered] = {}
+    made: dict[tuple[str, str, str, str], RenderedObject] = {}
     for subject in gathered.subjects:
         for each in _of(subject, gathered, rendering, outcome):
             key = _key(each.data)
@@ -79,20 +79,20 @@ def render(gathered: Gathered, rendering: Rendering, outcome: Outcome) -> list[R
     return list(made.values())
 
 
-def _of(subject: Subject, gathered: Gathered, rendering: Rendering, outcome: Outcome) -> Iterator[Rendered]:
+def _of(subject: InputObject, gathered: InputObjects, rendering: Rendering, outcome: RenderSummary) -> Iterator[RenderedObject]:
     kind, value = subject.admission.kind, subject.admission.value
     dialect = dialect_of(subject)
     if dialect is not None:
         for resource in outcome.translate(catalog.to_kubevirt(dialect), value, gathered, subject, rendering):
-            yield Rendered(to_data(resource), resource, subject, generated=True)
+            yield RenderedObject(to_data(resource), resource, subject, generated=True)
     elif kind is None or not catalog.is_read(kind.group, kind.kind):
-        yield Rendered(subject.data, value if isinstance(value, Resource) else None, subject, generated=False)
+        yield RenderedObject(subject.data, value if isinstance(value, Resource) else None, subject, generated=False)
 
 
 class _Twice(PaddockError):
     """Two objects of the input become one of the same name."""
 
-    def __init__(self, data: dict[str, Any], first: Rendered) -> None:
+    def __init__(self, data: dict[str, Any], first: RenderedObject) -> None:
         what = f"becomes a {title(data)} that differs from the one that {first.origin.title} becomes"
         super().__init__(what, fix="rename one of them")
         self.path = ("metadata", "name")

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from paddock.cli.console import Console, one_line
-from paddock.cli.objects import Located
+from paddock.cli.objects import LocatedFinding
 from paddock.meta.manifests import write
 from paddock.schema.finding import Severity
 
 
-def line(found: Located) -> str:
+def line(found: LocatedFinding) -> str:
     """`file:line:column: severity: Kind/name: field.path: message (rule id)`."""
     place = f"{found.source}:{found.position.line}:{found.position.column}"
     field, message = found.finding.field, found.finding.message
@@ -20,7 +20,7 @@ def line(found: Located) -> str:
     return one_line(": ".join(parts))
 
 
-def as_data(found: Located) -> dict[str, Any]:
+def as_data(found: LocatedFinding) -> dict[str, Any]:
     """A finding for programs."""
     kind, _, name = found.title.partition("/")
     return {
@@ -37,14 +37,14 @@ def as_data(found: Located) -> dict[str, Any]:
     }
 
 
-class Tally:
+class FindingTally:
     """How many findings of which weight."""
 
     def __init__(self) -> None:
         self._counts: Counter[Severity] = Counter()
         self.objects = 0
 
-    def add(self, findings: Iterable[Located]) -> None:
+    def add(self, findings: Iterable[LocatedFinding]) -> None:
         """Count the findings of an object."""
         self._counts.update(found.finding.severity for found in findings)
 
@@ -70,7 +70,7 @@ def structured(value: Any, output: str) -> str:
     return write.to_json(value) if output == "json" else write.to_yaml([value])
 
 
-def tell(console: Console, findings: Sequence[Located]) -> None:
+def tell(console: Console, findings: Sequence[LocatedFinding]) -> None:
     """Findings on standard error, where standard output is for something else."""
     for found in findings:
         console.say(line(found))

@@ -6,26 +6,26 @@ Only these are kept: an input may be long, and few of its machines name either.
 from collections.abc import Iterator
 from typing import Any
 
-from paddock.cli.objects import Located, Subject, place_of
+from paddock.cli.objects import InputObject, LocatedFinding, place_of
 from paddock.meta.objects import Resource
-from paddock.meta.world import World
-from paddock.schema.kind import Settings
+from paddock.meta.world import ObjectSet
+from paddock.schema.kind import AdmissionSettings
 
 _GROUP = "instancetype.kubevirt.io"
 # Where each kind has the spec of a machine.
 _MACHINES = {"VirtualMachine": ("spec",), "VirtualMachinePool": ("spec", "virtualMachineTemplate", "spec")}
 
 
-class Sizes:
+class SizeChecks:
     """What has to be held against each other."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AdmissionSettings) -> None:
         self._settings = settings
         self._known: list[Resource] = []
         # with the number of the list of findings that theirs join
-        self._machines: list[tuple[int, Subject]] = []
+        self._machines: list[tuple[int, InputObject]] = []
 
-    def add(self, number: int, subject: Subject) -> None:
+    def add(self, number: int, subject: InputObject) -> None:
         """Take in one object."""
         kind, value = subject.admission.kind, subject.admission.value
         if kind is None or not isinstance(value, Resource):
@@ -35,19 +35,19 @@ class Sizes:
         elif kind.group.endswith("kubevirt.io") and _is_sized(kind.kind, subject.admission.data):
             self._machines.append((number, subject))
 
-    def findings(self) -> Iterator[tuple[int, Located]]:
+    def findings(self) -> Iterator[tuple[int, LocatedFinding]]:
         """The conflicts, and what preferences need."""
         if not self._known or not self._machines:
             return
         # Most inputs have nothing of this, and do not pay for the kinds that it needs.
         from paddock.dialects.kubevirt.inworld import sizing_findings  # noqa: PLC0415
 
-        world = World(self._known)
+        world = ObjectSet(self._known)
         for number, subject in self._machines:
             value: Any = subject.admission.value
             for found in sizing_findings(value, world, self._settings):
                 place = place_of(subject.document, found)
-                yield number, Located(subject.document.source, place, subject.title, found)
+                yield number, LocatedFinding(subject.document.source, place, subject.title, found)
 
 
 def _is_sized(kind: str, data: Any) -> bool:

@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli.compared import Pair, Side
+from paddock.cli.compared import ComparedObject, ObjectPair
 from paddock.dialects import admission
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import from_data, to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.plan import changes, rollouts
-from paddock.plan.differences import Difference
-from paddock.plan.effects import Effect, Row
+from paddock.plan.differences import FieldDifference
+from paddock.plan.effects import Effect, EffectRow
 from paddock.plan.references import MACHINE
 from paddock.schema.finding import Finding, Path, Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate import catalog
 
 # The object is taken, and then cannot be carried out.
@@ -30,7 +30,7 @@ _MILD = (str(Effect.NONE), _LIVE, _RESTART)
 Data = dict[str, Any]
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ChangeVerdict(msgspec.Struct, frozen=True):
     """What a change does, in a word, and why."""
 
     effect: str
@@ -39,7 +39,7 @@ class Verdict(msgspec.Struct, frozen=True):
     final: bool = False
 
 
-class Failure(msgspec.Struct, frozen=True):
+class RenderFailure(msgspec.Struct, frozen=True):
     """Why nothing can be made of the new form, and the field that says so."""
 
     path: Path
@@ -49,44 +49,44 @@ class Failure(msgspec.Struct, frozen=True):
 class ObjectChange(msgspec.Struct, frozen=True):
     """An object on both sides, and the KubeVirt objects that each form becomes; empty where that cannot be known."""
 
-    pair: Pair
-    settings: Settings
+    pair: ObjectPair
+    settings: AdmissionSettings
     before: Sequence[Data] = ()
     after: Sequence[Data] = ()
-    failure: Failure | None = None
+    failure: RenderFailure | None = None
 
-    def verdict(self, difference: Difference) -> Verdict:
+    def verdict(self, difference: FieldDifference) -> ChangeVerdict:
         """What one difference does."""
         kind = self.pair.kind
         if self.before and self.before == self.after and not self._is_machine:
-            return Verdict(str(Effect.NONE), "it becomes the same objects as before")
+            return ChangeVerdict(str(Effect.NONE), "it becomes the same objects as before")
         row = changes.judge(kind, difference) if kind is not None else None
         if kind is None or row is None:
-            return Verdict("unknown", "Paddock does not know this kind")
+            return ChangeVerdict("unknown", "Paddock does not know this kind")
         if kind.group == _VIRTRIGAUD and self.settings.target == "embedded":
-            return Verdict(str(Effect.NONE), f"{_STORED}: {row.effect}: {row.why}")
+            return ChangeVerdict(str(Effect.NONE), f"{_STORED}: {row.effect}: {row.why}")
         if self.failure is not None and self.failure.path == difference.path[: len(self.failure.path)]:
-            return Verdict(FAILS, self.failure.why)
-        return self._grown(row) or Verdict(str(row.effect), row.why)
+            return ChangeVerdict(FAILS, self.failure.why)
+        return self._grown(row) or ChangeVerdict(str(row.effect), row.why)
 
-    def _grown(self, row: Row) -> Verdict | None:
+    def _grown(self, row: EffectRow) -> ChangeVerdict | None:
         """A growth that is live up to a maximum."""
         before, after = self._machines
         if not row.growth or before is None or after is None:
             return None
         reason = rollouts.growth_reason(before, after, _PARTS[row.growth])
-        return Verdict(_RESTART, reason, True) if reason else Verdict(_LIVE, rollouts.PLUGGED, True)
+        return ChangeVerdict(_RESTART, reason, True) if reason else ChangeVerdict(_LIVE, rollouts.PLUGGED, True)
 
-    def settle(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    def settle(self, verdicts: Sequence[ChangeVerdict]) -> list[ChangeVerdict]:
         """The verdicts together. Whether the machine needs a restart is known here: the table's worse or better case gives way to that."""
         before, after = self._machines
         if before is None or after is None or not all(each.effect in _MILD for each in verdicts):
             return list(verdicts)
         reason = rollouts.restart_reason(before, after)
         if not reason and before != after:
-            return [Verdict(_LIVE, rollouts.FOLLOWS) if each.effect == _RESTART and not each.final else each for each in verdicts]
+            return [ChangeVerdict(_LIVE, rollouts.FOLLOWS) if each.effect == _RESTART and not each.final else each for each in verdicts]
         if reason and not any(each.effect == _RESTART for each in verdicts):
-            return [Verdict(_RESTART, reason) for each in verdicts]
+            return [ChangeVerdict(_RESTART, reason) for each in verdicts]
         return list(verdicts)
 
     @property
@@ -115,7 +115,7 @@ class ObjectChange(msgspec.Struct, frozen=True):
         return group != _VIRTRIGAUD or self.settings.target != "embedded"
 
 
-def object_change(pair: Pair, worlds: tuple[World, World], settings: Settings) -> ObjectChange:
+def object_change(pair: ObjectPair, worlds: tuple[ObjectSet, ObjectSet], settings: AdmissionSettings) -> ObjectChange:
     """A pair with what both forms become."""
     found = ObjectChange(pair, settings)
     kind = pair.kind
@@ -132,14 +132,14 @@ def object_change(pair: Pair, worlds: tuple[World, World], settings: Settings) -
     return msgspec.structs.replace(found, before=before, after=after)
 
 
-def _translated(side: Side, world: World, dialect: str) -> list[Data]:
+def _translated(side: ComparedObject, world: ObjectSet, dialect: str) -> list[Data]:
     return [to_data(each) for each in catalog.to_kubevirt(dialect)(side.admission.value, world, Rendering()).value]
 
 
-def _failure(error: PaddockError) -> Failure | None:
+def _failure(error: PaddockError) -> RenderFailure | None:
     """A form that nothing can be made of, by what the translation says of it."""
     path = getattr(error, "path", None)
     if not isinstance(path, tuple) or getattr(error, "phase", "") != "Failed":
         return None
     why = f"{error.what} in these manifests; without one the Machine goes Failed, and a machine that runs stays as it is"
-    return Failure(path, why)
+    return RenderFailure(path, why)

@@ -21,7 +21,7 @@ class Credential(msgspec.Struct, frozen=True):
     certificate: ClientCertificate | None = None
 
 
-class Credentials(Protocol):
+class CredentialProvider(Protocol):
     """Knows what to show now."""
 
     async def current(self) -> Credential:
@@ -31,7 +31,7 @@ class Credentials(Protocol):
         """The server answered 401 to it. Whether another one may be had."""
 
 
-class Fixed:
+class StaticCredential:
     """A credential that never changes."""
 
     def __init__(self, credential: Credential = Credential()) -> None:  # noqa: B008 - frozen
@@ -58,7 +58,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     insecure: bool = False
     # http, https or socks5; empty: what the environment says
     proxy: str = ""
-    credentials: Credentials
+    credentials: CredentialProvider
     namespace: str = "default"
 
 

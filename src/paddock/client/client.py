@@ -20,10 +20,21 @@ import orjson
 
 from paddock.base.errors import PaddockError
 from paddock.client.errors import BadAnswer, Expired, error_of
-from paddock.client.options import DELETE, EVERYTHING, PLAIN, Deletion, Patch, Query, Selection, Watching, Write, target_of
+from paddock.client.options import (
+    DELETE,
+    EVERYTHING,
+    PLAIN,
+    DeletionOptions,
+    Patch,
+    Query,
+    Selection,
+    WatchOptions,
+    WriteOptions,
+    target_of,
+)
 from paddock.client.retrying import Retries, pause
 from paddock.client.target import Data, Key, Target
-from paddock.client.transport import Ask, Flow, Reply, Transport
+from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 
 T = TypeVar("T")
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
@@ -35,7 +46,7 @@ _APPLY = "application/apply-patch+yaml"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What all requests of a client share."""
 
     manager: str = "paddock"
@@ -45,7 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     warnings: bool = True
 
 
-class Page(msgspec.Struct, frozen=True):
+class ClientPage(msgspec.Struct, frozen=True):
     """A part of a list, each object as its JSON. `token` leads to the next."""
 
     revision: str
@@ -53,7 +64,7 @@ class Page(msgspec.Struct, frozen=True):
     token: str = ""
 
 
-class Listed(msgspec.Struct, Generic[T], frozen=True):
+class ListResponse(msgspec.Struct, Generic[T], frozen=True):
     """A whole list, and the revision a watch of what follows begins at."""
 
     revision: str
@@ -70,7 +81,7 @@ class Frame(msgspec.Struct):
 Frames = list[Frame]
 
 
-class Event(msgspec.Struct, Generic[T], frozen=True):
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     """One change; the object of a bookmark holds a revision and nothing else."""
 
     type: str
@@ -99,7 +110,7 @@ class Client:
     def __init__(
         self,
         transport: Transport,
-        settings: Settings = Settings(),  # noqa: B008 - frozen
+        settings: ClientSettings = ClientSettings(),  # noqa: B008 - frozen
         *,
         chance: random.Random | None = None,
         observe: Observer | None = None,
@@ -128,27 +139,27 @@ class Client:
         reply = await self._send("GET", target.qualified, target.path(key.namespace, key.name, subresource))
         return target.read(reply.body)
 
-    async def list(self, target: Target[T], selection: Selection = EVERYTHING) -> Listed[T]:
+    async def list(self, target: Target[T], selection: Selection = EVERYTHING) -> ListResponse[T]:
         """All objects, as they were together at one revision."""
         page = await self.list_raw(target, selection)
-        return Listed(page.revision, [target.read(raw) for raw in page.items])
+        return ListResponse(page.revision, [target.read(raw) for raw in page.items])
 
-    async def list_raw(self, target: Target[T], selection: Selection = EVERYTHING) -> Page:
+    async def list_raw(self, target: Target[T], selection: Selection = EVERYTHING) -> ClientPage:
         """All objects as their JSON, read in pages; if the pages grow too old on the way, all at once."""
         items: builtins.list[bytes] = []
-        page = Page("", [])
+        page = ClientPage("", [])
         try:
             while True:
                 page = await self.page(target, selection, limit=_PAGE, token=page.token)
                 items += page.items
                 if not page.token:
-                    return Page(page.revision, items)
+                    return ClientPage(page.revision, items)
         except Expired:
             if not page.token:
                 raise
         return await self.page(target, selection)
 
-    async def page(self, target: Target[T], selection: Selection = EVERYTHING, *, limit: int = 0, token: str = "") -> Page:
+    async def page(self, target: Target[T], selection: Selection = EVERYTHING, *, limit: int = 0, token: str = "") -> ClientPage:
         """One page; no limit means everything."""
         query = selection.query()
         if limit:
@@ -160,20 +171,20 @@ class Client:
             found = _LISTS.decode(reply.body)
         except msgspec.MsgspecError as error:
             raise BadAnswer(f"cannot read the list of {target.qualified} that the server sent", why=str(error)) from error
-        return Page(found.metadata.resourceVersion, [bytes(raw) for raw in found.items or ()], found.metadata.continue_)
+        return ClientPage(found.metadata.resourceVersion, [bytes(raw) for raw in found.items or ()], found.metadata.continue_)
 
     async def watch(
         self,
         target: Target[T],
         selection: Selection = EVERYTHING,
-        watching: Watching = Watching(),  # noqa: B008 - frozen
-    ) -> AsyncIterator[Event[T]]:
+        watching: WatchOptions = WatchOptions(),  # noqa: B008 - frozen
+    ) -> AsyncIterator[WatchEvent[T]]:
         """Every change, until the server ends the stream; raises what the server says on it (`Expired`, mostly)."""
         async for frames in self.frames(target, selection, watching):
             for frame in frames:
-                yield Event(frame.type, target.read(bytes(frame.object)))
+                yield WatchEvent(frame.type, target.read(bytes(frame.object)))
 
-    async def frames(self, target: Target[T], selection: Selection, watching: Watching) -> AsyncGenerator[Frames, None]:
+    async def frames(self, target: Target[T], selection: Selection, watching: WatchOptions) -> AsyncGenerator[Frames, None]:
         """The lines of a watch, as many at a time as have come; their objects are views of the bytes received.
 
         First none: the stream is open.
@@ -194,14 +205,14 @@ class Client:
 
     # --- writing ----------------------------------------------------------------------------------------------------------
 
-    async def create(self, target: Target[T], value: T, namespace: str = "", options: Write = PLAIN) -> T:
+    async def create(self, target: Target[T], value: T, namespace: str = "", options: WriteOptions = PLAIN) -> T:
         """A new object; the namespace is that of its metadata unless it is given."""
         raw = target.write(value)
         path = target.path(namespace or key_of(raw).namespace)
         reply = await self._send("POST", target.qualified, path, options.query(self._settings.manager), body=raw)
         return target.read(reply.body)
 
-    async def update(self, target: Target[T], value: T, options: Write = PLAIN) -> T:
+    async def update(self, target: Target[T], value: T, options: WriteOptions = PLAIN) -> T:
         """The whole object, or with a subresource that part of it; its resourceVersion is what it must be at now."""
         raw = target.write(value)
         key = key_of(raw)
@@ -209,21 +220,21 @@ class Client:
         reply = await self._send("PUT", target.qualified, path, options.query(self._settings.manager), body=raw)
         return target.read(reply.body)
 
-    async def update_status(self, target: Target[T], value: T, options: Write = PLAIN) -> T:
+    async def update_status(self, target: Target[T], value: T, options: WriteOptions = PLAIN) -> T:
         """The status of an object and nothing else."""
         return await self.update(target, value, msgspec.structs.replace(options, subresource="status"))
 
-    async def patch(self, target: Target[T], key: Key, patch: Patch, options: Write = PLAIN) -> T:
+    async def patch(self, target: Target[T], key: Key, patch: Patch, options: WriteOptions = PLAIN) -> T:
         """A change of an object, or of a part of it."""
         return target.read(await self.patch_raw(target, key, patch, options))
 
-    async def patch_raw(self, target: Target[T], key: Key, patch: Patch, options: Write = PLAIN) -> bytes:
+    async def patch_raw(self, target: Target[T], key: Key, patch: Patch, options: WriteOptions = PLAIN) -> bytes:
         """A change of an object, or of a part of it; the object's JSON."""
         path = target.path(key.namespace, key.name, options.subresource)
         query = options.query(self._settings.manager)
         return (await self._send("PATCH", target.qualified, path, query, body=orjson.dumps(patch.document), media=patch.media)).body
 
-    async def apply(self, target: Target[T], value: T, options: Write = PLAIN) -> T:
+    async def apply(self, target: Target[T], value: T, options: WriteOptions = PLAIN) -> T:
         """Server-side apply: the object has what is given here, and no longer what this manager gave before and does not now."""
         raw = target.write(value)
         key = key_of(raw)
@@ -231,11 +242,11 @@ class Client:
         reply = await self._send("PATCH", target.qualified, path, options.query(self._settings.manager), body=raw, media=_APPLY)
         return target.read(reply.body)
 
-    async def delete(self, target: Target[T], key: Key, deletion: Deletion = DELETE) -> None:
+    async def delete(self, target: Target[T], key: Key, deletion: DeletionOptions = DELETE) -> None:
         """Delete an object, or mark it as going when it has finalizers."""
         await self._send("DELETE", target.qualified, target.path(key.namespace, key.name), body=orjson.dumps(deletion.body()))
 
-    async def delete_collection(self, target: Target[T], selection: Selection, deletion: Deletion = DELETE) -> None:
+    async def delete_collection(self, target: Target[T], selection: Selection, deletion: DeletionOptions = DELETE) -> None:
         """Delete all objects of a selection."""
         path = target.path(selection.namespace)
         await self._send("DELETE", target.qualified, path, selection.query(), body=orjson.dumps(deletion.body()))
@@ -249,7 +260,7 @@ class Client:
     async def metadata(self, target: Target[T], key: Key) -> Data:
         """The metadata of an object and nothing else of it, which of Secrets is all that most should see."""
         path = target.path(key.namespace, key.name)
-        ask = Ask(method="GET", target=target_of(path), accept=_METADATA, seconds=self._settings.seconds)
+        ask = TransportRequest(method="GET", target=target_of(path), accept=_METADATA, seconds=self._settings.seconds)
         found: Data = orjson.loads((await self._patiently(ask, target.qualified)).body)
         return {"metadata": found.get("metadata") or {}}
 
@@ -261,11 +272,11 @@ class Client:
 
     async def _send(
         self, method: str, about: str, path: str, query: Query = (), *, body: bytes = b"", media: str = "application/json"
-    ) -> Reply:
-        ask = Ask(method=method, target=target_of(path, query), body=body, content_type=media, seconds=self._settings.seconds)
+    ) -> TransportResponse:
+        ask = TransportRequest(method=method, target=target_of(path, query), body=body, content_type=media, seconds=self._settings.seconds)
         return await self._patiently(ask, about)
 
-    async def _patiently(self, ask: Ask, about: str) -> Reply:
+    async def _patiently(self, ask: TransportRequest, about: str) -> TransportResponse:
         attempt = 1
         while True:
             try:
@@ -277,7 +288,7 @@ class Client:
             await asyncio.sleep(wait)
             attempt += 1
 
-    async def _once(self, ask: Ask, about: str) -> Reply:
+    async def _once(self, ask: TransportRequest, about: str) -> TransportResponse:
         started = asyncio.get_running_loop().time()
         status = 0
         try:
@@ -291,9 +302,9 @@ class Client:
             self._warn(reply.headers["warning"], about)
         return reply
 
-    async def _stream(self, about: str, path: str, query: Query) -> Flow:
+    async def _stream(self, about: str, path: str, query: Query) -> ResponseStream:
         """Open a stream. It is not repeated here: whoever watches knows from where to go on."""
-        ask = Ask(method="GET", target=target_of(path, query), seconds=self._settings.seconds)
+        ask = TransportRequest(method="GET", target=target_of(path, query), seconds=self._settings.seconds)
         started = asyncio.get_running_loop().time()
         status = 0
         try:

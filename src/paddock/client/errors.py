@@ -7,7 +7,7 @@ import msgspec
 from paddock.base.errors import PaddockError, Terminal, Transient
 
 
-class Said(msgspec.Struct, frozen=True, rename="camel"):
+class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
     """The parts of a Status that decide something."""
 
     message: str = ""
@@ -20,7 +20,7 @@ class Said(msgspec.Struct, frozen=True, rename="camel"):
 class ApiError(PaddockError):
     """The server answered that it did not do it."""
 
-    def __init__(self, code: int, said: Said, retry_after: float | None = None) -> None:
+    def __init__(self, code: int, said: StatusDetails, retry_after: float | None = None) -> None:
         super().__init__(said.message or f"the server answered {code}")
         self.code = code
         self.reason = said.reason
@@ -84,7 +84,7 @@ class Unavailable(ApiError, Transient):
     """The server cannot now: overload, a lost store, a shutdown, a defect."""
 
 
-class Other(ApiError, Terminal):
+class OtherStatus(ApiError, Terminal):
     """An answer that has no type of its own."""
 
 
@@ -144,16 +144,16 @@ _LONGEST_TEXT = 500
 def error_of(code: int, body: bytes, retry_after: str = "") -> ApiError:
     """The error of an answer: by the reason of its Status, else by its code."""
     try:
-        said = msgspec.json.decode(body, type=Said)
+        said = msgspec.json.decode(body, type=StatusDetails)
     except msgspec.MsgspecError:
         # A proxy, or a server before it is one: the beginning of its text is all there is to tell.
-        said = Said(message=body[:_LONGEST_TEXT].decode(errors="replace").strip())
+        said = StatusDetails(message=body[:_LONGEST_TEXT].decode(errors="replace").strip())
     code = code if code >= 400 else said.code
     wait = float(retry_after) if retry_after.isdecimal() else _said_wait(said)
-    found = _BY_REASON.get(said.reason) or _BY_CODE.get(code) or (Unavailable if code >= 500 else Other)
+    found = _BY_REASON.get(said.reason) or _BY_CODE.get(code) or (Unavailable if code >= 500 else OtherStatus)
     return found(code, said, wait)
 
 
-def _said_wait(said: Said) -> float | None:
+def _said_wait(said: StatusDetails) -> float | None:
     seconds = (said.details or {}).get("retryAfterSeconds")
     return float(seconds) if isinstance(seconds, int | float) and seconds > 0 else None

@@ -25,7 +25,7 @@ _MOST_BYTES = 1024 * 1024
 _MOST_SAID = 500
 
 
-class Variable(msgspec.Struct, frozen=True):
+class ExecVariable(msgspec.Struct, frozen=True):
     """An environment variable for the program."""
 
     name: str
@@ -38,7 +38,7 @@ class ExecConfig(msgspec.Struct, frozen=True, rename="camel"):
     command: str = ""
     api_version: str = ""
     args: list[str] | None = None
-    env: list[Variable] | None = None
+    env: list[ExecVariable] | None = None
     install_hint: str = ""
     provide_cluster_info: bool = False
     interactive_mode: str = ""

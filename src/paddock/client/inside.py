@@ -10,13 +10,13 @@ from typing import Protocol
 import msgspec
 
 from paddock.client.errors import TimedOut, Unreachable
-from paddock.client.transport import Ask, Flow, Reply
+from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
 
 # What a stream may hold before its writer has to wait.
 _LOW_BYTES = 64 * 1024
 
 
-class Sink(Protocol):
+class LocalSink(Protocol):
     """Where the server writes a stream."""
 
     @property
@@ -32,19 +32,19 @@ class Sink(Protocol):
     async def gone(self) -> None: ...
 
 
-class Running(msgspec.Struct, frozen=True):
+class LocalResponse(msgspec.Struct, frozen=True):
     """An answer that writes itself into a sink."""
 
     status: int
     headers: dict[str, str]
-    run: Callable[[Sink], Awaitable[None]]
+    run: Callable[[LocalSink], Awaitable[None]]
 
 
-Door = Callable[[Ask], Awaitable[Reply | Running]]
+Door = Callable[[TransportRequest], Awaitable[TransportResponse | LocalResponse]]
 
 
 class _Pipe:
-    """A stream between two tasks: a `Sink` for the server, a `Flow` for the client."""
+    """A stream between two tasks: a `LocalSink` for the server, a `ResponseStream` for the client."""
 
     def __init__(self, status: int, headers: dict[str, str]) -> None:
         self.status = status
@@ -107,7 +107,7 @@ class _Pipe:
             self.task.cancel()
 
 
-class Inside:
+class LocalTransport:
     """Carries requests through a door."""
 
     def __init__(self, door: Door) -> None:
@@ -115,17 +115,17 @@ class Inside:
         self._pipes: set[_Pipe] = set()
         self._closed = False
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         """The answer; raises `Unreachable` when there is none in time, or the server has stopped."""
         answer = await self._answer(ask)
-        if isinstance(answer, Running):
+        if isinstance(answer, LocalResponse):
             raise Unreachable("the server answers with a stream where none was asked for", sent=True)
         return answer
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         """The answer as it is written."""
         answer = await self._answer(ask)
-        if isinstance(answer, Reply):
+        if isinstance(answer, TransportResponse):
             pipe = _Pipe(answer.status, answer.headers)
             pipe.write(answer.body)
             pipe.end()
@@ -143,7 +143,7 @@ class Inside:
             pipe.close()
         await asyncio.gather(*(pipe.task for pipe in pipes if pipe.task is not None), return_exceptions=True)
 
-    async def _answer(self, ask: Ask) -> Reply | Running:
+    async def _answer(self, ask: TransportRequest) -> TransportResponse | LocalResponse:
         if self._closed:
             raise Unreachable("the server in this process has stopped", sent=False)
         try:
@@ -152,7 +152,7 @@ class Inside:
         except TimeoutError as error:
             raise TimedOut(f"no answer to {ask.method} {ask.target} within {ask.seconds:g} s", sent=True) from error
 
-    async def _run(self, answer: Running, pipe: _Pipe) -> None:
+    async def _run(self, answer: LocalResponse, pipe: _Pipe) -> None:
         try:
             await answer.run(pipe)
         finally:

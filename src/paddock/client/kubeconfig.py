@@ -16,7 +16,7 @@ import yaml
 
 from paddock.base.clock import Clock
 from paddock.client import incluster
-from paddock.client.access import Access, ClientCertificate, Credential, Credentials, Fixed, bearer
+from paddock.client.access import Access, ClientCertificate, Credential, CredentialProvider, StaticCredential, bearer
 from paddock.client.certificatefiles import CertificateFiles
 from paddock.client.errors import BadAccess
 from paddock.client.execplugin import ExecConfig, ExecPlugin
@@ -43,7 +43,7 @@ class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     extensions: list[_Extension] | None = None
 
 
-class User(msgspec.Struct, frozen=True, rename="kebab"):
+class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
     """Who somebody is."""
 
     client_certificate: str = ""
@@ -62,7 +62,7 @@ class User(msgspec.Struct, frozen=True, rename="kebab"):
     as_user_extra: dict[str, list[str]] | None = None
 
 
-class Context(msgspec.Struct, frozen=True):
+class KubeconfigContext(msgspec.Struct, frozen=True):
     """A user at a cluster, in a namespace."""
 
     cluster: str = ""
@@ -77,12 +77,12 @@ class _NamedCluster(msgspec.Struct, frozen=True):
 
 class _NamedUser(msgspec.Struct, frozen=True):
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class _NamedContext(msgspec.Struct, frozen=True):
     name: str
-    context: Context | None = None
+    context: KubeconfigContext | None = None
 
 
 class _File(msgspec.Struct, frozen=True, rename="kebab"):
@@ -92,13 +92,13 @@ class _File(msgspec.Struct, frozen=True, rename="kebab"):
     current_context: str | None = None
 
 
-class Config:
+class Kubeconfig:
     """The files of a kubeconfig, merged."""
 
     def __init__(self) -> None:
         self.clusters: dict[str, tuple[Cluster, Path]] = {}
-        self.users: dict[str, tuple[User, Path]] = {}
-        self.contexts: dict[str, Context] = {}
+        self.users: dict[str, tuple[KubeconfigUser, Path]] = {}
+        self.contexts: dict[str, KubeconfigContext] = {}
         self.current = ""
 
     def add(self, file: _File, folder: Path) -> None:
@@ -106,9 +106,9 @@ class Config:
         for cluster in file.clusters or ():
             self.clusters.setdefault(cluster.name, (cluster.cluster or Cluster(), folder))
         for user in file.users or ():
-            self.users.setdefault(user.name, (user.user or User(), folder))
+            self.users.setdefault(user.name, (user.user or KubeconfigUser(), folder))
         for context in file.contexts or ():
-            self.contexts.setdefault(context.name, context.context or Context())
+            self.contexts.setdefault(context.name, context.context or KubeconfigContext())
         self.current = self.current or file.current_context or ""
 
 
@@ -120,9 +120,9 @@ def paths(environ: Mapping[str, str], explicit: Path | None = None) -> tuple[Pat
     return listed or (Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config",)
 
 
-def read(files: Sequence[Path], *, required: bool = False) -> Config:
+def read(files: Sequence[Path], *, required: bool = False) -> Kubeconfig:
     """The files, merged; with `required` each must be there."""
-    config = Config()
+    config = Kubeconfig()
     for path in files:
         try:
             text = path.read_bytes()
@@ -159,7 +159,7 @@ def find(
     return access(read(files, required=explicit is not None), clock, context=context)
 
 
-def access(config: Config, clock: Clock, *, context: str = "") -> Access:
+def access(config: Kubeconfig, clock: Clock, *, context: str = "") -> Access:
     """What a context amounts to; the current one unless another is named."""
     wanted = context or config.current
     if not wanted:
@@ -172,7 +172,7 @@ def access(config: Config, clock: Clock, *, context: str = "") -> Access:
     if found.user and found.user not in config.users:
         raise BadAccess(f"the context {wanted!r} is of a user {found.user!r} that the kubeconfig lacks")
     cluster, folder = config.clusters[found.cluster]
-    user, user_folder = config.users.get(found.user, (User(), folder))
+    user, user_folder = config.users.get(found.user, (KubeconfigUser(), folder))
     return _access(cluster, folder, _credentials(user, user_folder, cluster, folder, clock), found.namespace or "default")
 
 
@@ -180,7 +180,7 @@ def _choices(text: str, names: Iterable[str]) -> str:
     return f"{text} {', '.join(sorted(names))}" if names else ""
 
 
-def _access(cluster: Cluster, folder: Path, credentials: Credentials, namespace: str) -> Access:
+def _access(cluster: Cluster, folder: Path, credentials: CredentialProvider, namespace: str) -> Access:
     server = cluster.server or "http://localhost:8080"
     authority = _content("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority, folder)
     if cluster.insecure_skip_tls_verify and authority:
@@ -211,7 +211,7 @@ def _content(name: str, data: str, file: str, folder: Path) -> bytes:
         raise BadAccess(f"cannot read the {name} {folder / file} of the kubeconfig", why=str(error)) from error
 
 
-def _credentials(user: User, folder: Path, cluster: Cluster, cluster_folder: Path, clock: Clock) -> Credentials:
+def _credentials(user: KubeconfigUser, folder: Path, cluster: Cluster, cluster_folder: Path, clock: Clock) -> CredentialProvider:
     """The form of authentication that a user has; where there are several, in the order that kubectl takes them."""
     if user.auth_provider is not None:
         raise BadAccess(
@@ -224,19 +224,19 @@ def _credentials(user: User, folder: Path, cluster: Cluster, cluster_folder: Pat
     if user.token_file:
         return TokenFile(folder / user.token_file, clock, acting, certificate)
     if user.token:
-        return Fixed(Credential((*bearer(user.token).headers, *acting), certificate))
+        return StaticCredential(Credential((*bearer(user.token).headers, *acting), certificate))
     if user.username:
         pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
-        return Fixed(Credential((("authorization", f"Basic {pair}"), *acting), certificate))
+        return StaticCredential(Credential((("authorization", f"Basic {pair}"), *acting), certificate))
     if user.exec_ is not None:
         return ExecPlugin(user.exec_, clock, cluster=_cluster_info(cluster, cluster_folder), folder=folder, extra=acting)
     in_files = user.client_certificate and user.client_key and not user.client_certificate_data and not user.client_key_data
     if in_files:
         return CertificateFiles(folder / user.client_certificate, folder / user.client_key, clock, acting)
-    return Fixed(Credential(acting, certificate))
+    return StaticCredential(Credential(acting, certificate))
 
 
-def _certificate(user: User, folder: Path) -> ClientCertificate | None:
+def _certificate(user: KubeconfigUser, folder: Path) -> ClientCertificate | None:
     certificate = _content("client-certificate", user.client_certificate_data, user.client_certificate, folder)
     key = _content("client-key", user.client_key_data, user.client_key, folder)
     if bool(certificate) != bool(key):
@@ -244,7 +244,7 @@ def _certificate(user: User, folder: Path) -> ClientCertificate | None:
     return ClientCertificate(certificate, key) if certificate else None
 
 
-def _impersonation(user: User) -> Headers:
+def _impersonation(user: KubeconfigUser) -> Headers:
     if not user.as_:
         if user.as_groups or user.as_user_extra or user.as_uid:
             raise BadAccess("the kubeconfig impersonates groups and no user", fix='say who with "as"')

@@ -24,7 +24,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 EVERYTHING = Selection()
 
 
-class Write(msgspec.Struct, frozen=True, kw_only=True):
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to write. `force` takes fields from other managers and is for apply alone."""
 
     manager: str = ""
@@ -46,10 +46,10 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(pairs)
 
 
-PLAIN = Write()
+PLAIN = WriteOptions()
 
 
-class Deletion(msgspec.Struct, frozen=True, kw_only=True):
+class DeletionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to delete. Nothing is deleted when `uid` or `revision` is given and differs."""
 
     # Background, Foreground or Orphan; empty leaves it to the server
@@ -74,7 +74,7 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
         return body
 
 
-DELETE = Deletion()
+DELETE = DeletionOptions()
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ def strategic_patch(document: dict[str, Any]) -> Patch:
     return Patch("application/strategic-merge-patch+json", document)
 
 
-class Watching(msgspec.Struct, frozen=True, kw_only=True):
+class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where a watch begins and how long it lives."""
 
     revision: str = ""

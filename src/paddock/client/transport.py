@@ -7,7 +7,7 @@ import msgspec
 Headers = tuple[tuple[str, str], ...]
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class TransportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `target` is path and query, encoded as it is sent."""
 
     method: str
@@ -19,7 +19,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 30.0
 
 
-class Reply(msgspec.Struct, frozen=True):
+class TransportResponse(msgspec.Struct, frozen=True):
     """A complete answer. Header names are lower case."""
 
     status: int
@@ -27,7 +27,7 @@ class Reply(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Flow(Protocol):
+class ResponseStream(Protocol):
     """An answer that comes piece by piece."""
 
     status: int
@@ -43,10 +43,10 @@ class Flow(Protocol):
 class Transport(Protocol):
     """Carries requests."""
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         """The answer, whatever its status; raises `Unreachable`."""
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         """The answer, once its head is there; raises `Unreachable`."""
 
     async def close(self) -> None:

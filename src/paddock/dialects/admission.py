@@ -13,13 +13,13 @@ from paddock.schema import check as schema_check
 from paddock.schema import finding, messages
 from paddock.schema.field import Object
 from paddock.schema.finding import Finding, Severity
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 
 KIND = "object/kind"
 NAME = "object/name"
 
 
-class Admission(msgspec.Struct, frozen=True):
+class AdmissionResult(msgspec.Struct, frozen=True):
     """What became of a document. `value` and `data` are complete only when `accepted`."""
 
     kind: Kind | None
@@ -47,21 +47,21 @@ class FieldValidation(StrEnum):
     IGNORE = "Ignore"
 
 
-def admit(raw: dict[str, Any], settings: Settings, unknown: FieldValidation = FieldValidation.STRICT) -> Admission:
+def admit(raw: dict[str, Any], settings: AdmissionSettings, unknown: FieldValidation = FieldValidation.STRICT) -> AdmissionResult:
     """Hold a new object against everything that is declared of its kind."""
     kind, wrong = identify(raw)
     if kind is None:
-        return Admission(None, None, raw, tuple(wrong))
+        return AdmissionResult(None, None, raw, tuple(wrong))
     checked = schema_check.check(kind.cls, raw)
     value = from_data(checked.value, kind.cls)
     findings = [*wrong, *_weigh_unknown(checked.findings, unknown), *_name(checked.value)]
     # What could not be read is absent to the rules. It is wrong, not missing, and has been told.
     for rule in kind.rules:
         findings.extend(schema_check.drop_unread(rule.check(value, settings), checked.findings))
-    return Admission(kind, value, checked.value, tuple(findings))
+    return AdmissionResult(kind, value, checked.value, tuple(findings))
 
 
-def admit_change(old: Object, new: Admission, settings: Settings) -> Admission:
+def admit_change(old: Object, new: AdmissionResult, settings: AdmissionSettings) -> AdmissionResult:
     """Hold a change of a stored object against the rules about changes, on top of what `admit` said of the new form."""
     if new.kind is None or new.value is None:
         return new

@@ -25,7 +25,7 @@ BLOCK = 1 << 18
 _BLOCKS = (2**31 - FIRST) // BLOCK
 
 
-class Claim(msgspec.Struct, frozen=True):
+class HostReservation(msgspec.Struct, frozen=True):
     """What one directory has. `block` 0 and `network` "": none yet."""
 
     directory: str
@@ -35,14 +35,14 @@ class Claim(msgspec.Struct, frozen=True):
 
 class _Stored(msgspec.Struct):
     version: int = 1
-    claims: list[Claim] = []
+    claims: list[HostReservation] = []
 
 
-class ClaimsUnusable(Terminal):
+class ReservationsUnusable(Terminal):
     """The record of claims cannot be read or written, or has no room left."""
 
 
-class Claims:
+class HostReservations:
     """The claims of all directories on this host."""
 
     def __init__(self, place: Path | None = None) -> None:
@@ -58,7 +58,9 @@ class Claims:
                 block = next((number for number in range(1, _BLOCKS) if number not in used), 0)
                 if not block:
                     fix = "remove directories that nobody needs with `paddock down --purge`"
-                    raise ClaimsUnusable("cannot give machines users of their own", why="all blocks of user numbers are claimed", fix=fix)
+                    raise ReservationsUnusable(
+                        "cannot give machines users of their own", why="all blocks of user numbers are claimed", fix=fix
+                    )
                 own = msgspec.structs.replace(own, block=block)
                 claims[own.directory] = own
             return FIRST + own.block * BLOCK
@@ -79,7 +81,7 @@ class Claims:
                 claims.pop(_name(directory), None)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[dict[str, Claim]]:
+    def _locked(self) -> Iterator[dict[str, HostReservation]]:
         """The claims by directory; changes are written when the block ends without an error."""
         try:
             self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -96,7 +98,7 @@ class Claims:
         finally:
             os.close(lock)
 
-    def _read(self) -> dict[str, Claim]:
+    def _read(self) -> dict[str, HostReservation]:
         try:
             stored = msgspec.json.decode(self._path.read_bytes(), type=_Stored)
         except FileNotFoundError:
@@ -107,7 +109,7 @@ class Claims:
             raise self._unusable(f"it is of version {stored.version}")
         return {each.directory: each for each in stored.claims}
 
-    def _write(self, claims: dict[str, Claim]) -> None:
+    def _write(self, claims: dict[str, HostReservation]) -> None:
         stored = _Stored(claims=sorted(claims.values(), key=lambda each: each.directory))
         fresh = self._path.with_suffix(".new")
         try:
@@ -119,21 +121,21 @@ class Claims:
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from error
 
-    def _unusable(self, why: str) -> ClaimsUnusable:
+    def _unusable(self, why: str) -> ReservationsUnusable:
         fix = f"make {self._path.parent} writable for root, or set {_VARIABLE} for all servers; remove a damaged file while no machine runs"
-        return ClaimsUnusable(f"cannot use {self._path}, which keeps the servers of this host apart", why=why, fix=fix)
+        return ReservationsUnusable(f"cannot use {self._path}, which keeps the servers of this host apart", why=why, fix=fix)
 
 
 def _name(directory: Path) -> str:
     return str(directory.resolve())
 
 
-def _own(claims: dict[str, Claim], directory: Path) -> Claim:
+def _own(claims: dict[str, HostReservation], directory: Path) -> HostReservation:
     name = _name(directory)
-    return claims.get(name, Claim(name))
+    return claims.get(name, HostReservation(name))
 
 
-def _forget_gone(claims: dict[str, Claim]) -> None:
+def _forget_gone(claims: dict[str, HostReservation]) -> None:
     """Drop the claims of directories that are gone. A block stays as long as a process has a number of it."""
     gone = [each for each in claims.values() if not Path(each.directory).is_dir()]
     if gone:

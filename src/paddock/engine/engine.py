@@ -6,24 +6,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from paddock.base.clock import Clock, SystemClock
-from paddock.engine.claims import Claims
+from paddock.engine.claims import HostReservations
 from paddock.engine.host import facts
 from paddock.engine.host.capacity import Room
-from paddock.engine.host.facts import Facts
-from paddock.engine.images.library import Images
-from paddock.engine.images.settings import Settings as ImageSettings
-from paddock.engine.images.upkeep import Upkeep
+from paddock.engine.host.facts import HostFacts
+from paddock.engine.images.library import ImageLibrary
+from paddock.engine.images.settings import ImageSettings
+from paddock.engine.images.upkeep import ImageUpkeep
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import Forwarded, MachineConfig
-from paddock.engine.machine.host import Surroundings
+from paddock.engine.machine.host import MachineEnvironment
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import apart
 from paddock.engine.machine.startqueue import LONGEST, StartQueue, places
 from paddock.engine.machine.users import on_this_host
 from paddock.engine.networks.cards import Protocol
-from paddock.engine.networks.errors import Unreachable
-from paddock.engine.networks.networks import Networks
-from paddock.engine.networks.networks import Settings as NetworkSettings
+from paddock.engine.networks.errors import GuestUnreachable
+from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
 from paddock.engine.storage.volumes import Volumes
@@ -32,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Settings:
+class EngineSettings:
     """What the operator decides about machines on this host."""
 
     images: ImageSettings = field(default_factory=ImageSettings)
@@ -48,19 +47,19 @@ class Settings:
 class Engine:
     """Everything that runs machines on this host, below one directory."""
 
-    facts: Facts
+    facts: HostFacts
     machines: Machines
     snapshots: Snapshots
     room: Room
 
-    def __init__(self, root: Path, settings: Settings = Settings(), *, clock: Clock | None = None) -> None:
+    def __init__(self, root: Path, settings: EngineSettings = EngineSettings(), *, clock: Clock | None = None) -> None:
         self.root = root
         self.settings = settings
         self._clock = clock or SystemClock()
-        self.images = Images(root / "images", settings.images)
-        self._upkeep = Upkeep(self.images, root, settings.pools.values(), settings.images.keep_seconds)
+        self.images = ImageLibrary(root / "images", settings.images)
+        self._upkeep = ImageUpkeep(self.images, root, settings.pools.values(), settings.images.keep_seconds)
         self.volumes = Volumes(root, settings.pools)
-        self._claims = Claims()
+        self._claims = HostReservations()
         self.networks = Networks(root / "networks", settings.networks, claims=self._claims)
         self.states = States(root / "states")
 
@@ -80,7 +79,7 @@ class Engine:
             _LOG.warning("machines run in the namespaces of the host", extra={"why": why})
         self.networks.users = (users.first, users.shared)
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
-        surroundings = Surroundings(look=self._look, queue=queue, users=users, clock=self._clock)
+        surroundings = MachineEnvironment(look=self._look, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
         self.snapshots = Snapshots(self.machines, self.volumes)
         self.networks.forward_by(self._forward)
@@ -98,7 +97,7 @@ class Engine:
             if machine.observed.live and any((nic.name, nic.mac) == (name, mac) for nic in machine.config.nics):
                 await machine.forward(name, Forwarded(protocol, address, outside, inside))
                 return
-        raise Unreachable(f"cannot reach port {inside} of {name}", why="the machine does not run")
+        raise GuestUnreachable(f"cannot reach port {inside} of {name}", why="the machine does not run")
 
     async def stop(self) -> None:
         """Let go of everything; the guests stay."""

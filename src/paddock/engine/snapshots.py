@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine.config import Layer
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import DiskLayer
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.storage.volume import busy
 from paddock.engine.storage.volumes import Volumes
@@ -23,7 +23,7 @@ _FREEZE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Taken:
+class SnapshotContext:
     """The circumstances a snapshot was taken in."""
 
     online: bool = False
@@ -42,10 +42,10 @@ class Snapshots:
         self._machines = machines
         self._volumes = volumes
 
-    async def take(self, wanted: Mapping[str, str]) -> Taken:
+    async def take(self, wanted: Mapping[str, str]) -> SnapshotContext:
         """Freeze what these volumes hold; `wanted` has a snapshot for each volume. Volumes of one machine show the same moment."""
         todo = {volume: snapshot for volume, snapshot in wanted.items() if self._volumes.get_snapshot(snapshot) is None}
-        taken, directories = Taken(), self._directories(todo)
+        taken, directories = SnapshotContext(), self._directories(todo)
         for machine in tuple(self._machines):
             disks = _disks(machine, directories)
             if disks and machine.observed.phase in ("defined", "queued", "starting"):
@@ -58,7 +58,7 @@ class Snapshots:
                 await self._volumes.snapshot(volume, snapshot)
         return taken
 
-    def user_of(self, volume: str) -> Machine | None:
+    def user_of(self, volume: str) -> QemuMachine | None:
         """The machine that lives and has a disk on this volume."""
         directories = self._directories((volume,))
         return next((each for each in self._machines if each.observed.live and _disks(each, directories)), None)
@@ -67,7 +67,7 @@ class Snapshots:
         """The volumes that are there, by where they are."""
         return {found.directory: each for each in volumes if (found := self._volumes.get(each)) is not None}
 
-    async def _online(self, machine: Machine, disks: Mapping[str, str], wanted: Mapping[str, str]) -> Taken:
+    async def _online(self, machine: QemuMachine, disks: Mapping[str, str], wanted: Mapping[str, str]) -> SnapshotContext:
         layers = {name: await self._volumes.next_layer(volume, wanted[volume]) for name, volume in disks.items()}
         used = {disk.name: disk.layer for disk in machine.config.disks}
         rounds = _rounds({name: _steps(used.get(name), layer) for name, layer in layers.items()})
@@ -78,9 +78,9 @@ class Snapshots:
             quiesced, problem = await self._quietly(machine, rounds, agent=agent)
         for volume in disks.values():
             await self._volumes.frozen(volume, wanted[volume])
-        return Taken(online=True, paused=paused, agent=agent, quiesced=quiesced, problem=problem)
+        return SnapshotContext(online=True, paused=paused, agent=agent, quiesced=quiesced, problem=problem)
 
-    async def _quietly(self, machine: Machine, rounds: Sequence[Mapping[str, Layer]], *, agent: bool) -> tuple[bool, str]:
+    async def _quietly(self, machine: QemuMachine, rounds: Sequence[Mapping[str, DiskLayer]], *, agent: bool) -> tuple[bool, str]:
         """Go on in new layers while the guest's file systems are quiet; whatever happens, they are thawed."""
         quiet, problem = False, ""
         if agent:
@@ -101,19 +101,19 @@ class Snapshots:
         return quiet, problem
 
 
-def _disks(machine: Machine, directories: Mapping[Path, str]) -> dict[str, str]:
+def _disks(machine: QemuMachine, directories: Mapping[Path, str]) -> dict[str, str]:
     """The disks of a machine that are on the volumes in these directories: name -> volume."""
     on = ((disk.name, directories.get(disk.layer.path.parent)) for disk in machine.config.disks if disk.layer is not None)
     return {name: volume for name, volume in on if volume is not None}
 
 
-def _steps(used: Layer | None, wanted: Layer) -> list[Layer]:
+def _steps(used: DiskLayer | None, wanted: DiskLayer) -> list[DiskLayer]:
     """The layers between the one a disk is in and the one it is to go on in, that one included; none when it is there already.
 
     More than one where an earlier attempt wrote layers down and ended before they were used.
     """
-    found: list[Layer] = []
-    layer: Layer | None = wanted
+    found: list[DiskLayer] = []
+    layer: DiskLayer | None = wanted
     while layer is not None:
         if used is not None and layer.path == used.path:
             return found[::-1]
@@ -123,10 +123,10 @@ def _steps(used: Layer | None, wanted: Layer) -> list[Layer]:
     return []
 
 
-def _rounds(steps: Mapping[str, Sequence[Layer]]) -> list[dict[str, Layer]]:
+def _rounds(steps: Mapping[str, Sequence[DiskLayer]]) -> list[dict[str, DiskLayer]]:
     """Steps that are taken together. All disks take their last one together, so that they show the same moment."""
     most = max((len(each) for each in steps.values()), default=0)
-    rounds: list[dict[str, Layer]] = []
+    rounds: list[dict[str, DiskLayer]] = []
     for number in range(most):
         late = {name: number - (most - len(each)) for name, each in steps.items()}
         rounds.append({name: steps[name][index] for name, index in late.items() if index >= 0})

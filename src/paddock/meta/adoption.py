@@ -17,7 +17,7 @@ Data = dict[str, Any]
 UNCONFIRMED = "paddock.dev/unconfirmed-owner"
 
 
-class Step(Enum):
+class AdoptionStep(Enum):
     """What an owner does next about an object that it is to have."""
 
     NONE = 1
@@ -25,13 +25,13 @@ class Step(Enum):
     CONFIRM = 3
 
 
-def step(uid: str, owners: Collection[str], labels: Mapping[str, str] | None, *, deleting: bool = False) -> Step:
+def step(uid: str, owners: Collection[str], labels: Mapping[str, str] | None, *, deleting: bool = False) -> AdoptionStep:
     """Return what the owner of a UID does next about an object with these owners and labels."""
     if deleting:
-        return Step.NONE
+        return AdoptionStep.NONE
     if not owners:
-        return Step.ADOPT
-    return Step.CONFIRM if uid in owners and is_unconfirmed(labels, uid) else Step.NONE
+        return AdoptionStep.ADOPT
+    return AdoptionStep.CONFIRM if uid in owners and is_unconfirmed(labels, uid) else AdoptionStep.NONE
 
 
 def is_unconfirmed(labels: Mapping[str, str] | None, uid: str) -> bool:

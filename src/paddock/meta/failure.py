@@ -11,7 +11,7 @@ import msgspec
 from paddock.schema.finding import Finding
 
 
-class Cause(msgspec.Struct, frozen=True):
+class StatusCause(msgspec.Struct, frozen=True):
     """One entry of `details.causes`."""
 
     reason: str
@@ -19,7 +19,7 @@ class Cause(msgspec.Struct, frozen=True):
     field: str = ""
 
 
-class About(msgspec.Struct, frozen=True):
+class FailureTarget(msgspec.Struct, frozen=True):
     """What a failure is about. `kind` is the plural resource, for Invalid the Kind."""
 
     name: str = ""
@@ -42,8 +42,8 @@ class Failure(Exception):
         reason: str,
         message: str,
         *,
-        about: About | None = None,
-        causes: Iterable[Cause] = (),
+        about: FailureTarget | None = None,
+        causes: Iterable[StatusCause] = (),
         retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
@@ -80,42 +80,42 @@ class Failure(Exception):
         return details
 
 
-def not_found(about: About) -> Failure:
+def not_found(about: FailureTarget) -> Failure:
     """The object is absent."""
     return Failure(404, "NotFound", f'{about.qualified} "{about.name}" not found', about=about)
 
 
 def no_such_path() -> Failure:
     """Nothing is served there."""
-    return Failure(404, "NotFound", "the server could not find the requested resource", about=About())
+    return Failure(404, "NotFound", "the server could not find the requested resource", about=FailureTarget())
 
 
-def already_exists(about: About, *, terminating: bool = False) -> Failure:
+def already_exists(about: FailureTarget, *, terminating: bool = False) -> Failure:
     """The name is taken."""
     text = f'{about.qualified} "{about.name}" already exists'
     return Failure(409, "AlreadyExists", f"object is being deleted: {text}" if terminating else text, about=about)
 
 
-def conflict(about: About, why: str) -> Failure:
+def conflict(about: FailureTarget, why: str) -> Failure:
     """The object is not as the writer believed."""
     return Failure(409, "Conflict", f'Operation cannot be fulfilled on {about.qualified} "{about.name}": {why}', about=about)
 
 
-def modified(about: About) -> Failure:
+def modified(about: FailureTarget) -> Failure:
     """The object has a newer resourceVersion than the writer read."""
     return conflict(about, "the object has been modified; please apply your changes to the latest version and try again")
 
 
-def invalid(about: About, findings: Iterable[Finding], *, told: bool = True) -> Failure:
+def invalid(about: FailureTarget, findings: Iterable[Finding], *, told: bool = True) -> Failure:
     """The object breaks its schema or a rule; `about.kind` is the Kind. Not `told`: the details name causes alone, as webhooks' do."""
     found = tuple(findings)
-    causes = [Cause(each.cause.value, each.message, each.field) for each in found]
+    causes = [StatusCause(each.cause.value, each.message, each.field) for each in found]
     texts = [f"{each.field}: {each.message}" if each.field else each.message for each in found]
     said = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     return Failure(422, "Invalid", f'{about.qualified} "{about.name}" is invalid: {said}', about=about if told else None, causes=causes)
 
 
-def forbidden(about: About, why: str, causes: Iterable[Cause] = ()) -> Failure:
+def forbidden(about: FailureTarget, why: str, causes: Iterable[StatusCause] = ()) -> Failure:
     """The caller may not, or nobody may now."""
     what = f'{about.qualified} "{about.name}"' if about.name else about.qualified
     return Failure(403, "Forbidden", f"{what} is forbidden: {why}", about=about, causes=causes)
@@ -133,7 +133,7 @@ def unauthorized() -> Failure:
 
 def method_not_allowed(message: str = "the server does not allow this method on the requested resource") -> Failure:
     """The verb is not served here."""
-    return Failure(405, "MethodNotAllowed", message, about=About())
+    return Failure(405, "MethodNotAllowed", message, about=FailureTarget())
 
 
 def not_acceptable(types: Iterable[str]) -> Failure:
@@ -160,32 +160,32 @@ def expired(message: str) -> Failure:
 def future_revision(asked: int, current: int) -> Failure:
     """A revision that does not exist yet."""
     text = f"Timeout: Too large resource version: {asked}, current: {current}"
-    cause = Cause("ResourceVersionTooLarge", "Too large resource version")
-    return Failure(504, "Timeout", text, about=About(), causes=[cause], retry_after=1)
+    cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
+    return Failure(504, "Timeout", text, about=FailureTarget(), causes=[cause], retry_after=1)
 
 
 def late() -> Failure:
     """The request took longer than it may."""
     text = "Timeout: request did not complete within the allotted timeout"
-    return Failure(504, "Timeout", text, about=About(), causes=[Cause("", text)])
+    return Failure(504, "Timeout", text, about=FailureTarget(), causes=[StatusCause("", text)])
 
 
 def unanswered(why: str) -> Failure:
     """Somebody whom the server asked did not answer in time; what became of the request is not known."""
-    return Failure(504, "Timeout", why, about=About(), causes=[Cause("", why)])
+    return Failure(504, "Timeout", why, about=FailureTarget(), causes=[StatusCause("", why)])
 
 
 def too_many_requests(retry_after: int = 1) -> Failure:
     """More than the server takes from this client now."""
     text = "The server has received too many requests and has asked us to try again later"
-    return Failure(429, "TooManyRequests", text, about=About(), retry_after=retry_after)
+    return Failure(429, "TooManyRequests", text, about=FailureTarget(), retry_after=retry_after)
 
 
 def unavailable(why: str, retry_after: int = 1) -> Failure:
     """The server cannot do it now and expects to later."""
-    return Failure(503, "ServiceUnavailable", why, about=About(), retry_after=retry_after)
+    return Failure(503, "ServiceUnavailable", why, about=FailureTarget(), retry_after=retry_after)
 
 
 def internal(why: str) -> Failure:
     """A defect of the server."""
-    return Failure(500, "InternalError", f"Internal error occurred: {why}", about=About(), causes=[Cause("", why)])
+    return Failure(500, "InternalError", f"Internal error occurred: {why}", about=FailureTarget(), causes=[StatusCause("", why)])

@@ -39,7 +39,7 @@ class Translated(msgspec.Struct, Generic[T], frozen=True):
         return Translated(after.value, self.losses + after.losses)
 
 
-class Ledger:
+class LossCollector:
     """Collects the losses of one source object while it is translated."""
 
     def __init__(self, of: str) -> None:

@@ -19,7 +19,7 @@ def namespace_of(resource: Resource) -> str:
     return resource.metadata.namespace or DEFAULT_NAMESPACE
 
 
-class World:
+class ObjectSet:
     """Objects by class, namespace and name. Objects of cluster scope are found with any namespace."""
 
     def __init__(self, resources: Iterable[Resource] = (), *, complete: bool = False) -> None:

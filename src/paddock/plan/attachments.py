@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
-from paddock.engine.networks.cards import Bridge, Range
+from paddock.engine.networks.cards import HostBridge, Range
 
 _TYPES = ("bridge", "cnv-bridge")
 _RANGES = ("host-local", "whereabouts")
@@ -24,7 +24,7 @@ class _Wrong(Exception):
     """A definition that cannot be carried out; its text says why."""
 
 
-def bridge_of(name: str, definition: NetworkAttachmentDefinition | None) -> Bridge | str:
+def bridge_of(name: str, definition: NetworkAttachmentDefinition | None) -> HostBridge | str:
     """The bridge, or why there is none."""
     if definition is None:
         return f"the NetworkAttachmentDefinition {name} does not exist"
@@ -54,7 +54,7 @@ def _plugin(config: Any) -> Data:
     return dict(first)
 
 
-def _bridge(plugin: Data) -> Bridge:
+def _bridge(plugin: Data) -> HostBridge:
     if plugin.get("vlanTrunk"):
         raise _Wrong("trunks are not supported; name one vlan")
     vlan = int(plugin.get("vlan") or 0)
@@ -65,7 +65,7 @@ def _bridge(plugin: Data) -> Bridge:
     if kind not in ("", "static", "dhcp", *_RANGES):
         raise _Wrong(f"addresses of type {kind!r} are not known here; use static, host-local or dhcp")
     dns: Data = ipam.get("dns") or plugin.get("dns") or {}
-    return Bridge(
+    return HostBridge(
         name=str(plugin.get("bridge") or _DEFAULT_BRIDGE),
         vlan=vlan,
         mtu=int(plugin.get("mtu") or 0),

@@ -28,7 +28,7 @@ _IMPORT = f"{CDI}/storage.import"
 _IMPORTS = ("http", "registry", "s3", "gcs", "imageio", "vddk")
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True):
+class VolumeContent(msgspec.Struct, frozen=True, kw_only=True):
     """What goes into a volume. `kind` is a member of DataVolumeSource."""
 
     kind: str
@@ -45,7 +45,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     asker: DataVolume | None = None
 
 
-class Unclear(msgspec.Struct, frozen=True):
+class UnclearContent(msgspec.Struct, frozen=True):
     """It is not known yet what goes into a volume, or nothing can. `foreign`: it is somebody else's matter."""
 
     reason: str
@@ -63,10 +63,10 @@ class Lookup(msgspec.Struct, frozen=True):
     clone_source: Callable[[str, str], VolumeCloneSource | None]
 
 
-BLANK = Content(kind="blank")
+BLANK = VolumeContent(kind="blank")
 
 
-def of_claim(claim: PersistentVolumeClaim, look: Lookup) -> Content | Unclear:
+def of_claim(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | UnclearContent:
     """What a claim is to be filled with."""
     namespace, notes = claim.metadata.namespace or "", claim.metadata.annotations or {}
     for owner in claim.metadata.ownerReferences or ():
@@ -79,11 +79,11 @@ def of_claim(claim: PersistentVolumeClaim, look: Lookup) -> Content | Unclear:
         return _referred(claim, look)
     if POPULATED_FOR in notes:
         text = f"DataVolume {notes[POPULATED_FOR]}, which says what goes into this claim, is gone"
-        return Unclear("NotFound", f"{text}; delete the claim, or take the annotation {POPULATED_FOR} off for an empty disk")
+        return UnclearContent("NotFound", f"{text}; delete the claim, or take the annotation {POPULATED_FOR} off for an empty disk")
     if IMPORT_ENDPOINT in notes:
         return _annotated(notes)
     if UPLOAD_TARGET in notes:
-        return Content(kind="upload", archive=notes.get(CONTENT_TYPE) == "archive")
+        return VolumeContent(kind="upload", archive=notes.get(CONTENT_TYPE) == "archive")
     return BLANK
 
 
@@ -101,119 +101,119 @@ def _reference(spec: StorageSpec | None) -> TypedReference | None:
     return TypedReference(apiGroup=local.apiGroup, kind=local.kind, name=local.name) if local is not None else None
 
 
-def of_data_volume(volume: DataVolume, look: Lookup) -> Content | Unclear:
+def of_data_volume(volume: DataVolume, look: Lookup) -> VolumeContent | UnclearContent:
     """What a DataVolume says."""
     spec, namespace = volume.spec, volume.metadata.namespace or ""
-    found: Content | Unclear
+    found: VolumeContent | UnclearContent
     if spec.source is not None:
         kind = next((name for name in DATA_SOURCES if getattr(spec.source, name) is not None), "")
         found = _of_member(kind, getattr(spec.source, kind) if kind else None, namespace)
     elif spec.sourceRef is not None:
         found = of_data_source(spec.sourceRef.namespace or namespace, spec.sourceRef.name, look, asked_in=namespace)
     else:
-        return Unclear("External", "the claim names what fills it", foreign=True)
-    if isinstance(found, Unclear):
+        return UnclearContent("External", "the claim names what fills it", foreign=True)
+    if isinstance(found, UnclearContent):
         return found
     archive, preallocate = spec.contentType == "archive", bool(spec.preallocation)
     return msgspec.structs.replace(found, archive=archive, preallocate=preallocate, asker=volume)
 
 
-def of_data_source(namespace: str, name: str, look: Lookup, *, asked_in: str) -> Content | Unclear:
+def of_data_source(namespace: str, name: str, look: Lookup, *, asked_in: str) -> VolumeContent | UnclearContent:
     """What a DataSource stands for; another DataSource is followed once. One that needs a Secret is for its own namespace only."""
     found = look.data_source(namespace, name)
     if found is None:
-        return Unclear("NotFound", f"DataSource {namespace}/{name} is not there")
+        return UnclearContent("NotFound", f"DataSource {namespace}/{name} is not there")
     source = resolved(found, look)
-    if isinstance(source, Unclear):
+    if isinstance(source, UnclearContent):
         return source
     if asked_in != namespace and needs_secret(source):
-        return Unclear("CrossNamespaceSecret", f"DataSource {namespace}/{name} needs a Secret and is for its own namespace only")
+        return UnclearContent("CrossNamespaceSecret", f"DataSource {namespace}/{name} needs a Secret and is for its own namespace only")
     kind = source_type(source)
     if asked_in == namespace and kind in _IMPORTS and found.spec.source.dataSource is None and is_cached(found):
-        return Content(kind="pvc", namespace=namespace, name=golden_name(found))
+        return VolumeContent(kind="pvc", namespace=namespace, name=golden_name(found))
     content = _of_member(kind, getattr(source, kind), namespace)
-    return content if isinstance(content, Unclear) else msgspec.structs.replace(content, home=namespace)
+    return content if isinstance(content, UnclearContent) else msgspec.structs.replace(content, home=namespace)
 
 
-def resolved(source: DataSource, look: Lookup) -> DataSourceSource | Unclear:
+def resolved(source: DataSource, look: Lookup) -> DataSourceSource | UnclearContent:
     """The source that a DataSource stands for, which is no DataSource."""
     namespace = source.metadata.namespace or ""
     given, kind = source.spec.source, source_type(source.spec.source)
     if not kind:
-        return Unclear("NoSource", "No source PVC set")
+        return UnclearContent("NoSource", "No source PVC set")
     other = given.dataSource
     if other is None:
         return given
     if other.namespace and other.namespace != namespace:
-        return Unclear("CrossNamespaceReference", f"DataSource {other.namespace}/{other.name} is in another namespace")
+        return UnclearContent("CrossNamespaceReference", f"DataSource {other.namespace}/{other.name} is in another namespace")
     if other.name == source.metadata.name:
-        return Unclear("SelfReference", "the DataSource names itself")
+        return UnclearContent("SelfReference", "the DataSource names itself")
     followed = look.data_source(namespace, other.name)
     if followed is None:
-        return Unclear("NotFound", f"DataSource {namespace}/{other.name} is not there")
+        return UnclearContent("NotFound", f"DataSource {namespace}/{other.name} is not there")
     if not source_type(followed.spec.source):
-        return Unclear("NoSource", f"DataSource {namespace}/{other.name} has no source")
+        return UnclearContent("NoSource", f"DataSource {namespace}/{other.name} has no source")
     if followed.spec.source.dataSource is not None:
-        return Unclear("MaxReferenceDepthReached", f"DataSource {namespace}/{other.name} names yet another DataSource")
+        return UnclearContent("MaxReferenceDepthReached", f"DataSource {namespace}/{other.name} names yet another DataSource")
     return followed.spec.source
 
 
-def _of_member(kind: str, source: Object | None, namespace: str) -> Content | Unclear:
+def _of_member(kind: str, source: Object | None, namespace: str) -> VolumeContent | UnclearContent:
     if kind in _IMPORTS:
-        return Content(kind=kind, source=source)
+        return VolumeContent(kind=kind, source=source)
     if kind in ("pvc", "snapshot"):
-        return Content(
+        return VolumeContent(
             kind=kind, source=source, namespace=getattr(source, "namespace", "") or namespace, name=str(getattr(source, "name", ""))
         )
     if kind in ("upload", "blank"):
-        return Content(kind=kind)
-    return Unclear("NoSource", "no source is given")
+        return VolumeContent(kind=kind)
+    return UnclearContent("NoSource", "no source is given")
 
 
-def _referred(claim: PersistentVolumeClaim, look: Lookup) -> Content | Unclear:
+def _referred(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | UnclearContent:
     """What the object says that a claim's `dataSourceRef` names."""
     reference = _reference(claim.spec)
     assert reference is not None
     namespace = reference.namespace or claim.metadata.namespace or ""
     place = f"{reference.kind} {namespace}/{reference.name}"
     if namespace != claim.metadata.namespace:
-        return Unclear("CrossNamespaceReference", f"{place} is in another namespace; name one in the namespace of the claim")
+        return UnclearContent("CrossNamespaceReference", f"{place} is in another namespace; name one in the namespace of the claim")
     known = (reference.apiGroup or "", reference.kind)
     if known == ("", "PersistentVolumeClaim"):
-        return Content(kind="pvc", namespace=namespace, name=reference.name)
+        return VolumeContent(kind="pvc", namespace=namespace, name=reference.name)
     if known == (SNAPSHOTS, "VolumeSnapshot"):
-        return Content(kind="snapshot", namespace=namespace, name=reference.name)
+        return VolumeContent(kind="snapshot", namespace=namespace, name=reference.name)
     if known == (CDI, "VolumeImportSource"):
         return _imported(look.import_source(namespace, reference.name), place)
     if known == (CDI, "VolumeUploadSource"):
         upload = look.upload_source(namespace, reference.name)
         if upload is None:
-            return Unclear("NotFound", f"{place} is not there")
-        return Content(kind="upload", archive=upload.spec.contentType == "archive", preallocate=bool(upload.spec.preallocation))
+            return UnclearContent("NotFound", f"{place} is not there")
+        return VolumeContent(kind="upload", archive=upload.spec.contentType == "archive", preallocate=bool(upload.spec.preallocation))
     if known == (CDI, "VolumeCloneSource"):
         return _cloned(look.clone_source(namespace, reference.name), namespace, place)
-    return Unclear("External", f"waiting for {place}, which nothing here knows, to be what fills the claim", foreign=True)
+    return UnclearContent("External", f"waiting for {place}, which nothing here knows, to be what fills the claim", foreign=True)
 
 
-def _imported(found: VolumeImportSource | None, place: str) -> Content | Unclear:
+def _imported(found: VolumeImportSource | None, place: str) -> VolumeContent | UnclearContent:
     if found is None:
-        return Unclear("NotFound", f"{place} is not there")
+        return UnclearContent("NotFound", f"{place} is not there")
     source = found.spec.source
     kind = next((name for name in source.__struct_fields__ if getattr(source, name) is not None), "")
     content = _of_member(kind, getattr(source, kind) if kind else None, found.metadata.namespace or "")
-    if isinstance(content, Unclear):
+    if isinstance(content, UnclearContent):
         return content
     return msgspec.structs.replace(content, archive=found.spec.contentType == "archive", preallocate=bool(found.spec.preallocation))
 
 
-def _cloned(found: VolumeCloneSource | None, namespace: str, place: str) -> Content | Unclear:
+def _cloned(found: VolumeCloneSource | None, namespace: str, place: str) -> VolumeContent | UnclearContent:
     if found is None:
-        return Unclear("NotFound", f"{place} is not there")
+        return UnclearContent("NotFound", f"{place} is not there")
     kind = "pvc" if found.spec.source.kind == "PersistentVolumeClaim" else "snapshot"
-    return Content(kind=kind, namespace=namespace, name=found.spec.source.name, preallocate=bool(found.spec.preallocation))
+    return VolumeContent(kind=kind, namespace=namespace, name=found.spec.source.name, preallocate=bool(found.spec.preallocation))
 
 
-def _annotated(notes: dict[str, str]) -> Content | Unclear:
+def _annotated(notes: dict[str, str]) -> VolumeContent | UnclearContent:
     """A claim that says by annotations what goes into it."""
     url, secret = notes[IMPORT_ENDPOINT], notes.get(f"{_IMPORT}.secretName") or None
     certificates = notes.get(f"{_IMPORT}.certConfigMap") or None
@@ -228,5 +228,5 @@ def _annotated(notes: dict[str, str]) -> Content | Unclear:
     elif kind == "s3":
         source = S3Source(url=url, secretRef=secret, certConfigMap=certificates)
     else:
-        return Unclear("NoSource", f"the annotation {_IMPORT}.source says {kind}; http, registry, s3 and none are known")
-    return Content(kind=kind, source=source, archive=archive)
+        return UnclearContent("NoSource", f"the annotation {_IMPORT}.source says {kind}; http, registry, s3 and none are known")
+    return VolumeContent(kind=kind, source=source, archive=archive)

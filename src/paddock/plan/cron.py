@@ -29,7 +29,7 @@ class BadSchedule(ValueError):
     """The text is no schedule."""
 
 
-class Schedule(msgspec.Struct, frozen=True):
+class CronSchedule(msgspec.Struct, frozen=True):
     """The minutes that fit."""
 
     minutes: frozenset[int]
@@ -47,7 +47,7 @@ class Schedule(msgspec.Struct, frozen=True):
         return by_month or by_week if self.either else by_month and by_week
 
 
-def parse(text: str) -> Schedule:
+def parse(text: str) -> CronSchedule:
     """Raises `BadSchedule`."""
     fields = _WORDS.get(text, text).split()
     if len(fields) not in (5, 6) or (text.startswith("@") and text not in _WORDS):
@@ -57,7 +57,7 @@ def parse(text: str) -> Schedule:
     weekdays = frozenset(day % 7 for day in _values(fields[4], 0, 7, _DAYS))
     years = _values(fields[5], 1970, _LAST_YEAR) if len(fields) == 6 else frozenset(range(1970, _LAST_YEAR + 1))
     either = not fields[2].startswith(("*", "?")) and not fields[4].startswith(("*", "?"))
-    return Schedule(minutes, hours, days, months, weekdays, years, either)
+    return CronSchedule(minutes, hours, days, months, weekdays, years, either)
 
 
 def _values(field: str, low: int, high: int, names: dict[str, int] | None = None) -> frozenset[int]:
@@ -87,7 +87,7 @@ def _number(text: str, names: dict[str, int] | None) -> int:
     return int(text)
 
 
-def next_after(schedule: Schedule, seconds: float) -> float | None:
+def next_after(schedule: CronSchedule, seconds: float) -> float | None:
     """The first time after this one that fits; None: there is none any more."""
     moment = datetime.fromtimestamp(seconds, UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
     end = moment.year + _YEARS

@@ -8,7 +8,7 @@ import msgspec
 from paddock.dialects.kubevirt.datasource import DataSource, DataSourceSource, source_type
 from paddock.dialects.kubevirt.datavolume_kind import DataCondition, DataVolume
 from paddock.plan import certificates
-from paddock.plan.contents import Lookup, Unclear, resolved
+from paddock.plan.contents import Lookup, UnclearContent, resolved
 
 _READY = "DataSource is ready to be consumed"
 # Whether a claim is there, and whether a snapshot is ready (None: not there), by namespace and name.
@@ -16,7 +16,7 @@ HasClaim = Callable[[str, str], bool]
 HasSnapshot = Callable[[str, str], bool | None]
 
 
-class Around(msgspec.Struct, frozen=True):
+class SourceLookup(msgspec.Struct, frozen=True):
     """What a DataSource may name, by namespace and name."""
 
     has_claim: HasClaim
@@ -28,15 +28,15 @@ class Around(msgspec.Struct, frozen=True):
     shows_certificates: bool = True
 
 
-def report(source: DataSource, look: Lookup, around: Around) -> tuple[DataSourceSource | None, list[DataCondition]]:
+def report(source: DataSource, look: Lookup, around: SourceLookup) -> tuple[DataSourceSource | None, list[DataCondition]]:
     """What it stands for, if that can be said, and the conditions."""
     found = resolved(source, look)
-    if isinstance(found, Unclear):
+    if isinstance(found, UnclearContent):
         return None, [_false("Ready", found.reason, found.message), _false("Running", found.reason, found.message)]
     return found, list(_conditions(found, source.metadata.namespace or "", look, around))
 
 
-def _conditions(found: DataSourceSource, namespace: str, look: Lookup, around: Around) -> Iterator[DataCondition]:
+def _conditions(found: DataSourceSource, namespace: str, look: Lookup, around: SourceLookup) -> Iterator[DataCondition]:
     if found.pvc is not None:
         volume = look.data_volume(found.pvc.namespace, found.pvc.name)
         yield from _of_claim(volume, around.has_claim(found.pvc.namespace, found.pvc.name))
@@ -55,7 +55,7 @@ def _conditions(found: DataSourceSource, namespace: str, look: Lookup, around: A
         yield _false("Running", "Ready" if trouble is None else trouble[0], "")
 
 
-def _trouble(found: DataSourceSource, namespace: str, around: Around) -> tuple[str, str] | None:
+def _trouble(found: DataSourceSource, namespace: str, around: SourceLookup) -> tuple[str, str] | None:
     """What is known against an address before anything is fetched."""
     http = found.http
     if http is None:

@@ -10,7 +10,7 @@ from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.storageprofile import ClaimPropertySet, StorageProfile
 from paddock.meta.storage import StorageSpec
 from paddock.plan import claimsizes, cloning
-from paddock.plan.contents import POPULATED_FOR, Content, Unclear
+from paddock.plan.contents import POPULATED_FOR, UnclearContent, VolumeContent
 from paddock.plan.transfers import STORAGE
 
 Data = dict[str, Any]
@@ -32,7 +32,7 @@ PROPERTIES = (
 )
 
 
-class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a claim depends on besides its DataVolume."""
 
     # the class that holds, when there is one
@@ -43,17 +43,17 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     copied_size: int | None = None
 
 
-def claim_of(volume: DataVolume, content: Content | None, around: Circumstances) -> Data | Unclear:
+def claim_of(volume: DataVolume, content: VolumeContent | None, around: ClaimContext) -> Data | UnclearContent:
     """The claim, without its owner; `content` None: something else fills it."""
     spec = volume.spec
-    sized: _Sized | Unclear
+    sized: _Sized | UnclearContent
     if spec.pvc is not None:
         given = msgspec.to_builtins(spec.pvc)
         given.setdefault("storageClassName", spec.storageClassName)
         sized = _Sized({name: value for name, value in given.items() if value is not None}, {})
     else:
         sized = _storage(volume, spec.storage or StorageSpec(), around)
-    if isinstance(sized, Unclear):
+    if isinstance(sized, UnclearContent):
         return sized
     meta = volume.metadata
     notes = {name: value for name, value in (meta.annotations or {}).items() if name not in _OWN}
@@ -78,14 +78,14 @@ class _Sized(msgspec.Struct, frozen=True):
     notes: dict[str, str]
 
 
-def _storage(volume: DataVolume, given: StorageSpec, around: Circumstances) -> _Sized | Unclear:
+def _storage(volume: DataVolume, given: StorageSpec, around: ClaimContext) -> _Sized | UnclearContent:
     """What `storage` leaves open comes from the class and its profile; the size is what the guest sees, and a little more is asked for."""
     found = around.storage_class
     properties = _properties(given, around.profile)
     asked = (given.resources.requests or {}).get("storage") if given.resources else None
     guest = quantity.whole(asked) if asked is not None else around.copied_size
     if guest is None:
-        return Unclear("ErrClaimNotValid", "PVC size is missing: give storage.resources.requests.storage")
+        return UnclearContent("ErrClaimNotValid", "PVC size is missing: give storage.resources.requests.storage")
     smallest = (found.metadata.annotations or {}).get(_SMALLEST) if found is not None else None
     mode = given.volumeMode or properties.volumeMode
     name = given.storageClassName or volume.spec.storageClassName or (found.metadata.name if found is not None else None)
@@ -116,7 +116,7 @@ def _properties(given: StorageSpec, profile: StorageProfile | None) -> ClaimProp
     )
 
 
-def _source_notes(content: Content | None, *, archive: bool, preallocate: bool) -> dict[str, str]:
+def _source_notes(content: VolumeContent | None, *, archive: bool, preallocate: bool) -> dict[str, str]:
     """What clients of CDI look for on the claim."""
     notes = {f"{STORAGE}.contentType": "archive" if archive else "kubevirt", f"{STORAGE}.preallocation.requested": str(preallocate).lower()}
     if content is None:

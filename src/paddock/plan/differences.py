@@ -22,7 +22,7 @@ _ENVELOPE = ("apiVersion", "kind", "metadata", "status")
 _METADATA = ("labels", "annotations")
 
 
-class How(StrEnum):
+class ValueChange(StrEnum):
     """What became of a value. `up` and `down` are changes of numbers and quantities."""
 
     ADDED = "added"
@@ -33,27 +33,27 @@ class How(StrEnum):
     REORDERED = "reordered"
 
 
-class Difference(msgspec.Struct, frozen=True):
+class FieldDifference(msgspec.Struct, frozen=True):
     """One place where two forms differ.
 
     `path` leads to it in the new form, or in the old one where it was removed; `named` is the same path with the names of list
     entries in place of their numbers. Secrets are not in the values.
     """
 
-    how: How
+    how: ValueChange
     path: Path
     named: Path
     before: Any
     after: Any
 
 
-class Entry(str):
+class ListEntryName(str):
     """The name of a list entry in a path that people read."""
 
     __slots__ = ()
 
 
-def differences(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Difference]:
+def differences(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any]) -> Iterator[FieldDifference]:
     """The differences of two objects of one kind, in the order of the declaration. What the server sets does not count."""
     for name, prop in place.properties.items():
         if name not in _ENVELOPE:
@@ -79,10 +79,10 @@ class _At:
         return _At((*self.path, name), (*self.named, name))
 
     def entry(self, index: int, name: str | None = None) -> "_At":
-        return _At((*self.path, index), (*self.named, index if name is None else Entry(name)))
+        return _At((*self.path, index), (*self.named, index if name is None else ListEntryName(name)))
 
 
-def _compare(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[Difference]:
+def _compare(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[FieldDifference]:
     if before is after or before == after:
         return
     if before is ABSENT or before is None or after is ABSENT or after is None:
@@ -100,7 +100,7 @@ def _compare(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[D
             yield _difference(place, how, at, before, after)
 
 
-def _one_side(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[Difference]:
+def _one_side(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[FieldDifference]:
     """A value that only one form has. Objects, maps and lists of objects are told member by member; an empty one
     says something by being there."""
     gone = after is ABSENT or after is None
@@ -115,14 +115,14 @@ def _one_side(place: shape.Shape, before: Any, after: Any, at: _At) -> Iterator[
             found = True
             yield found_inside
     if not found:
-        yield _difference(place, How.REMOVED if gone else How.ADDED, at, before, after)
+        yield _difference(place, ValueChange.REMOVED if gone else ValueChange.ADDED, at, before, after)
 
 
 def _lists_objects(place: shape.Shape) -> bool:
     return isinstance(place, shape.ListShape) and isinstance(place.item, shape.ObjectShape)
 
 
-def _objects(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any], at: _At) -> Iterator[Difference]:
+def _objects(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any], at: _At) -> Iterator[FieldDifference]:
     for name, prop in place.properties.items():
         default = prop.default
         yield from _compare(prop.shape, before.get(name, default), after.get(name, default), at.member(name))
@@ -132,35 +132,35 @@ def _objects(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, 
             yield from _compare(_ANYTHING, before.get(name, ABSENT), after.get(name, ABSENT), at.member(name))
 
 
-def _lists(place: shape.ListShape, before: list[Any], after: list[Any], at: _At) -> Iterator[Difference]:
+def _lists(place: shape.ListShape, before: list[Any], after: list[Any], at: _At) -> Iterator[FieldDifference]:
     old, new = _by_name(place, before), _by_name(place, after)
     if old is None or new is None:
         yield from _by_number(place, before, after, at)
         return
     for name, index in old.items():
         if name not in new:
-            yield _difference(place.item, How.REMOVED, at.entry(index, name), before[index], ABSENT)
+            yield _difference(place.item, ValueChange.REMOVED, at.entry(index, name), before[index], ABSENT)
     for name, index in new.items():
         there = at.entry(index, name)
         if name in old:
             yield from _compare(place.item, before[old[name]], after[index], there)
         else:
-            yield _difference(place.item, How.ADDED, there, ABSENT, after[index])
+            yield _difference(place.item, ValueChange.ADDED, there, ABSENT, after[index])
     kept = [name for name in old if name in new]
     now = [name for name in new if name in old]
     if kept != now and not place.field.unique:
-        yield _difference(place, How.REORDERED, at, kept, now)
+        yield _difference(place, ValueChange.REORDERED, at, kept, now)
 
 
-def _by_number(place: shape.ListShape, before: list[Any], after: list[Any], at: _At) -> Iterator[Difference]:
+def _by_number(place: shape.ListShape, before: list[Any], after: list[Any], at: _At) -> Iterator[FieldDifference]:
     if not isinstance(place.item, shape.ObjectShape):
-        yield _difference(place, How.CHANGED, at, before, after)
+        yield _difference(place, ValueChange.CHANGED, at, before, after)
         return
     for index in range(max(len(before), len(after))):
         if index >= len(after):
-            yield _difference(place.item, How.REMOVED, at.entry(index), before[index], ABSENT)
+            yield _difference(place.item, ValueChange.REMOVED, at.entry(index), before[index], ABSENT)
         elif index >= len(before):
-            yield _difference(place.item, How.ADDED, at.entry(index), ABSENT, after[index])
+            yield _difference(place.item, ValueChange.ADDED, at.entry(index), ABSENT, after[index])
         else:
             yield from _compare(place.item, before[index], after[index], at.entry(index))
 
@@ -187,23 +187,23 @@ def _name_of(place: shape.ListShape, entry: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _direction(place: shape.Shape, before: Any, after: Any) -> How | None:
+def _direction(place: shape.Shape, before: Any, after: Any) -> ValueChange | None:
     """How a scalar changed; None when both mean the same."""
     if isinstance(place, shape.QuantityShape):
         before, after = quantity.parse(before), quantity.parse(after)
         if before == after:
             return None
     if type(before) in (int, float) and type(after) in (int, float):
-        return How.UP if after > before else How.DOWN
-    return How.CHANGED
+        return ValueChange.UP if after > before else ValueChange.DOWN
+    return ValueChange.CHANGED
 
 
 def _union(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return [*before, *(key for key in after if key not in before)]
 
 
-def _difference(place: shape.Shape, how: How, at: _At, before: Any, after: Any) -> Difference:
-    return Difference(how, at.path, at.named, without_secrets(place, before), without_secrets(place, after))
+def _difference(place: shape.Shape, how: ValueChange, at: _At, before: Any, after: Any) -> FieldDifference:
+    return FieldDifference(how, at.path, at.named, without_secrets(place, before), without_secrets(place, after))
 
 
 def without_secrets(place: shape.Shape, value: Any) -> Any:
@@ -228,7 +228,7 @@ def format_named(path: Path) -> str:
     """`spec.disks[data].size`: a path with the names of list entries."""
     text = ""
     for part in path:
-        if isinstance(part, int | Entry) or (text and ("." in part or "/" in part or not part)):
+        if isinstance(part, int | ListEntryName) or (text and ("." in part or "/" in part or not part)):
             text += f"[{part}]"
         else:
             text += f".{part}" if text else part

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from paddock.plan.differences import How
+from paddock.plan.differences import ValueChange
 from paddock.plan.patterns import ENTRY, MEMBER, Parts, parse
 
 
@@ -23,7 +23,7 @@ class Effect(StrEnum):
         return list(Effect).index(self)
 
 
-class Row(msgspec.Struct, frozen=True):
+class EffectRow(msgspec.Struct, frozen=True):
     """A place and everything below it.
 
     `when` limits the row to ways of changing, `having` to list entries with one of these members (a volume from a claim can be
@@ -34,7 +34,7 @@ class Row(msgspec.Struct, frozen=True):
     path: str
     effect: Effect
     why: str
-    when: tuple[How, ...] = ()
+    when: tuple[ValueChange, ...] = ()
     having: tuple[str, ...] = ()
     growth: str = ""
 
@@ -46,18 +46,18 @@ class Row(msgspec.Struct, frozen=True):
     def covers(self, parts: Parts) -> bool:
         """Whether a place is this one or below it."""
         own = self.parts
-        if len(own) < len(parts) and own[-1] == ENTRY and self.when and set(self.when) <= {How.ADDED, How.REMOVED}:
+        if len(own) < len(parts) and own[-1] == ENTRY and self.when and set(self.when) <= {ValueChange.ADDED, ValueChange.REMOVED}:
             return False
         return len(own) <= len(parts) and all(a in (b, MEMBER) for a, b in zip(own, parts, strict=False))
 
-    def fits(self, how: How, entry: object) -> bool:
+    def fits(self, how: ValueChange, entry: object) -> bool:
         """Whether the row speaks of this way of changing."""
         if self.when and how not in self.when:
             return False
         return not self.having or (isinstance(entry, dict) and any(member in entry for member in self.having))
 
 
-def best(rows: tuple[Row, ...], parts: Parts, how: How | None = None, entry: object = None) -> Row | None:
+def best(rows: tuple[EffectRow, ...], parts: Parts, how: ValueChange | None = None, entry: object = None) -> EffectRow | None:
     """The row for a place: the longest pattern wins, and among equals the one that says more.
 
     Without a way of changing, the row that holds for every way.

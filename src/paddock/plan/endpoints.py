@@ -8,7 +8,7 @@ from typing import Any
 from paddock.dialects.core.service import Service, ServicePort, ServiceSpec
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.networks import Interface
-from paddock.engine.networks.cards import Protocol, Published, PublishedPort, Target
+from paddock.engine.networks.cards import ForwardTarget, Protocol, PublishedPort, PublishedService
 from paddock.plan.instance.identity import owner_of
 
 Data = dict[str, Any]
@@ -21,7 +21,7 @@ Resolved = tuple[tuple[str, str, int], ...]
 
 
 @dataclass(frozen=True)
-class Backend:
+class MachineBackend:
     """A machine behind a Service."""
 
     owner: str
@@ -51,7 +51,7 @@ def is_selected(spec: ServiceSpec, labels: Mapping[str, str]) -> bool:
     return bool(spec.selector) and all(labels.get(key) == value for key, value in (spec.selector or {}).items())
 
 
-def backend_of(instance: VirtualMachineInstance) -> Backend | None:
+def backend_of(instance: VirtualMachineInstance) -> MachineBackend | None:
     """The machine as a backend; None as long as it has no address, and when it has ended."""
     card = primary_card(instance)
     status = instance.status
@@ -63,7 +63,7 @@ def backend_of(instance: VirtualMachineInstance) -> Backend | None:
     going = instance.metadata.deletionTimestamp is not None
     ready = any(each.type == "Ready" and each.status == "True" for each in status.conditions or ())
     named = {(port.name, (port.protocol or "TCP").upper()): port.port for port in card.ports or () if port.name}
-    return Backend(
+    return MachineBackend(
         owner=owner_of(instance),
         card=card.name,
         address=seen.ipAddress,
@@ -87,7 +87,7 @@ def primary_card(instance: VirtualMachineInstance) -> Interface | None:
     return None
 
 
-def published(service: Service, backends: Collection[Backend], outside: Collection[str]) -> Published:
+def published(service: Service, backends: Collection[MachineBackend], outside: Collection[str]) -> PublishedService:
     """What the engine is to listen for. `outside`: the host's addresses, for a load balancer."""
     spec = service.spec or ServiceSpec()
     kind = spec.type or "ClusterIP"
@@ -95,7 +95,7 @@ def published(service: Service, backends: Collection[Backend], outside: Collecti
     ports = tuple(_published(port, usable, kind) for port in spec.ports or () if (port.protocol or "TCP") in ("TCP", "UDP"))
     own = tuple(dict.fromkeys(each for each in (spec.clusterIP or "", *(spec.clusterIPs or ())) if each and each != "None"))
     balanced = tuple(outside) if is_balanced(spec) else ()
-    return Published(
+    return PublishedService(
         name=f"{service.metadata.namespace}/{service.metadata.name}",
         ports=ports,
         addresses=own,
@@ -110,14 +110,16 @@ def is_balanced(spec: ServiceSpec) -> bool:
     return spec.type == "LoadBalancer" and not spec.loadBalancerClass
 
 
-def _published(port: ServicePort, backends: Iterable[Backend], kind: str) -> PublishedPort:
+def _published(port: ServicePort, backends: Iterable[MachineBackend], kind: str) -> PublishedPort:
     protocol: Protocol = "udp" if port.protocol == "UDP" else "tcp"
     targets = [(each, number_at(port, each)) for each in backends]
     node = port.nodePort or 0 if kind in ("NodePort", "LoadBalancer") else 0
-    return PublishedPort(protocol, port.port, tuple(Target(each.owner, each.card, number) for each, number in targets if number), node)
+    return PublishedPort(
+        protocol, port.port, tuple(ForwardTarget(each.owner, each.card, number) for each, number in targets if number), node
+    )
 
 
-def number_at(port: ServicePort, backend: Backend) -> int:
+def number_at(port: ServicePort, backend: MachineBackend) -> int:
     """The number of a Service's port at a machine; 0 when its name is not known there."""
     wanted = port.targetPort if port.targetPort not in (None, "", 0) else port.port
     if isinstance(wanted, int):
@@ -134,23 +136,23 @@ def _affinity(spec: ServiceSpec) -> int:
     return int(said) if said else _DEFAULT_AFFINITY
 
 
-def _resolved(spec: ServiceSpec, backend: Backend) -> Resolved:
+def _resolved(spec: ServiceSpec, backend: MachineBackend) -> Resolved:
     numbers = ((port, number_at(port, backend)) for port in spec.ports or ())
     return tuple((port.name or "", port.protocol or "TCP", number) for port, number in numbers if number)
 
 
-def _grouped(spec: ServiceSpec, backends: Iterable[Backend]) -> dict[Resolved, list[Backend]]:
-    groups: dict[Resolved, list[Backend]] = {}
+def _grouped(spec: ServiceSpec, backends: Iterable[MachineBackend]) -> dict[Resolved, list[MachineBackend]]:
+    groups: dict[Resolved, list[MachineBackend]] = {}
     for each in sorted(backends, key=lambda each: each.name):
         groups.setdefault(_resolved(spec, each), []).append(each)
     return groups
 
 
-def slices(service: Service, backends: Collection[Backend]) -> Iterator[Data]:
+def slices(service: Service, backends: Collection[MachineBackend]) -> Iterator[Data]:
     """EndpointSlices: one for each family and set of ports; an empty one where there is no machine."""
     spec = service.spec or ServiceSpec()
     meta = service.metadata
-    nobody: dict[Resolved, list[Backend]] = {(): []}
+    nobody: dict[Resolved, list[MachineBackend]] = {(): []}
     for resolved, group in (_grouped(spec, backends) or nobody).items():
         family = "IPv6" if ":" in (group[0].address if group else spec.clusterIP or "") else "IPv4"
         mark = hashlib.sha256(repr((family, resolved)).encode()).hexdigest()[:5]
@@ -171,7 +173,7 @@ def slices(service: Service, backends: Collection[Backend]) -> Iterator[Data]:
         }
 
 
-def _endpoint(backend: Backend, namespace: str, spec: ServiceSpec) -> Data:
+def _endpoint(backend: MachineBackend, namespace: str, spec: ServiceSpec) -> Data:
     ready = backend.ready or bool(spec.publishNotReadyAddresses)
     found: Data = {
         "addresses": [backend.address],
@@ -185,7 +187,7 @@ def _endpoint(backend: Backend, namespace: str, spec: ServiceSpec) -> Data:
     return found
 
 
-def _reference(backend: Backend, namespace: str) -> Data:
+def _reference(backend: MachineBackend, namespace: str) -> Data:
     return {
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachineInstance",
@@ -195,7 +197,7 @@ def _reference(backend: Backend, namespace: str) -> Data:
     }
 
 
-def endpoints(service: Service, backends: Collection[Backend]) -> Data:
+def endpoints(service: Service, backends: Collection[MachineBackend]) -> Data:
     """The Endpoints object, which has the Service's name."""
     spec = service.spec or ServiceSpec()
     subsets = []
@@ -214,7 +216,7 @@ def endpoints(service: Service, backends: Collection[Backend]) -> Data:
     return {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"namespace": meta.namespace, "name": meta.name}, "subsets": subsets}
 
 
-def _address(backend: Backend, namespace: str) -> Data:
+def _address(backend: MachineBackend, namespace: str) -> Data:
     found: Data = {"ip": backend.address, "targetRef": _reference(backend, namespace)}
     if backend.node:
         found["nodeName"] = backend.node
@@ -223,7 +225,7 @@ def _address(backend: Backend, namespace: str) -> Data:
     return found
 
 
-def names(service: Service, backends: Collection[Backend], domain: str) -> dict[str, tuple[str, ...]]:
+def names(service: Service, backends: Collection[MachineBackend], domain: str) -> dict[str, tuple[str, ...]]:
     """Under which names the Service is found, and where they lead."""
     spec = service.spec or ServiceSpec()
     own = f"{service.metadata.name}.{service.metadata.namespace}.svc.{domain}"

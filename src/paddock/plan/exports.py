@@ -30,7 +30,7 @@ _TTL_SECONDS = 7200.0
 
 
 @dataclass(frozen=True)
-class Volume:
+class ExportedVolume:
     """A volume that is exported: the engine's volume, or its snapshot."""
 
     name: str
@@ -62,7 +62,7 @@ def path_of(export: VirtualMachineExport, rest: str) -> str:
     return f"{PREFIX}/{export.metadata.namespace}/{export.metadata.name}/{rest}"
 
 
-def links(export: VirtualMachineExport, volumes: Iterable[Volume], address: str, authority: str, *, manifests: bool) -> ExportLinks:
+def links(export: VirtualMachineExport, volumes: Iterable[ExportedVolume], address: str, authority: str, *, manifests: bool) -> ExportLinks:
     """Addresses of everything; inside and outside are the same here."""
     found = [ExportVolume(name=each.name, formats=_formats(export, each, address)) for each in volumes]
     said = [ExportManifest(type=name, url=address + path_of(export, rest)) for name, rest in MANIFESTS.items()] if manifests else None
@@ -70,7 +70,7 @@ def links(export: VirtualMachineExport, volumes: Iterable[Volume], address: str,
     return ExportLinks(internal=link, external=link)
 
 
-def _formats(export: VirtualMachineExport, volume: Volume, address: str) -> list[ExportFormat]:
+def _formats(export: VirtualMachineExport, volume: ExportedVolume, address: str) -> list[ExportFormat]:
     place = address + path_of(export, f"volumes/{volume.name}")
     return [ExportFormat(format=name, url=f"{place}/{FORMATS[name]}") for name in volume.formats]
 

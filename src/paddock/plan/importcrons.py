@@ -26,7 +26,7 @@ _HINTS = "instancetype.kubevirt.io/default-"
 _PREFIX = 12
 
 
-class Imports(msgspec.Struct, frozen=True):
+class CronImports(msgspec.Struct, frozen=True):
     """What is there of one cron."""
 
     # the DataVolumes that it made
@@ -101,7 +101,7 @@ def is_whole(volume: DataVolume) -> bool:
     return volume.status is not None and volume.status.phase == "Succeeded"
 
 
-def superfluous(cron: DataImportCron, imports: Imports) -> list[str]:
+def superfluous(cron: DataImportCron, imports: CronImports) -> list[str]:
     """Imports that are kept no longer: all but the newest, and never the one that is wanted."""
     if cron.spec.garbageCollect == "Never":
         return []
@@ -118,7 +118,7 @@ def superfluous(cron: DataImportCron, imports: Imports) -> list[str]:
     return [each.metadata.name for each in older[max(0, keep - 1) :]]
 
 
-def conditions(cron: DataImportCron, imports: Imports) -> Iterable[DataCondition]:
+def conditions(cron: DataImportCron, imports: CronImports) -> Iterable[DataCondition]:
     """What is said of a cron."""
     if not imports.desired:
         reason, message = imports.trouble or ("NoDigest", "No digest yet")

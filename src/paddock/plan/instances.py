@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from paddock.base.jsondata import copied
 from paddock.plan import instancetype
-from paddock.plan.instancetype import INSTANCETYPE, PREFERENCE, Found
+from paddock.plan.instancetype import INSTANCETYPE, PREFERENCE, ResolvedInstancetype
 
 Data = dict[str, Any]
 GROUP_VERSION = "kubevirt.io/v1"
@@ -58,7 +58,7 @@ def start_revision(machine: Data) -> Data:
     }
 
 
-def instance_of(machine: Data, sizes: Sequence[Found], *, paused: bool = False) -> Data:
+def instance_of(machine: Data, sizes: Sequence[ResolvedInstancetype], *, paused: bool = False) -> Data:
     """The instance to create. `sizes` are the instancetype and the preference, if the machine has them."""
     meta, template = machine["metadata"], machine["spec"]["template"]
     around = template.get("metadata") or {}

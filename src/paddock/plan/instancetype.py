@@ -38,7 +38,7 @@ _PROCESSORS = (
 )
 
 
-class Missing(Exception):
+class MissingInstancetype(Exception):
     """Something that a machine names is not there, or names nothing. `member` is the machine's, `why` for people."""
 
     def __init__(self, member: str, why: str) -> None:
@@ -47,7 +47,7 @@ class Missing(Exception):
         self.why = why
 
 
-class Found(msgspec.Struct, frozen=True):
+class ResolvedInstancetype(msgspec.Struct, frozen=True):
     """An instancetype or a preference as a machine uses it. `revision` names the copy it was read from; empty: the object itself."""
 
     member: str
@@ -75,27 +75,27 @@ def kind_of(member: str, written: str | None) -> str | None:
     return next((kind for kind in KINDS[member] if written.lower().removesuffix("s") == kind.lower()), None)
 
 
-def find(member: str, spec: Data, namespace: str, look: Find, status: Data | None = None) -> Found | None:
-    """The instancetype or preference of a machine with this spec; raises `Missing`. The status tells which copy was kept."""
+def find(member: str, spec: Data, namespace: str, look: Find, status: Data | None = None) -> ResolvedInstancetype | None:
+    """The instancetype or preference of a machine with this spec; raises `MissingInstancetype`. The status tells which copy was kept."""
     matcher = spec.get(member) or {}
     name = matcher.get("name")
     if not name:
         return None
     kind = kind_of(member, matcher.get("kind"))
     if kind is None:
-        raise Missing(member, f"unknown kind {matcher['kind']}: use {' or '.join(KINDS[member])}")
+        raise MissingInstancetype(member, f"unknown kind {matcher['kind']}: use {' or '.join(KINDS[member])}")
     revision = matcher.get("revisionName") or _kept(member, name, kind, status)
     if revision:
         kept = look(REVISIONS, namespace, revision)
         if kept is not None:
-            return Found(member, kind, name, kept.get("data") or {}, revision)
+            return ResolvedInstancetype(member, kind, name, kept.get("data") or {}, revision)
         if matcher.get("revisionName"):
-            raise Missing(member, f'Failure to find {member}: controllerrevisions.apps "{revision}" not found')
+            raise MissingInstancetype(member, f'Failure to find {member}: controllerrevisions.apps "{revision}" not found')
     resource = f"{kind.lower()}s.{GROUP}"
     found = look(resource, "" if kind == KINDS[member][0] else namespace, name)
     if found is None:
-        raise Missing(member, f'Failure to find {member}: {resource} "{name}" not found')
-    return Found(member, kind, name, {**found, "apiVersion": API_VERSION, "kind": kind})
+        raise MissingInstancetype(member, f'Failure to find {member}: {resource} "{name}" not found')
+    return ResolvedInstancetype(member, kind, name, {**found, "apiVersion": API_VERSION, "kind": kind})
 
 
 def _kept(member: str, name: str, kind: str, status: Data | None) -> str:
@@ -106,7 +106,7 @@ def _kept(member: str, name: str, kind: str, status: Data | None) -> str:
     return (reference.get("controllerRevisionRef") or {}).get("name") or ""
 
 
-def revision_of(found: Found, machine: Data, owner: Data) -> Data:
+def revision_of(found: ResolvedInstancetype, machine: Data, owner: Data) -> Data:
     """The ControllerRevision that keeps an instancetype or a preference for a machine."""
     meta, machine_meta = found.object.get("metadata") or {}, machine["metadata"]
     uid, generation = meta.get("uid", ""), meta.get("generation", 1)
@@ -128,7 +128,7 @@ def revision_of(found: Found, machine: Data, owner: Data) -> Data:
     }
 
 
-def annotations_of(found: Iterable[Found]) -> dict[str, str]:
+def annotations_of(found: Iterable[ResolvedInstancetype]) -> dict[str, str]:
     """The annotations by which a running machine says what it was made from."""
     return {f"kubevirt.io/{'cluster-' if each.everywhere else ''}{each.member}-name": each.name for each in found}
 
@@ -137,14 +137,14 @@ def annotations_of(found: Iterable[Found]) -> dict[str, str]:
 
 
 def inferred(member: str, spec: Data, namespace: str, look: Find) -> Data | None:
-    """Resolve a matcher that is inferred from a volume; None: it goes. Raises `Missing` where a failure is refused."""
+    """Resolve a matcher that is inferred from a volume; None: it goes. Raises `MissingInstancetype` where a failure is refused."""
     matcher: Data = spec[member]
     label, volume = _DEFAULT_LABELS[member], matcher["inferFromVolume"]
     try:
         labels = _labels_of(member, volume, spec, namespace, look)
         if label not in labels:
-            raise Missing(member, f"unable to find required {label} label on the volume {volume}")
-    except Missing:
+            raise MissingInstancetype(member, f"unable to find required {label} label on the volume {volume}")
+    except MissingInstancetype:
         if matcher.get("inferFromVolumeFailurePolicy") == "Ignore":
             return None
         raise
@@ -155,13 +155,13 @@ def _labels_of(member: str, name: str, spec: Data, namespace: str, look: Find) -
     volumes = spec["template"]["spec"].get("volumes") or ()
     volume = next((each for each in volumes if each.get("name") == name), None)
     if volume is None:
-        raise Missing(member, f"unable to find volume {name} to infer defaults")
+        raise MissingInstancetype(member, f"unable to find volume {name} to infer defaults")
     claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
     if claim:
         return _labels(_existing(member, "persistentvolumeclaims", namespace, claim, look))
     disk = (volume.get("dataVolume") or {}).get("name")
     if not disk:
-        raise Missing(member, f"unable to infer defaults from volume {name} as type is not supported")
+        raise MissingInstancetype(member, f"unable to infer defaults from volume {name} as type is not supported")
     return _labels_of_disk(member, disk, spec, namespace, look)
 
 
@@ -185,13 +185,13 @@ def _labels_of_disk(member: str, disk: str, spec: Data, namespace: str, look: Fi
         namespace = place
     if claim := source.get("pvc"):
         return _labels(_existing(member, "persistentvolumeclaims", claim.get("namespace") or namespace, claim.get("name", ""), look))
-    raise Missing(member, f"unable to infer defaults from DataVolume {disk}: it has neither labels nor a claim as its source")
+    raise MissingInstancetype(member, f"unable to infer defaults from DataVolume {disk}: it has neither labels nor a claim as its source")
 
 
 def _existing(member: str, resource: str, namespace: str, name: str, look: Find) -> Data:
     found = look(resource, namespace, name)
     if found is None:
-        raise Missing(member, f'{resource} "{name}" not found')
+        raise MissingInstancetype(member, f'{resource} "{name}" not found')
     return found
 
 
@@ -212,7 +212,7 @@ def expanded(hardware: Data, size: Data | None, wishes: Data | None) -> Data:
     return made
 
 
-def expanded_machine(machine: Data, found: Iterable[Found]) -> Data:
+def expanded_machine(machine: Data, found: Iterable[ResolvedInstancetype]) -> Data:
     """A VirtualMachine that says everything itself, as `expand-spec` answers it: the references are gone."""
     specs = {each.member: each.spec for each in found}
     made: Data = copied(machine)

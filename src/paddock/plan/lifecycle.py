@@ -13,24 +13,24 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import StartFailure, StateChangeRequest, VirtualMachine, VirtualMachineStatus
 from paddock.meta import ages
 from paddock.plan.runrequests import PAUSED, START, STOP
-from paddock.plan.runstrategy import BACKED_OFF, Life, Step, Strategy, life_of, next_step, strategy_of
+from paddock.plan.runstrategy import BACKED_OFF, InstanceState, RunStep, RunStrategy, life_of, next_step, strategy_of
 
 _FIRST_SECONDS, _LONGEST_SECONDS = 10.0, 300.0
 
 
-class Decision(msgspec.Struct, frozen=True):
+class LifecycleDecision(msgspec.Struct, frozen=True):
     """What to do about the run of a machine.
 
     `requests` are those that still wait. `becomes` is a strategy that the spec has to be changed to first; then nothing else is done.
     """
 
-    step: Step
+    step: RunStep
     requests: tuple[StateChangeRequest, ...] = ()
     paused: bool = False
-    becomes: Strategy | None = None
+    becomes: RunStrategy | None = None
 
 
-def decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> Decision:
+def decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> LifecycleDecision:
     """The next step, whatever may still hold it."""
     strategy, life = strategy_of(machine.spec), life_of(instance)
     status = machine.status or VirtualMachineStatus()
@@ -38,17 +38,17 @@ def decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> 
     going = instance is not None and instance.metadata.deletionTimestamp is not None
     if not requests:
         step = next_step(strategy, life, before=status.runStrategy)
-        if step is Step.REPLACE:
+        if step is RunStep.REPLACE:
             # The request is written before anything is deleted: an instance that goes without one was deleted by a user.
-            return Decision(Step.KEEP, () if going else (StateChangeRequest(action=START),))
-        return Decision(Step.KEEP if going and step is Step.STOP else step)
+            return LifecycleDecision(RunStep.KEEP, () if going else (StateChangeRequest(action=START),))
+        return LifecycleDecision(RunStep.KEEP if going and step is RunStep.STOP else step)
     first = requests[0]
     if first.action == STOP or instance is not None:
         # A start waits for the old instance to be gone.
-        return Decision(Step.KEEP if going else Step.STOP, requests)
-    if strategy is Strategy.HALTED:
-        return Decision(Step.KEEP, requests, becomes=Strategy.ALWAYS)
-    return Decision(Step.START, requests, paused=(first.data or {}).get("paused") == PAUSED["paused"])
+        return LifecycleDecision(RunStep.KEEP if going else RunStep.STOP, requests)
+    if strategy is RunStrategy.HALTED:
+        return LifecycleDecision(RunStep.KEEP, requests, becomes=RunStrategy.ALWAYS)
+    return LifecycleDecision(RunStep.START, requests, paused=(first.data or {}).get("paused") == PAUSED["paused"])
 
 
 def waiting(requests: Sequence[StateChangeRequest], instance: VirtualMachineInstance | None) -> tuple[StateChangeRequest, ...]:
@@ -109,5 +109,5 @@ def held_seconds(failure: StartFailure | None, now: float) -> float:
 
 def is_failing(machine: VirtualMachine, failure: StartFailure | None, instance: VirtualMachineInstance | None) -> bool:
     """Whether a machine is between two starts of which the first failed."""
-    alive = life_of(instance) in (Life.LIVE, Life.UNSET)
+    alive = life_of(instance) in (InstanceState.LIVE, InstanceState.UNSET)
     return not alive and failure is not None and bool(failure.consecutiveFailCount) and strategy_of(machine.spec) in BACKED_OFF

@@ -19,7 +19,7 @@ _PLACEMENT = ("nodeSelector", "affinity", "tolerations")
 _PLUGGED = ("dataVolume", "persistentVolumeClaim", "memoryDump")
 
 
-class Update(msgspec.Struct, frozen=True):
+class LiveUpdate(msgspec.Struct, frozen=True):
     """A JSON patch of the instance (empty: nothing to do), and why a restart is required (empty: it is not)."""
 
     patch: tuple[Data, ...] = ()
@@ -50,12 +50,12 @@ class _Work:
         self.operations.append({"op": "remove", "path": place} if value is None else {"op": "add", "path": place, "value": value})
 
 
-def update(before: Data, now: Data, instance: Data, *, live: bool = True) -> Update:
+def update(before: Data, now: Data, instance: Data, *, live: bool = True) -> LiveUpdate:
     """Compare the machine's spec of the start with that of now. Without `live` (rollout strategy Stage) everything waits."""
     if any(before.get(each) != now.get(each) for each in ("instancetype", "preference")):
-        return Update(restart=OTHER)
+        return LiveUpdate(restart=OTHER)
     if not live:
-        return Update(restart="" if before["template"] == now["template"] else OTHER)
+        return LiveUpdate(restart="" if before["template"] == now["template"] else OTHER)
     work = _Work(before["template"], now["template"], instance)
     for step in (_labels, _placement, _sockets, _memory, _disks, _cards):
         step(work)
@@ -63,7 +63,7 @@ def update(before: Data, now: Data, instance: Data, *, live: bool = True) -> Upd
         work.restart.append(OTHER)
     if not work.restart:
         _pool_label(work, now["template"])
-    return Update(tuple(work.operations), work.restart[0] if work.restart else "")
+    return LiveUpdate(tuple(work.operations), work.restart[0] if work.restart else "")
 
 
 def _labels(work: _Work) -> None:

@@ -16,12 +16,12 @@ from paddock.dialects.kubevirt.virtualmachine import (
     StateChangeRequest,
     VirtualMachine,
     VirtualMachineStatus,
-    VolumeSnapshotStatus,
+    VolumeSnapshotSupport,
 )
 from paddock.dialects.kubevirt.volumes import SOURCES, Volume
 from paddock.meta.conditions import Condition
 from paddock.plan.instances import GENERATION
-from paddock.plan.instancetype import Found
+from paddock.plan.instancetype import ResolvedInstancetype
 from paddock.plan.runstrategy import life_of
 
 READY, FAILURE, RESTART_REQUIRED = "Ready", "Failure", "RestartRequired"
@@ -31,29 +31,29 @@ _HOTPLUG = ("HotMemoryChange", "HotVCPUChange")
 _SNAPSHOT = ("persistentVolumeClaim", "dataVolume", "memoryDump")
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class FailureNote(msgspec.Struct, frozen=True):
     """Why the controller could not do something: the reason and the message of the condition Failure."""
 
     reason: str
     message: str
 
 
-class Facts(msgspec.Struct, frozen=True):
+class MachineFacts(msgspec.Struct, frozen=True):
     """What the controller found out in one look."""
 
     word: str
     strategy: str
     requests: Sequence[StateChangeRequest] = ()
     failure: StartFailure | None = None
-    trouble: Trouble | None = None
+    trouble: FailureNote | None = None
     restart: str = ""
     # by member: instancetype, preference; None: not looked at, so they are as they were
-    sizes: Mapping[str, Found] | None = None
+    sizes: Mapping[str, ResolvedInstancetype] | None = None
     # the condition DataSourceResolved, or nothing; None: as it was
     sources: Sequence[Condition] | None = None
 
 
-def status(machine: VirtualMachine, instance: VirtualMachineInstance | None, facts: Facts, now: str) -> VirtualMachineStatus:
+def status(machine: VirtualMachine, instance: VirtualMachineInstance | None, facts: MachineFacts, now: str) -> VirtualMachineStatus:
     """The status as it should be; equal to what is there when nothing changed."""
     before = machine.status or VirtualMachineStatus(printableStatus="")
     observed = _generation(instance)
@@ -92,7 +92,9 @@ def _generation(instance: VirtualMachineInstance | None) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _conditions(before: VirtualMachineStatus, instance: VirtualMachineInstance | None, facts: Facts, now: str) -> Iterator[Condition]:
+def _conditions(
+    before: VirtualMachineStatus, instance: VirtualMachineInstance | None, facts: MachineFacts, now: str
+) -> Iterator[Condition]:
     known = {each.type: each for each in before.conditions or ()}
     mirrored = {each.type: each for each in _of(instance)}
     own = {READY: mirrored.pop(READY, None) or _not_ready(instance)}
@@ -130,15 +132,15 @@ def _not_ready(instance: VirtualMachineInstance | None) -> Condition:
     return Condition(type=READY, status="False", reason="GuestNotRunning", message="Guest VM is not reported as running")
 
 
-def _snapshot(volume: Volume) -> VolumeSnapshotStatus:
+def _snapshot(volume: Volume) -> VolumeSnapshotSupport:
     """Whether a volume can be part of a snapshot: everything that lies on a claim can."""
     if any(getattr(volume, kind) is not None for kind in _SNAPSHOT):
-        return VolumeSnapshotStatus(name=volume.name, enabled=True)
+        return VolumeSnapshotSupport(name=volume.name, enabled=True)
     why = f"Snapshot is not supported for this volumeSource type [{volume.name}]"
-    return VolumeSnapshotStatus(name=volume.name, enabled=False, reason=why)
+    return VolumeSnapshotSupport(name=volume.name, enabled=False, reason=why)
 
 
-def _reference(found: Found | None) -> InstancetypeStatusRef | None:
+def _reference(found: ResolvedInstancetype | None) -> InstancetypeStatusRef | None:
     if found is None:
         return None
     revision = ControllerRevisionRef(name=found.revision) if found.revision else None

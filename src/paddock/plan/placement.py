@@ -17,7 +17,7 @@ _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 _UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 
 
-class Taint(msgspec.Struct, frozen=True):
+class NodeTaint(msgspec.Struct, frozen=True):
     """Who is kept away from the node."""
 
     key: str
@@ -25,12 +25,12 @@ class Taint(msgspec.Struct, frozen=True):
     effect: str = "NoSchedule"
 
 
-class Host(msgspec.Struct, frozen=True):
+class PlacementNode(msgspec.Struct, frozen=True):
     """The node."""
 
     name: str
     labels: Mapping[str, str] = {}
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[NodeTaint, ...] = ()
     unschedulable: bool = False
 
 
@@ -42,17 +42,17 @@ class Neighbour(msgspec.Struct, frozen=True):
     affinity: Affinity | None = None
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class PlacementRefusal(msgspec.Struct, frozen=True):
     """Why it may not: `reason` is the condition's (PodScheduled for Unschedulable, Synchronized for FailedCreate)."""
 
     reason: str
     message: str
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class PlacementEnvironment(msgspec.Struct, frozen=True):
     """What is around the machine."""
 
-    host: Host
+    host: PlacementNode
     neighbours: Sequence[Neighbour] = ()
     # names of the PriorityClasses that exist; the system's own always do
     priorities: frozenset[str] = frozenset()
@@ -63,13 +63,13 @@ class Surroundings(msgspec.Struct, frozen=True):
 _SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical"))
 
 
-def placed(spec: VirtualMachineInstanceSpec, who: Neighbour, around: Surroundings) -> Refusal | None:
+def placed(spec: VirtualMachineInstanceSpec, who: Neighbour, around: PlacementEnvironment) -> PlacementRefusal | None:
     """Why a machine may not run here; None when it may. `who` says its namespace and labels."""
     named = spec.priorityClassName
     if named and named not in around.priorities | _SYSTEM_PRIORITIES:
-        return Refusal(FAILED_CREATE, f"no PriorityClass with name {named} was found: create it, or change priorityClassName")
+        return PlacementRefusal(FAILED_CREATE, f"no PriorityClass with name {named} was found: create it, or change priorityClassName")
     why = next(_refusals(spec, who, around), None)
-    return Refusal(UNSCHEDULABLE, f"0/1 nodes are available: 1 node(s) {why}.") if why is not None else None
+    return PlacementRefusal(UNSCHEDULABLE, f"0/1 nodes are available: 1 node(s) {why}.") if why is not None else None
 
 
 def pod_labels(name: str, labels: Mapping[str, str] | None, created_by: str = "") -> dict[str, str]:
@@ -78,10 +78,10 @@ def pod_labels(name: str, labels: Mapping[str, str] | None, created_by: str = ""
     return {**(labels or {}), **own, **({"kubevirt.io/created-by": created_by} if created_by else {})}
 
 
-def _refusals(spec: VirtualMachineInstanceSpec, who: Neighbour, around: Surroundings) -> Iterator[str]:
+def _refusals(spec: VirtualMachineInstanceSpec, who: Neighbour, around: PlacementEnvironment) -> Iterator[str]:
     """In the order in which a scheduler's filters run."""
     host, tolerations, affinity = around.host, spec.tolerations or (), spec.affinity or Affinity()
-    if host.unschedulable and not _tolerated(Taint(_UNSCHEDULABLE_TAINT), tolerations):
+    if host.unschedulable and not _tolerated(NodeTaint(_UNSCHEDULABLE_TAINT), tolerations):
         yield "were unschedulable"
     for taint in host.taints:
         if taint.effect in _KEEPS_AWAY and not _tolerated(taint, tolerations):
@@ -99,11 +99,11 @@ def _refusals(spec: VirtualMachineInstanceSpec, who: Neighbour, around: Surround
         yield "didn't satisfy existing pods anti-affinity rules"
 
 
-def _tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+def _tolerated(taint: NodeTaint, tolerations: Iterable[Toleration]) -> bool:
     return any(_tolerates(each, taint) for each in tolerations)
 
 
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+def _tolerates(toleration: Toleration, taint: NodeTaint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -115,7 +115,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     return bool(toleration.key) and (toleration.value or "") == taint.value
 
 
-def _node_fits(spec: VirtualMachineInstanceSpec, affinity: Affinity, host: Host) -> bool:
+def _node_fits(spec: VirtualMachineInstanceSpec, affinity: Affinity, host: PlacementNode) -> bool:
     if any(host.labels.get(key) != value for key, value in (spec.nodeSelector or {}).items()):
         return False
     rules = affinity.nodeAffinity
@@ -123,7 +123,7 @@ def _node_fits(spec: VirtualMachineInstanceSpec, affinity: Affinity, host: Host)
     return required is None or any(_termholds(term, host) for term in required.nodeSelectorTerms)
 
 
-def _termholds(term: NodeSelectorTerm, host: Host) -> bool:
+def _termholds(term: NodeSelectorTerm, host: PlacementNode) -> bool:
     # A term that says nothing selects no node.
     if not term.matchExpressions and not term.matchFields:
         return False
@@ -162,7 +162,7 @@ def _required(rules: object) -> Sequence[PodAffinityTerm]:
     return getattr(rules, "requiredDuringSchedulingIgnoredDuringExecution", None) or ()
 
 
-def _wanted_neighbours(affinity: Affinity, who: Neighbour, around: Surroundings) -> bool:
+def _wanted_neighbours(affinity: Affinity, who: Neighbour, around: PlacementEnvironment) -> bool:
     """Whether all neighbours that a machine wants are here. The first of a group that wants its own kind may begin."""
     terms = _required(affinity.podAffinity)
     if any(term.topologyKey not in around.host.labels for term in terms):
@@ -173,7 +173,7 @@ def _wanted_neighbours(affinity: Affinity, who: Neighbour, around: Surroundings)
     return nobody and all(_selects(term, who, who, around) for term in terms)
 
 
-def _unwanted_by_others(who: Neighbour, around: Surroundings) -> bool:
+def _unwanted_by_others(who: Neighbour, around: PlacementEnvironment) -> bool:
     """Whether somebody who is here already does not want the machine."""
     return any(
         term.topologyKey in around.host.labels and _selects(term, other, who, around)
@@ -183,11 +183,11 @@ def _unwanted_by_others(who: Neighbour, around: Surroundings) -> bool:
     )
 
 
-def _selected(term: PodAffinityTerm, of: Neighbour, around: Surroundings) -> bool:
+def _selected(term: PodAffinityTerm, of: Neighbour, around: PlacementEnvironment) -> bool:
     return any(_selects(term, of, other, around) for other in around.neighbours)
 
 
-def _selects(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: Surroundings) -> bool:
+def _selects(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: PlacementEnvironment) -> bool:
     """Whether a term of one machine means another."""
     if term.labelSelector is None or not _in_reach(term, of, other, around):
         return False
@@ -196,7 +196,7 @@ def _selects(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: Sur
     return same and apart and selectors.matches(term.labelSelector, other.labels)
 
 
-def _in_reach(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: Surroundings) -> bool:
+def _in_reach(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: PlacementEnvironment) -> bool:
     """Without names and without a selector a term means its own namespace."""
     if term.namespaceSelector is not None and selectors.matches(term.namespaceSelector, around.namespaces.get(other.namespace, {})):
         return True
@@ -205,7 +205,7 @@ def _in_reach(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: Su
     return term.namespaceSelector is None and other.namespace == of.namespace
 
 
-def _uneven(constraint: TopologySpreadConstraint, who: Neighbour, around: Surroundings) -> Iterator[str]:
+def _uneven(constraint: TopologySpreadConstraint, who: Neighbour, around: PlacementEnvironment) -> Iterator[str]:
     """One node is one place, which is as even as can be, unless more places are asked for or the node is none."""
     if constraint.topologyKey not in around.host.labels:
         yield "didn't match pod topology spread constraints (missing required label)"

@@ -13,7 +13,7 @@ from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.poolfields import NameGeneration
 from paddock.dialects.kubevirt.poolform import machine_spec
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine, VirtualMachineSpec
-from paddock.dialects.kubevirt.volumes import CloudInit, Volume
+from paddock.dialects.kubevirt.volumes import CloudInitSource, Volume
 from paddock.meta.objects import ObjectMeta, OwnerReference, TemplateMeta
 from paddock.meta.world import namespace_of
 
@@ -138,7 +138,7 @@ def _with_secret(volume: Volume, index: int) -> Volume:
     return volume
 
 
-def _cloud_init(data: CloudInit, index: int) -> CloudInit:
+def _cloud_init(data: CloudInitSource, index: int) -> CloudInitSource:
     changed = {}
     for name in ("secretRef", "networkDataSecretRef"):
         reference = getattr(data, name)

@@ -15,24 +15,24 @@ import msgspec
 from paddock.base import duration
 from paddock.base.jsondata import copied
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
-from paddock.dialects.kubevirt.poolfields import SelectionPolicy, Selectors
+from paddock.dialects.kubevirt.poolfields import ScaleInSelectors, SelectionPolicy
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages, selectors
 from paddock.meta.conditions import holds
 from paddock.plan import placement, preservation
 from paddock.plan import pool as machines
-from paddock.plan.runstrategy import Strategy, strategy_of
+from paddock.plan.runstrategy import RunStrategy, strategy_of
 
 Data = dict[str, Any]
 _FAILURES, _FAILING_SECONDS = 3, 300.0
 # So many machines are made in one round, as upstream; others have their turn before the next.
 BURST = 250
 _NEXT_ROUND_SECONDS = 0.1
-_RUNNING = (Strategy.ALWAYS, Strategy.RERUN, Strategy.ONCE)
+_RUNNING = (RunStrategy.ALWAYS, RunStrategy.RERUN, RunStrategy.ONCE)
 _STUCK = ("CrashLoopBackOff", "ErrorUnschedulable", "ErrImagePull", "ImagePullBackOff", "ErrorPvcNotFound", "DataVolumeError")
 
 
-class Member(msgspec.Struct, frozen=True):
+class PoolMember(msgspec.Struct, frozen=True):
     """A machine of the pool, and the revision its instance was made from (None: it has none)."""
 
     machine: VirtualMachine
@@ -65,7 +65,7 @@ class Member(msgspec.Struct, frozen=True):
         return (self.machine.metadata.labels or {}).get(machines.REVISION_LABEL, "")
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ScalePlan(msgspec.Struct, frozen=True):
     """What to do, in this order, and after how many seconds to look again."""
 
     make: tuple[int, ...] = ()
@@ -77,7 +77,7 @@ class Plan(msgspec.Struct, frozen=True):
     anew: tuple[str, ...] = ()
 
 
-class Circumstances(msgspec.Struct, frozen=True):
+class ScaleContext(msgspec.Struct, frozen=True):
     """What the plan depends on besides the pool and its machines."""
 
     # names of all machines of the namespace
@@ -90,10 +90,10 @@ class Circumstances(msgspec.Struct, frozen=True):
     chance: Callable[[], float]
 
 
-def plan(pool: VirtualMachinePool, members: Sequence[Member], around: Circumstances) -> Plan:
+def plan(pool: VirtualMachinePool, members: Sequence[PoolMember], around: ScaleContext) -> ScalePlan:
     """The next actions."""
     if pool.spec.paused:
-        return Plan()
+        return ScalePlan()
     alive = [each for each in members if not each.going]
     missing = pool.spec.replicas - len(members)
     if missing > 0:
@@ -115,7 +115,7 @@ def number_of(pool: VirtualMachinePool, name: str) -> int | None:
     return int(text) if text != name and text.isdecimal() else None
 
 
-def _surplus(pool: VirtualMachinePool, alive: Sequence[Member], count: int, around: Circumstances) -> tuple[str, ...]:
+def _surplus(pool: VirtualMachinePool, alive: Sequence[PoolMember], count: int, around: ScaleContext) -> tuple[str, ...]:
     strategy = pool.spec.scaleInStrategy
     if strategy is not None and (strategy.unmanaged is not None or strategy.opportunistic is not None):
         return ()
@@ -126,11 +126,11 @@ def _surplus(pool: VirtualMachinePool, alive: Sequence[Member], count: int, arou
 
 
 def chosen(
-    pool: VirtualMachinePool, members: Iterable[Member], policy: SelectionPolicy | None, chance: Callable[[], float]
-) -> list[Member]:
+    pool: VirtualMachinePool, members: Iterable[PoolMember], policy: SelectionPolicy | None, chance: Callable[[], float]
+) -> list[PoolMember]:
     """The machines in the order in which they are chosen: those that the selectors mean first."""
     order = (policy.sortPolicy if policy is not None else None) or "Random"
-    keys: dict[str, Callable[[Member], Any]] = {
+    keys: dict[str, Callable[[PoolMember], Any]] = {
         "AscendingOrder": lambda each: _number(pool, each),
         "DescendingOrder": lambda each: -_number(pool, each),
         "Oldest": lambda each: (_age(each), _number(pool, each)),
@@ -141,7 +141,7 @@ def chosen(
     return found if meant is None else sorted(found, key=lambda each: not _is_meant(meant, each))
 
 
-def _is_meant(meant: Selectors, member: Member) -> bool:
+def _is_meant(meant: ScaleInSelectors, member: PoolMember) -> bool:
     """Whether both selectors match: the labels of the machine and of what it runs, and those of the node that it runs on."""
     labels, template = meant.labelSelector, member.machine.spec.template.metadata
     has = {**(member.machine.metadata.labels or {}), **((template.labels if template is not None else None) or {})}
@@ -150,25 +150,25 @@ def _is_meant(meant: Selectors, member: Member) -> bool:
     return all(placement.holds(each, member.node_labels) for each in meant.nodeSelectorRequirementMatcher or ())
 
 
-def _number(pool: VirtualMachinePool, member: Member) -> int:
+def _number(pool: VirtualMachinePool, member: PoolMember) -> int:
     found = number_of(pool, member.name)
     return -1 if found is None else found
 
 
-def _age(member: Member) -> float:
+def _age(member: PoolMember) -> float:
     return ages.seconds_of(member.machine.metadata.creationTimestamp or "") or 0.0
 
 
 # --- updates --------------------------------------------------------------------------------------------------------------
 
 
-def _update(pool: VirtualMachinePool, alive: Sequence[Member], around: Circumstances) -> Plan:
+def _update(pool: VirtualMachinePool, alive: Sequence[PoolMember], around: ScaleContext) -> ScalePlan:
     failing, wait = _failing(pool, alive, around.now)
     if failing:
-        return Plan(delete=failing, wait=wait)
+        return ScalePlan(delete=failing, wait=wait)
     strategy = pool.spec.updateStrategy
     if strategy is not None and strategy.unmanaged is not None:
-        return Plan(wait=wait)
+        return ScalePlan(wait=wait)
     proactive = strategy is None or strategy.opportunistic is None
     policy = strategy.proactive.selectionPolicy if strategy is not None and strategy.proactive is not None else None
     meant = policy.selectors if policy is not None else None
@@ -179,7 +179,7 @@ def _update(pool: VirtualMachinePool, alive: Sequence[Member], around: Circumsta
     other_disks = {each.name for each in anew}
     rewrite = tuple(each.name for each in old if each.name not in other_disks)
     if not proactive:
-        return Plan(rewrite=rewrite, wait=wait)
+        return ScalePlan(rewrite=rewrite, wait=wait)
     outdated = [each for each in subject if each.name not in other_disks and _waits_for_restart(each, around.revision)]
     room = machines.most_unavailable(pool) - sum(_is_unavailable(each) for each in alive)
     order = chosen(pool, [*anew, *outdated], policy, around.chance)
@@ -189,21 +189,21 @@ def _update(pool: VirtualMachinePool, alive: Sequence[Member], around: Circumsta
     picked = [*free, *[each for each in order if each.name not in at_no_cost][: max(0, room)]]
     deleted = tuple(each.name for each in picked if each.name in other_disks)
     restarted = tuple(each.name for each in picked if each.name not in other_disks)
-    return Plan(delete=deleted, rewrite=rewrite, restart=restarted, wait=wait, anew=deleted)
+    return ScalePlan(delete=deleted, rewrite=rewrite, restart=restarted, wait=wait, anew=deleted)
 
 
-def _waits_for_restart(member: Member, revision: str) -> bool:
+def _waits_for_restart(member: PoolMember, revision: str) -> bool:
     """Whether the instance is older than the spec, and what changed cannot reach it while it runs."""
     status = member.machine.status
     old = member.instance_revision not in (None, revision)
     return old and not member.restarting and status is not None and holds(status.conditions, "RestartRequired")
 
 
-def _is_unavailable(member: Member) -> bool:
+def _is_unavailable(member: PoolMember) -> bool:
     return (member.restarting or not member.is_ready) and strategy_of(member.machine.spec) in _RUNNING
 
 
-def _failing(pool: VirtualMachinePool, alive: Sequence[Member], now: float) -> tuple[tuple[str, ...], float | None]:
+def _failing(pool: VirtualMachinePool, alive: Sequence[PoolMember], now: float) -> tuple[tuple[str, ...], float | None]:
     """The machines that do not start, and when to look again for those that may become such."""
     healing = pool.spec.autohealing
     if healing is None:

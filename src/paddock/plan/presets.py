@@ -18,7 +18,7 @@ EXCLUDE = "virtualmachineinstancepresets.admission.kubevirt.io/exclude"
 APPLIED = "virtualmachinepreset.kubevirt.io/"
 
 
-class Applied(msgspec.Struct, frozen=True):
+class AppliedPresets(msgspec.Struct, frozen=True):
     """The hardware with the presets, the annotations that name them, and what has to be told."""
 
     domain: Data
@@ -26,13 +26,13 @@ class Applied(msgspec.Struct, frozen=True):
     told: tuple[str, ...] = ()
 
 
-def applied(metadata: Data, domain: Data, presets: Iterable[tuple[VirtualMachineInstancePreset, Data]]) -> Applied:
+def applied(metadata: Data, domain: Data, presets: Iterable[tuple[VirtualMachineInstancePreset, Data]]) -> AppliedPresets:
     """The presets that mean an instance, by name; each comes with its hardware as plain data."""
     made: Data = copied(domain)
     annotations: dict[str, str] = {}
     told = []
     if (metadata.get("annotations") or {}).get(EXCLUDE) == "true":
-        return Applied(made, annotations)
+        return AppliedPresets(made, annotations)
     for preset, hardware in sorted(presets, key=lambda each: each[0].metadata.name):
         name = preset.metadata.name
         if preset.spec is None or not selectors.matches(preset.spec.selector, metadata.get("labels") or {}):
@@ -43,7 +43,7 @@ def applied(metadata: Data, domain: Data, presets: Iterable[tuple[VirtualMachine
             continue
         _fill(made, hardware)
         annotations[f"{APPLIED}{name}"] = "kubevirt.io/v1"
-    return Applied(made, annotations, tuple(told))
+    return AppliedPresets(made, annotations, tuple(told))
 
 
 def _conflicts(has: Data, wanted: Data, path: Path) -> Iterator[Path]:

@@ -14,7 +14,7 @@ _STARTING = ("Pending", "Scheduling", "Scheduled")
 _BROKEN = ("Error", "ImagePullFailed")
 
 
-class Disk(msgspec.Struct, frozen=True):
+class ClaimedDisk(msgspec.Struct, frozen=True):
     """A disk whose content comes from a claim: its DataVolume, if it has one, and its claim, if it is there."""
 
     name: str
@@ -52,12 +52,12 @@ class Disk(msgspec.Struct, frozen=True):
         return self.claim is not None and self.claim != "Bound"
 
 
-class Sight(msgspec.Struct, frozen=True):
+class PrintableFacts(msgspec.Struct, frozen=True):
     """Everything the word depends on."""
 
     machine: VirtualMachine
     instance: VirtualMachineInstance | None
-    disks: Sequence[Disk] = ()
+    disks: Sequence[ClaimedDisk] = ()
     # a new instance is wanted, whatever holds it
     wants_start: bool = False
     # and nothing but disks holds it
@@ -87,31 +87,31 @@ def condition(conditions: Sequence[Condition], type: str) -> Condition | None:
     return next((each for each in conditions if each.type == type), None)
 
 
-def _stopping(sight: Sight) -> bool:
+def _stopping(sight: PrintableFacts) -> bool:
     instance = sight.instance
     return instance is not None and instance.metadata.deletionTimestamp is not None and not life_of(instance).final
 
 
-def _migrating(sight: Sight) -> bool:
+def _migrating(sight: PrintableFacts) -> bool:
     status = sight.instance.status if sight.instance is not None else None
     move = status.migrationState if status is not None else None
     return move is not None and move.startTimestamp is not None and not move.completed and not move.failed
 
 
-def _paused(sight: Sight) -> bool:
+def _paused(sight: PrintableFacts) -> bool:
     found = sight.conditions.get("Paused")
     return sight.phase == "Running" and found is not None and found.status == "True"
 
 
-def _wants_to_run(sight: Sight) -> bool:
+def _wants_to_run(sight: PrintableFacts) -> bool:
     return sight.wants_start or (sight.instance is not None and not life_of(sight.instance).final)
 
 
-def _is_down(sight: Sight) -> bool:
+def _is_down(sight: PrintableFacts) -> bool:
     return sight.instance is None or life_of(sight.instance).final
 
 
-ROWS: tuple[tuple[str, Callable[[Sight], bool]], ...] = (
+ROWS: tuple[tuple[str, Callable[[PrintableFacts], bool]], ...] = (
     ("Terminating", lambda sight: sight.machine.metadata.deletionTimestamp is not None),
     ("Stopping", _stopping),
     ("Migrating", _migrating),
@@ -131,6 +131,6 @@ ROWS: tuple[tuple[str, Callable[[Sight], bool]], ...] = (
 )
 
 
-def printable(sight: Sight) -> str:
+def printable(sight: PrintableFacts) -> str:
     """The word."""
     return next((word for word, holds in ROWS if holds(sight)), "Unknown")

@@ -16,7 +16,7 @@ from paddock.schema.finding import Path
 KindId = tuple[str, str]
 
 
-class Refers(msgspec.Struct, frozen=True):
+class ReferringField(msgspec.Struct, frozen=True):
     """A field that names an object.
 
     `to` lists the kinds that will do, the first being the one that is meant. `kind_in` and `namespace_in` are members beside
@@ -32,14 +32,14 @@ class Refers(msgspec.Struct, frozen=True):
     known: tuple[str, ...] = ()
 
 
-class Provides(msgspec.Struct, frozen=True):
+class ProvidingField(msgspec.Struct, frozen=True):
     """A field that names an object which the owner brings along."""
 
     path: str
     what: tuple[KindId, ...]
 
 
-class Reference(msgspec.Struct, frozen=True):
+class FieldReference(msgspec.Struct, frozen=True):
     """A reference that an object makes. `namespace` is None where the object's own is meant."""
 
     path: Path
@@ -48,7 +48,7 @@ class Reference(msgspec.Struct, frozen=True):
     namespace: str | None
 
 
-def references(group: str, kind: str, data: dict[str, Any]) -> Iterator[Reference]:
+def references(group: str, kind: str, data: dict[str, Any]) -> Iterator[FieldReference]:
     """Every object that an object names."""
     for row, parts in _compiled(group, kind):
         for path, owner, name in places(parts, data):
@@ -61,7 +61,7 @@ def references(group: str, kind: str, data: dict[str, Any]) -> Iterator[Referenc
             namespace = owner.get(row.namespace_in) if row.namespace_in else None
             if row.qualified and "/" in name:
                 namespace, name = name.split("/", 1)
-            yield Reference(path, to, name, namespace if isinstance(namespace, str) and namespace else None)
+            yield FieldReference(path, to, name, namespace if isinstance(namespace, str) and namespace else None)
 
 
 def provided(group: str, kind: str, data: dict[str, Any]) -> Iterator[tuple[KindId, str]]:
@@ -74,7 +74,7 @@ def provided(group: str, kind: str, data: dict[str, Any]) -> Iterator[tuple[Kind
 
 
 @cache
-def _compiled(group: str, kind: str) -> tuple[tuple[Refers, Parts], ...]:
+def _compiled(group: str, kind: str) -> tuple[tuple[ReferringField, Parts], ...]:
     return tuple((row, parse(row.path)) for row in REFERENCES.get((group, kind), ()))
 
 
@@ -96,74 +96,74 @@ def _rigaud(kind: str) -> tuple[KindId, ...]:
     return (("infra.virtrigaud.io", kind),)
 
 
-def _rigaud_machine(at: str) -> tuple[Refers, ...]:
+def _rigaud_machine(at: str) -> tuple[ReferringField, ...]:
     """The spec of a machine at a provider."""
     return (
-        Refers(f"{at}.providerRef.name", _rigaud("Provider"), "namespace"),
-        Refers(f"{at}.classRef.name", _rigaud("VMClass"), "namespace"),
-        Refers(f"{at}.imageRef.name", _rigaud("VMImage"), "namespace"),
-        Refers(f"{at}.networks[].networkRef.name", _rigaud("VMNetworkAttachment"), "namespace"),
-        Refers(f"{at}.placementRef.name", _rigaud("VMPlacementPolicy")),
-        Refers(f"{at}.snapshot.revertToRef.name", _rigaud("VMSnapshot")),
-        Refers(f"{at}.importedDisk.migrationRef.name", _rigaud("VMMigration")),
-        Refers(f"{at}.metaData.cloudInit.secretRef.name", (SECRET,)),
+        ReferringField(f"{at}.providerRef.name", _rigaud("Provider"), "namespace"),
+        ReferringField(f"{at}.classRef.name", _rigaud("VMClass"), "namespace"),
+        ReferringField(f"{at}.imageRef.name", _rigaud("VMImage"), "namespace"),
+        ReferringField(f"{at}.networks[].networkRef.name", _rigaud("VMNetworkAttachment"), "namespace"),
+        ReferringField(f"{at}.placementRef.name", _rigaud("VMPlacementPolicy")),
+        ReferringField(f"{at}.snapshot.revertToRef.name", _rigaud("VMSnapshot")),
+        ReferringField(f"{at}.importedDisk.migrationRef.name", _rigaud("VMMigration")),
+        ReferringField(f"{at}.metaData.cloudInit.secretRef.name", (SECRET,)),
         *_user_data(f"{at}.userData"),
     )
 
 
-def _user_data(at: str) -> tuple[Refers, ...]:
-    return tuple(Refers(f"{at}.{kind}.secretRef.name", (SECRET,)) for kind in ("cloudInit", "ignition"))
+def _user_data(at: str) -> tuple[ReferringField, ...]:
+    return tuple(ReferringField(f"{at}.{kind}.secretRef.name", (SECRET,)) for kind in ("cloudInit", "ignition"))
 
 
-def _rigaud_target(at: str) -> tuple[Refers, ...]:
+def _rigaud_target(at: str) -> tuple[ReferringField, ...]:
     """Where a clone or a migration goes."""
     return (
-        Refers(f"{at}.providerRef.name", _rigaud("Provider"), "namespace"),
-        Refers(f"{at}.classRef.name", _rigaud("VMClass")),
-        Refers(f"{at}.networks[].networkRef.name", _rigaud("VMNetworkAttachment"), "namespace"),
-        Refers(f"{at}.placementRef.name", _rigaud("VMPlacementPolicy")),
+        ReferringField(f"{at}.providerRef.name", _rigaud("Provider"), "namespace"),
+        ReferringField(f"{at}.classRef.name", _rigaud("VMClass")),
+        ReferringField(f"{at}.networks[].networkRef.name", _rigaud("VMNetworkAttachment"), "namespace"),
+        ReferringField(f"{at}.placementRef.name", _rigaud("VMPlacementPolicy")),
     )
 
 
-def _http(at: str) -> tuple[Refers, ...]:
+def _http(at: str) -> tuple[ReferringField, ...]:
     """An import from a server, in DataVolumes and DataSources."""
     return (
-        *(Refers(f"{at}.{kind}.secretRef", (SECRET,)) for kind in ("http", "registry", "s3", "gcs", "imageio", "vddk")),
-        *(Refers(f"{at}.{kind}.certConfigMap", (CONFIG_MAP,)) for kind in ("http", "registry", "s3", "imageio")),
-        *(Refers(f"{at}.http.certConfig{part}.secretRef.name", (SECRET,)) for part in ("", ".cert", ".key")),
-        Refers(f"{at}.pvc.name", (CLAIM,), "namespace"),
+        *(ReferringField(f"{at}.{kind}.secretRef", (SECRET,)) for kind in ("http", "registry", "s3", "gcs", "imageio", "vddk")),
+        *(ReferringField(f"{at}.{kind}.certConfigMap", (CONFIG_MAP,)) for kind in ("http", "registry", "s3", "imageio")),
+        *(ReferringField(f"{at}.http.certConfig{part}.secretRef.name", (SECRET,)) for part in ("", ".cert", ".key")),
+        ReferringField(f"{at}.pvc.name", (CLAIM,), "namespace"),
     )
 
 
-def _volume(at: str) -> tuple[Refers, ...]:
+def _volume(at: str) -> tuple[ReferringField, ...]:
     """The spec of a DataVolume."""
-    return (*_http(f"{at}.source"), Refers(f"{at}.sourceRef.name", (DATA_SOURCE, IMAGE), "namespace", "kind"))
+    return (*_http(f"{at}.source"), ReferringField(f"{at}.sourceRef.name", (DATA_SOURCE, IMAGE), "namespace", "kind"))
 
 
-def _instance(at: str) -> tuple[Refers, ...]:
+def _instance(at: str) -> tuple[ReferringField, ...]:
     """The spec of a machine instance."""
     volumes = f"{at}.volumes[]"
     clouds = (f"{volumes}.cloudInitNoCloud", f"{volumes}.cloudInitConfigDrive")
     return (
-        Refers(f"{volumes}.dataVolume.name", (DATA_VOLUME, CLAIM)),
-        Refers(f"{volumes}.persistentVolumeClaim.claimName", (CLAIM,)),
-        Refers(f"{volumes}.ephemeral.persistentVolumeClaim.claimName", (CLAIM,)),
-        *(Refers(f"{cloud}.{name}.name", (SECRET,)) for cloud in clouds for name in ("secretRef", "networkDataSecretRef")),
-        Refers(f"{volumes}.secret.secretName", (SECRET,)),
-        Refers(f"{volumes}.configMap.name", (CONFIG_MAP,)),
-        Refers(f"{volumes}.sysprep.secret.name", (SECRET,)),
-        Refers(f"{volumes}.sysprep.configMap.name", (CONFIG_MAP,)),
-        Refers(f"{at}.networks[].multus.networkName", (ATTACHMENT,), qualified=True),
-        Refers(f"{at}.accessCredentials[].sshPublicKey.source.secret.secretName", (SECRET,)),
-        Refers(f"{at}.accessCredentials[].userPassword.source.secret.secretName", (SECRET,)),
+        ReferringField(f"{volumes}.dataVolume.name", (DATA_VOLUME, CLAIM)),
+        ReferringField(f"{volumes}.persistentVolumeClaim.claimName", (CLAIM,)),
+        ReferringField(f"{volumes}.ephemeral.persistentVolumeClaim.claimName", (CLAIM,)),
+        *(ReferringField(f"{cloud}.{name}.name", (SECRET,)) for cloud in clouds for name in ("secretRef", "networkDataSecretRef")),
+        ReferringField(f"{volumes}.secret.secretName", (SECRET,)),
+        ReferringField(f"{volumes}.configMap.name", (CONFIG_MAP,)),
+        ReferringField(f"{volumes}.sysprep.secret.name", (SECRET,)),
+        ReferringField(f"{volumes}.sysprep.configMap.name", (CONFIG_MAP,)),
+        ReferringField(f"{at}.networks[].multus.networkName", (ATTACHMENT,), qualified=True),
+        ReferringField(f"{at}.accessCredentials[].sshPublicKey.source.secret.secretName", (SECRET,)),
+        ReferringField(f"{at}.accessCredentials[].userPassword.source.secret.secretName", (SECRET,)),
     )
 
 
-def _machine(at: str) -> tuple[Refers, ...]:
+def _machine(at: str) -> tuple[ReferringField, ...]:
     """The spec of a machine."""
     return (
-        Refers(f"{at}.instancetype.name", tuple(("instancetype.kubevirt.io", kind) for kind in _TYPES), kind_in="kind"),
-        Refers(f"{at}.preference.name", tuple(("instancetype.kubevirt.io", kind) for kind in _PREFERENCES), kind_in="kind"),
+        ReferringField(f"{at}.instancetype.name", tuple(("instancetype.kubevirt.io", kind) for kind in _TYPES), kind_in="kind"),
+        ReferringField(f"{at}.preference.name", tuple(("instancetype.kubevirt.io", kind) for kind in _PREFERENCES), kind_in="kind"),
         *_volume(f"{at}.dataVolumeTemplates[].spec"),
         *_instance(f"{at}.template.spec"),
     )
@@ -173,80 +173,83 @@ _POOL = "spec.virtualMachineTemplate.spec"
 _POOLED = (*_machine(_POOL), *_instance(_POOL))
 _DISK = "spec.parameters.additionalDisks[].source"
 
-REFERENCES: dict[KindId, tuple[Refers, ...]] = {
+REFERENCES: dict[KindId, tuple[ReferringField, ...]] = {
     MACHINE: _machine("spec"),
     INSTANCE: _instance("spec"),
     ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _instance("spec.template.spec"),
-    ("kubevirt.io", "VirtualMachineInstanceMigration"): (Refers("spec.vmiName", (INSTANCE, MACHINE)),),
+    ("kubevirt.io", "VirtualMachineInstanceMigration"): (ReferringField("spec.vmiName", (INSTANCE, MACHINE)),),
     ("kubevirt.io", "VirtualMachinePool"): _POOLED,
     ("pool.kubevirt.io", "VirtualMachinePool"): _POOLED,
-    SNAPSHOT: (Refers("spec.source.name", (MACHINE,), kind_in="kind"),),
-    ("snapshot.kubevirt.io", "VirtualMachineRestore"): (Refers("spec.virtualMachineSnapshotName", (SNAPSHOT,)),),
-    ("clone.kubevirt.io", "VirtualMachineClone"): (Refers("spec.source.name", (MACHINE, SNAPSHOT), kind_in="kind"),),
+    SNAPSHOT: (ReferringField("spec.source.name", (MACHINE,), kind_in="kind"),),
+    ("snapshot.kubevirt.io", "VirtualMachineRestore"): (ReferringField("spec.virtualMachineSnapshotName", (SNAPSHOT,)),),
+    ("clone.kubevirt.io", "VirtualMachineClone"): (ReferringField("spec.source.name", (MACHINE, SNAPSHOT), kind_in="kind"),),
     ("export.kubevirt.io", "VirtualMachineExport"): (
-        Refers("spec.source.name", (MACHINE, SNAPSHOT, CLAIM), kind_in="kind"),
-        Refers("spec.tokenSecretRef", (SECRET,)),
+        ReferringField("spec.source.name", (MACHINE, SNAPSHOT, CLAIM), kind_in="kind"),
+        ReferringField("spec.tokenSecretRef", (SECRET,)),
     ),
     DATA_VOLUME: _volume("spec"),
-    DATA_SOURCE: (*_http("spec.source"), Refers("spec.source.dataSource.name", (DATA_SOURCE,), "namespace")),
+    DATA_SOURCE: (*_http("spec.source"), ReferringField("spec.source.dataSource.name", (DATA_SOURCE,), "namespace")),
     ("cdi.kubevirt.io", "DataImportCron"): _http("spec.template.spec.source"),
     ("infrastructure.stakater.com", "VirtualMachine"): (
-        Refers("spec.parameters.dataSource.name", (DATA_SOURCE,), "namespace"),
-        Refers("spec.parameters.networks[].multus.networkName", (ATTACHMENT,), qualified=True),
-        Refers("spec.parameters.sshPublicKey.secretName", (SECRET,)),
-        Refers(f"{_DISK}.pvc.name", (CLAIM,), "namespace"),
-        *(Refers(f"{_DISK}.{kind}.secretRef", (SECRET,)) for kind in ("http", "registry")),
-        *(Refers(f"{_DISK}.{kind}.certConfigMap", (CONFIG_MAP,)) for kind in ("http", "registry")),
+        ReferringField("spec.parameters.dataSource.name", (DATA_SOURCE,), "namespace"),
+        ReferringField("spec.parameters.networks[].multus.networkName", (ATTACHMENT,), qualified=True),
+        ReferringField("spec.parameters.sshPublicKey.secretName", (SECRET,)),
+        ReferringField(f"{_DISK}.pvc.name", (CLAIM,), "namespace"),
+        *(ReferringField(f"{_DISK}.{kind}.secretRef", (SECRET,)) for kind in ("http", "registry")),
+        *(ReferringField(f"{_DISK}.{kind}.certConfigMap", (CONFIG_MAP,)) for kind in ("http", "registry")),
     ),
     ("vitistack.io", "Machine"): (
-        Refers("spec.template", (("vitistack.io", "MachineTemplate"),), known=("small", "medium", "large")),
-        Refers("spec.networks[].networkName", (("vitistack.io", "NetworkConfiguration"),)),
-        Refers("spec.cloudInit.secretRef.name", (SECRET,)),
+        ReferringField("spec.template", (("vitistack.io", "MachineTemplate"),), known=("small", "medium", "large")),
+        ReferringField("spec.networks[].networkName", (("vitistack.io", "NetworkConfiguration"),)),
+        ReferringField("spec.cloudInit.secretRef.name", (SECRET,)),
     ),
     ("infra.virtrigaud.io", "VirtualMachine"): _rigaud_machine("spec"),
     ("infra.virtrigaud.io", "VMSet"): _rigaud_machine("spec.template.spec"),
     ("infra.virtrigaud.io", "Provider"): (
-        Refers("spec.credentialSecretRef.name", (SECRET,), "namespace"),
-        Refers("spec.runtime.service.tls.secretRef.name", (SECRET,)),
+        ReferringField("spec.credentialSecretRef.name", (SECRET,), "namespace"),
+        ReferringField("spec.runtime.service.tls.secretRef.name", (SECRET,)),
     ),
     ("infra.virtrigaud.io", "VMImage"): (
-        Refers("spec.source.vsphere.providerRef.name", _rigaud("Provider")),
-        *(Refers(f"spec.source.http.authentication.{way}.secretRef.name", (SECRET,)) for way in ("basicAuth", "bearer", "clientCert")),
-        Refers("spec.source.registry.pullSecretRef.name", (SECRET,)),
+        ReferringField("spec.source.vsphere.providerRef.name", _rigaud("Provider")),
+        *(
+            ReferringField(f"spec.source.http.authentication.{way}.secretRef.name", (SECRET,))
+            for way in ("basicAuth", "bearer", "clientCert")
+        ),
+        ReferringField("spec.source.registry.pullSecretRef.name", (SECRET,)),
     ),
-    ("infra.virtrigaud.io", "VMSnapshot"): (Refers("spec.vmRef.name", _rigaud("VirtualMachine")),),
+    ("infra.virtrigaud.io", "VMSnapshot"): (ReferringField("spec.vmRef.name", _rigaud("VirtualMachine")),),
     ("infra.virtrigaud.io", "VMClone"): (
-        Refers("spec.source.vmRef.name", _rigaud("VirtualMachine")),
-        Refers("spec.source.snapshotRef.name", _rigaud("VMSnapshot")),
-        Refers("spec.source.templateRef.name", _rigaud("VMImage"), "namespace"),
-        Refers("spec.source.imageRef.name", _rigaud("VMImage"), "namespace"),
+        ReferringField("spec.source.vmRef.name", _rigaud("VirtualMachine")),
+        ReferringField("spec.source.snapshotRef.name", _rigaud("VMSnapshot")),
+        ReferringField("spec.source.templateRef.name", _rigaud("VMImage"), "namespace"),
+        ReferringField("spec.source.imageRef.name", _rigaud("VMImage"), "namespace"),
         *_rigaud_target("spec.target"),
         *_user_data("spec.customization.userData"),
-        Refers("spec.customization.sysprep.adminPassword.secretRef.name", (SECRET,)),
-        Refers("spec.customization.sysprep.joinDomain.password.secretRef.name", (SECRET,)),
-        Refers("spec.customization.certificates[].secretRef.name", (SECRET,)),
+        ReferringField("spec.customization.sysprep.adminPassword.secretRef.name", (SECRET,)),
+        ReferringField("spec.customization.sysprep.joinDomain.password.secretRef.name", (SECRET,)),
+        ReferringField("spec.customization.certificates[].secretRef.name", (SECRET,)),
     ),
     ("infra.virtrigaud.io", "VMMigration"): (
-        Refers("spec.source.vmRef.name", _rigaud("VirtualMachine")),
-        Refers("spec.source.providerRef.name", _rigaud("Provider"), "namespace"),
-        Refers("spec.source.snapshotRef.name", _rigaud("VMSnapshot")),
-        Refers("spec.target.imageRef.name", _rigaud("VMImage")),
+        ReferringField("spec.source.vmRef.name", _rigaud("VirtualMachine")),
+        ReferringField("spec.source.providerRef.name", _rigaud("Provider"), "namespace"),
+        ReferringField("spec.source.snapshotRef.name", _rigaud("VMSnapshot")),
+        ReferringField("spec.target.imageRef.name", _rigaud("VMImage")),
         *_rigaud_target("spec.target"),
-        Refers("spec.storage.s3.credentialsSecretRef.name", (SECRET,), "namespace"),
+        ReferringField("spec.storage.s3.credentialsSecretRef.name", (SECRET,), "namespace"),
     ),
     ("virtualization.k8c.io", "Image"): (
-        Refers("spec.credentials.name", (SECRET,)),
-        Refers("spec.pvc.name", (CLAIM,), "namespace"),
+        ReferringField("spec.credentials.name", (SECRET,)),
+        ReferringField("spec.pvc.name", (CLAIM,), "namespace"),
     ),
 }
 
-_TEMPLATES = Provides("spec.dataVolumeTemplates[].metadata.name", (DATA_VOLUME, CLAIM))
-_POOL_TEMPLATES = Provides(f"{_POOL}.dataVolumeTemplates[].metadata.name", (DATA_VOLUME, CLAIM))
-PROVIDES: dict[KindId, tuple[Provides, ...]] = {
-    MACHINE: (_TEMPLATES, Provides("metadata.name", (INSTANCE,))),
-    DATA_VOLUME: (Provides("metadata.name", (CLAIM,)),),
+_TEMPLATES = ProvidingField("spec.dataVolumeTemplates[].metadata.name", (DATA_VOLUME, CLAIM))
+_POOL_TEMPLATES = ProvidingField(f"{_POOL}.dataVolumeTemplates[].metadata.name", (DATA_VOLUME, CLAIM))
+PROVIDES: dict[KindId, tuple[ProvidingField, ...]] = {
+    MACHINE: (_TEMPLATES, ProvidingField("metadata.name", (INSTANCE,))),
+    DATA_VOLUME: (ProvidingField("metadata.name", (CLAIM,)),),
     ("kubevirt.io", "VirtualMachinePool"): (_POOL_TEMPLATES,),
     ("pool.kubevirt.io", "VirtualMachinePool"): (_POOL_TEMPLATES,),
     # The attachment is made of it, under the same name.
-    ("vitistack.io", "NetworkConfiguration"): (Provides("metadata.name", (ATTACHMENT,)),),
+    ("vitistack.io", "NetworkConfiguration"): (ProvidingField("metadata.name", (ATTACHMENT,)),),
 }

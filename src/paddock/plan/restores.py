@@ -27,7 +27,7 @@ class RestoreRefused(Terminal):
 
 
 @dataclass(frozen=True)
-class Volume:
+class RestoredVolume:
     """One volume as it is restored."""
 
     name: str
@@ -37,14 +37,14 @@ class Volume:
     data_volume: str = ""
 
 
-def volumes(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent) -> list[Volume]:
+def volumes(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent) -> list[RestoredVolume]:
     """The volumes with the names of their claims."""
     machine = content.spec.source.virtualMachine or {}
     data_volumes = _data_volumes(machine)
     found = []
     for backup in content.spec.volumeBackups or ():
         claim = _claim_name(restore, backup)
-        found.append(Volume(backup.volumeName, claim, backup.volumeSnapshotName or "", data_volumes.get(backup.volumeName, "")))
+        found.append(RestoredVolume(backup.volumeName, claim, backup.volumeSnapshotName or "", data_volumes.get(backup.volumeName, "")))
     return found
 
 
@@ -76,7 +76,7 @@ def check(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent
         raise RestoreRefused("two volumes would be restored to one claim", fix="choose different names in volumeRestoreOverrides")
 
 
-def is_former(volume: Volume, backup: VolumeBackup) -> bool:
+def is_former(volume: RestoredVolume, backup: VolumeBackup) -> bool:
     """Whether a volume is restored to the claim it was on."""
     return bool(volume.claim == _at(backup.persistentVolumeClaim, "metadata").get("name"))
 
@@ -87,7 +87,7 @@ def _data_volumes(machine: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def claim(restore: VirtualMachineRestore, volume: Volume, backup: VolumeBackup) -> Data:
+def claim(restore: VirtualMachineRestore, volume: RestoredVolume, backup: VolumeBackup) -> Data:
     """The claim that is filled from the snapshot of a volume."""
     before = copy.deepcopy(backup.persistentVolumeClaim)
     spec = {name: value for name, value in (before.get("spec") or {}).items() if name not in ("volumeName", "dataSource", "dataSourceRef")}
@@ -104,7 +104,9 @@ def claim(restore: VirtualMachineRestore, volume: Volume, backup: VolumeBackup) 
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def machine(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, found: Iterable[Volume], *, fresh: bool) -> Data:
+def machine(
+    restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, found: Iterable[RestoredVolume], *, fresh: bool
+) -> Data:
     """The machine as it becomes: as it was, on the restored claims. A `fresh` one has an identity of its own, except for patches."""
     before = copy.deepcopy(content.spec.source.virtualMachine or {})
     spec = before.get("spec") or {}

@@ -21,7 +21,7 @@ _NO_HOTPLUG = "the machine has no slots for it (disableHotplug)"
 def restart_reason(before: Data, after: Data) -> str:
     """Why a running machine of the first spec needs a restart to be of the second; empty where it does not."""
     before, after = _as_made(before), _as_made(after)
-    spec = to_data(defaults.defaulted(from_data(before["template"]["spec"], VirtualMachineInstanceSpec), defaults.Installation()))
+    spec = to_data(defaults.defaulted(from_data(before["template"]["spec"], VirtualMachineInstanceSpec), defaults.InstallationDefaults()))
     metadata = {"labels": {}, "annotations": {}, **(before["template"].get("metadata") or {})}
     return liveupdate.update(before, after, {"metadata": metadata, "spec": spec, "status": {}}).restart
 
@@ -30,7 +30,7 @@ def _as_made(spec: Data) -> Data:
     """The spec with what the server sets when a machine is made: who spells that out changes nothing."""
     found: Data = copied(spec)
     hardware = found["template"]["spec"]
-    architecture = hardware.setdefault("architecture", defaults.Installation().architecture)
+    architecture = hardware.setdefault("architecture", defaults.InstallationDefaults().architecture)
     machine = hardware.setdefault("domain", {}).setdefault("machine", {})
     if not machine.get("type") and architecture in defaults.MACHINE_TYPES:
         machine["type"] = defaults.MACHINE_TYPES[architecture]

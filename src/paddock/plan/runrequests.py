@@ -1,6 +1,6 @@
 """start, stop, restart and migrate of a machine: what a request becomes, or how it is refused (docs/spec/kubevirt.md 2.4 and 4.1).
 
-Each function takes the machine and its instance as they are stored and gives a `Change`, whose patches are sent in this order: the
+Each function takes the machine and its instance as they are stored and gives a `RunPatches`, whose patches are sent in this order: the
 instance, the machine, its status. A refusal is raised, a `Failure` with upstream's code and words. Every patch tests what the
 decision rests on; when a test fails somebody was faster: read both again, decide again, and after a few times answer 409.
 """
@@ -13,7 +13,7 @@ from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMachineStatus
 from paddock.meta import failure
 from paddock.meta.wire import to_data
-from paddock.plan.runstrategy import Life, Strategy, life_of, strategy_of
+from paddock.plan.runstrategy import InstanceState, RunStrategy, life_of, strategy_of
 
 Operation = dict[str, Any]
 START, STOP = "Start", "Stop"
@@ -24,7 +24,7 @@ _GRACE = "/spec/terminationGracePeriodSeconds"
 _FORCED_RESTART_SECONDS = 1
 
 
-class Change(msgspec.Struct, frozen=True):
+class RunPatches(msgspec.Struct, frozen=True):
     """JSON patches of the instance, of the machine, and of the machine's status subresource; an empty one is not sent."""
 
     instance: tuple[Operation, ...] = ()
@@ -32,56 +32,56 @@ class Change(msgspec.Struct, frozen=True):
     status: tuple[Operation, ...] = ()
 
 
-def start(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, paused: bool = False) -> Change:
+def start(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, paused: bool = False) -> RunPatches:
     """A start; with `paused` the guest waits for an unpause."""
     life, strategy = life_of(instance), strategy_of(machine.spec)
-    if life is Life.LIVE:
+    if life is InstanceState.LIVE:
         raise _conflict(machine, "VM is already running")
     if machine.status is not None and machine.status.restoreInProgress:
         raise _conflict(machine, f"VM cannot be started until restore {machine.status.restoreInProgress} completes")
     data = PAUSED if paused else None
-    if strategy is Strategy.HALTED:
-        return Change(status=_requests(machine, (_start(data),))) if paused else _run(machine, Strategy.ALWAYS)
-    if strategy is Strategy.RERUN and life is Life.FAILED:
+    if strategy is RunStrategy.HALTED:
+        return RunPatches(status=_requests(machine, (_start(data),))) if paused else _run(machine, RunStrategy.ALWAYS)
+    if strategy is RunStrategy.RERUN and life is InstanceState.FAILED:
         raise _conflict(machine, f"{strategy} does not support starting VM from failed state")
-    if strategy in (Strategy.RERUN, Strategy.MANUAL):
+    if strategy in (RunStrategy.RERUN, RunStrategy.MANUAL):
         before = (_stop(instance),) if instance is not None and life.final else ()
-        return Change(status=_requests(machine, (*before, _start(data))))
+        return RunPatches(status=_requests(machine, (*before, _start(data))))
     raise _conflict(machine, f"{strategy} does not support manual start requests")
 
 
-def stop(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, grace_seconds: int | None = None) -> Change:
+def stop(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, grace_seconds: int | None = None) -> RunPatches:
     """A stop; `grace_seconds` shortens the time the guest has."""
     if grace_seconds is not None and grace_seconds < 0:
         raise failure.bad_request("gracePeriod has to be greater or equal to 0")
     life, strategy = life_of(instance), strategy_of(machine.spec)
     down = instance is None or life.final
     shorter = () if instance is None or down or grace_seconds is None else _grace(instance, grace_seconds)
-    if strategy in (Strategy.ALWAYS, Strategy.ONCE):
-        return msgspec.structs.replace(_run(machine, Strategy.HALTED), instance=shorter)
+    if strategy in (RunStrategy.ALWAYS, RunStrategy.ONCE):
+        return msgspec.structs.replace(_run(machine, RunStrategy.HALTED), instance=shorter)
     if down or instance is None:
         raise _conflict(machine, "VM is not running")
-    if strategy is Strategy.HALTED:
+    if strategy is RunStrategy.HALTED:
         has = instance.spec.terminationGracePeriodSeconds
         if grace_seconds is None or (has is not None and grace_seconds >= has):
             raise _conflict(machine, f"{strategy} only supports manual stop requests with a shorter graceperiod")
-        return Change(instance=shorter)
-    return Change(instance=shorter, status=_requests(machine, (_stop(instance),), replaces=True))
+        return RunPatches(instance=shorter)
+    return RunPatches(instance=shorter, status=_requests(machine, (_stop(instance),), replaces=True))
 
 
-def restart(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, grace_seconds: int | None = None) -> Change:
+def restart(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, grace_seconds: int | None = None) -> RunPatches:
     """A stop and a start; of graces only 0 is known, which leaves the guest no time."""
     if grace_seconds is not None and grace_seconds > 0:
         raise failure.bad_request("For force restart, only gracePeriod=0 is supported for now")
     if grace_seconds is not None and grace_seconds < 0:
         raise failure.bad_request("gracePeriod has to be greater or equal to 0")
-    if strategy_of(machine.spec) in (Strategy.HALTED, Strategy.ONCE):
+    if strategy_of(machine.spec) in (RunStrategy.HALTED, RunStrategy.ONCE):
         # Upstream's words, which clients look for: the misspelling, and Halted also where Once is meant.
-        raise _conflict(machine, f"RunStategy {Strategy.HALTED} does not support manual restart requests")
+        raise _conflict(machine, f"RunStategy {RunStrategy.HALTED} does not support manual restart requests")
     if instance is None:
-        raise _conflict(machine, f"VM is not running: {Strategy.HALTED}")
+        raise _conflict(machine, f"VM is not running: {RunStrategy.HALTED}")
     forced = () if grace_seconds is None or life_of(instance).final else _grace(instance, _FORCED_RESTART_SECONDS)
-    return Change(instance=forced, status=_requests(machine, (_stop(instance), _start(None))))
+    return RunPatches(instance=forced, status=_requests(machine, (_stop(instance), _start(None))))
 
 
 def migrate(machine: VirtualMachine, instance: VirtualMachineInstance | None, added: dict[str, str] | None = None) -> dict[str, Any]:
@@ -104,9 +104,9 @@ def failed_test(machine: VirtualMachine) -> failure.Failure:
     return failure.modified(_about(machine))
 
 
-def _about(machine: VirtualMachine) -> failure.About:
+def _about(machine: VirtualMachine) -> failure.FailureTarget:
     # Upstream names the singular here, and clients print it.
-    return failure.About(name=machine.metadata.name, group=GROUP, kind="virtualmachine")
+    return failure.FailureTarget(name=machine.metadata.name, group=GROUP, kind="virtualmachine")
 
 
 def _conflict(machine: VirtualMachine, why: str) -> failure.Failure:
@@ -121,14 +121,14 @@ def _stop(instance: VirtualMachineInstance) -> dict[str, Any]:
     return {"action": STOP, "uid": instance.metadata.uid or ""}
 
 
-def _run(machine: VirtualMachine, strategy: Strategy) -> Change:
+def _run(machine: VirtualMachine, strategy: RunStrategy) -> RunPatches:
     """The strategy is changed in the form in which it is written."""
     spec = machine.spec
     if spec.running is not None:
-        path, old, new = "/spec/running", spec.running, strategy is Strategy.ALWAYS
-        return Change(machine=(_test(path, old), _set(path, new)), status=_without_failure(machine))
+        path, old, new = "/spec/running", spec.running, strategy is RunStrategy.ALWAYS
+        return RunPatches(machine=(_test(path, old), _set(path, new)), status=_without_failure(machine))
     path = "/spec/runStrategy"
-    return Change(machine=(_test(path, spec.runStrategy), _set(path, str(strategy))), status=_without_failure(machine))
+    return RunPatches(machine=(_test(path, spec.runStrategy), _set(path, str(strategy))), status=_without_failure(machine))
 
 
 def _requests(machine: VirtualMachine, wanted: tuple[dict[str, Any], ...], *, replaces: bool = False) -> tuple[Operation, ...]:

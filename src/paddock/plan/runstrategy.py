@@ -10,7 +10,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachineSpec
 
 
-class Strategy(StrEnum):
+class RunStrategy(StrEnum):
     """When a machine runs."""
 
     ALWAYS = "Always"
@@ -21,7 +21,7 @@ class Strategy(StrEnum):
     RECEIVER = "WaitAsReceiver"
 
 
-class Life(StrEnum):
+class InstanceState(StrEnum):
     """What is there of a running machine."""
 
     # none at all
@@ -35,10 +35,10 @@ class Life(StrEnum):
     @property
     def final(self) -> bool:
         """Whether it has ended."""
-        return self in (Life.SUCCEEDED, Life.FAILED)
+        return self in (InstanceState.SUCCEEDED, InstanceState.FAILED)
 
 
-class Step(StrEnum):
+class RunStep(StrEnum):
     """What a controller does next about the run of a machine."""
 
     KEEP = "keep"
@@ -50,46 +50,52 @@ class Step(StrEnum):
     REPLACE = "replace"
 
 
-_PHASES = {"Succeeded": Life.SUCCEEDED, "Failed": Life.FAILED, "": Life.UNSET, "Unknown": Life.UNSET}
+_PHASES = {"Succeeded": InstanceState.SUCCEEDED, "Failed": InstanceState.FAILED, "": InstanceState.UNSET, "Unknown": InstanceState.UNSET}
 
 
-def strategy_of(spec: VirtualMachineSpec) -> Strategy:
+def strategy_of(spec: VirtualMachineSpec) -> RunStrategy:
     """The strategy of a machine, in whichever form it is written. A machine that says nothing does not run."""
     if spec.running is not None:
-        return Strategy.ALWAYS if spec.running else Strategy.HALTED
-    return Strategy(spec.runStrategy) if spec.runStrategy in tuple(Strategy) else Strategy.HALTED
+        return RunStrategy.ALWAYS if spec.running else RunStrategy.HALTED
+    return RunStrategy(spec.runStrategy) if spec.runStrategy in tuple(RunStrategy) else RunStrategy.HALTED
 
 
-def life_of(instance: VirtualMachineInstance | None) -> Life:
+def life_of(instance: VirtualMachineInstance | None) -> InstanceState:
     """What an instance says of itself."""
     if instance is None:
-        return Life.NONE
+        return InstanceState.NONE
     phase = (instance.status.phase if instance.status is not None else None) or ""
-    return _PHASES.get(phase, Life.LIVE)
+    return _PHASES.get(phase, InstanceState.LIVE)
 
 
-def _steps(none: Step, live: Step, succeeded: Step, failed: Step) -> Mapping[Life, Step]:
-    return {Life.NONE: none, Life.UNSET: live, Life.LIVE: live, Life.SUCCEEDED: succeeded, Life.FAILED: failed}
+def _steps(none: RunStep, live: RunStep, succeeded: RunStep, failed: RunStep) -> Mapping[InstanceState, RunStep]:
+    return {
+        InstanceState.NONE: none,
+        InstanceState.UNSET: live,
+        InstanceState.LIVE: live,
+        InstanceState.SUCCEEDED: succeeded,
+        InstanceState.FAILED: failed,
+    }
 
 
 # What follows from the strategy and the instance alone, when nobody asked for anything. For RerunOnFailure, "none" is a machine that
 # was processed under it before: one that is new to it is started (`next_step`).
-STEPS: Mapping[Strategy, Mapping[Life, Step]] = {
-    Strategy.ALWAYS: _steps(Step.START, Step.KEEP, Step.STOP, Step.STOP),
-    Strategy.RERUN: _steps(Step.KEEP, Step.KEEP, Step.STOP, Step.REPLACE),
-    Strategy.MANUAL: _steps(Step.KEEP, Step.KEEP, Step.KEEP, Step.KEEP),
-    Strategy.HALTED: _steps(Step.KEEP, Step.STOP, Step.STOP, Step.STOP),
-    Strategy.ONCE: _steps(Step.START, Step.KEEP, Step.KEEP, Step.KEEP),
-    Strategy.RECEIVER: _steps(Step.KEEP, Step.KEEP, Step.KEEP, Step.KEEP),
+STEPS: Mapping[RunStrategy, Mapping[InstanceState, RunStep]] = {
+    RunStrategy.ALWAYS: _steps(RunStep.START, RunStep.KEEP, RunStep.STOP, RunStep.STOP),
+    RunStrategy.RERUN: _steps(RunStep.KEEP, RunStep.KEEP, RunStep.STOP, RunStep.REPLACE),
+    RunStrategy.MANUAL: _steps(RunStep.KEEP, RunStep.KEEP, RunStep.KEEP, RunStep.KEEP),
+    RunStrategy.HALTED: _steps(RunStep.KEEP, RunStep.STOP, RunStep.STOP, RunStep.STOP),
+    RunStrategy.ONCE: _steps(RunStep.START, RunStep.KEEP, RunStep.KEEP, RunStep.KEEP),
+    RunStrategy.RECEIVER: _steps(RunStep.KEEP, RunStep.KEEP, RunStep.KEEP, RunStep.KEEP),
 }
 
 # The strategies under which starts that fail are counted and put off.
-BACKED_OFF = frozenset((Strategy.ALWAYS, Strategy.RERUN, Strategy.ONCE))
+BACKED_OFF = frozenset((RunStrategy.ALWAYS, RunStrategy.RERUN, RunStrategy.ONCE))
 
 
-def next_step(strategy: Strategy, life: Life, *, before: str | None) -> Step:
+def next_step(strategy: RunStrategy, life: InstanceState, *, before: str | None) -> RunStep:
     """What follows from the strategy and the instance. `before` is the strategy the machine was last processed under: by that a machine
     that was stopped is told from one that is to start for the first time."""
-    if strategy is Strategy.RERUN and life is Life.NONE and before != strategy:
-        return Step.START
+    if strategy is RunStrategy.RERUN and life is InstanceState.NONE and before != strategy:
+        return RunStep.START
     return STEPS[strategy][life]

@@ -30,14 +30,14 @@ _INDICATIONS = {
 
 
 @dataclass(frozen=True)
-class Volumes:
+class MachineVolumes:
     """The volumes of a machine: those that last, by the claims they are on, and the others."""
 
     claims: Mapping[str, str] = field(default_factory=dict)
     excluded: tuple[str, ...] = ()
 
 
-def volumes_of(machine: VirtualMachine) -> Volumes:
+def volumes_of(machine: VirtualMachine) -> MachineVolumes:
     """A volume on a claim is in a snapshot; what ends with the machine, or comes from elsewhere at each start, is not."""
     claims: dict[str, str] = {}
     excluded = []
@@ -48,7 +48,7 @@ def volumes_of(machine: VirtualMachine) -> Volumes:
             claims[volume.name] = volume.dataVolume.name
         else:
             excluded.append(volume.name)
-    return Volumes(claims, tuple(excluded))
+    return MachineVolumes(claims, tuple(excluded))
 
 
 def content_name(snapshot: VirtualMachineSnapshot) -> str:
@@ -92,7 +92,7 @@ def indications(*, online: bool, paused: bool, agent: bool, quiesced: bool) -> l
     return [*found, "GuestAgent" if quiesced else "QuiesceFailed"]
 
 
-def ready(before: SnapshotStatus, now: str, found: Sequence[str], volumes: Volumes) -> SnapshotStatus:
+def ready(before: SnapshotStatus, now: str, found: Sequence[str], volumes: MachineVolumes) -> SnapshotStatus:
     """It has been taken."""
     return msgspec.structs.replace(
         before,

@@ -12,7 +12,7 @@ import msgspec
 from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, RESOLVED
 from paddock.dialects.kubermatic.sources import Find, golden_name, is_cached, is_kubermatic, needs_secret, references
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
-from paddock.dialects.kubevirt.datavolume import DataVolumeSource, ObjectReference, SourceReference
+from paddock.dialects.kubevirt.datavolume import DataVolumeSource, NamespacedReference, SourceReference
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.conditions import Condition
@@ -21,48 +21,48 @@ from paddock.meta.world import namespace_of
 NOT_FOUND, NOT_READY, CROSS_NAMESPACE = "DataSourceNotFound", "DataSourceNotReady", "CrossNamespaceSecret"
 
 
-class Hold(msgspec.Struct, frozen=True):
+class SourceBlocker(msgspec.Struct, frozen=True):
     """Why a DataVolume cannot be made yet: a reason of the condition DataSourceResolved, and what to do."""
 
     reason: str
     message: str
 
 
-class Inline(msgspec.Struct, frozen=True):
+class InlineSource(msgspec.Struct, frozen=True):
     """An address for a DataVolume, and the DataSource it was taken from."""
 
     source: DataVolumeSource
     name: str
 
 
-def resolve(reference: SourceReference, namespace: str, find: Find) -> Inline | Hold | None:
+def resolve(reference: SourceReference, namespace: str, find: Find) -> InlineSource | SourceBlocker | None:
     """What a reference from a namespace means now; None: it stays a name, which is followed where disks are filled."""
     place = reference.namespace or namespace
     full = f"{place}/{reference.name}"
     found = find(place, reference.name)
     if found is None:
-        return Hold(NOT_FOUND, f"the DataSource {full} is not there; create it, the machine waits for it")
+        return SourceBlocker(NOT_FOUND, f"the DataSource {full} is not there; create it, the machine waits for it")
     stands_for = _stands_for(found, find)
     if place != namespace and stands_for is not None and needs_secret(stands_for.spec.source):
         fix = f"use a DataSource of the namespace {namespace}"
-        return Hold(CROSS_NAMESPACE, f"the DataSource {full} needs a Secret and cannot be used from another namespace; {fix}")
+        return SourceBlocker(CROSS_NAMESPACE, f"the DataSource {full} needs a Secret and cannot be used from another namespace; {fix}")
     unready = _unready(found)
     if unready is not None:
-        return Hold(NOT_READY, f"the DataSource {full} cannot be used{unready}")
+        return SourceBlocker(NOT_READY, f"the DataSource {full} cannot be used{unready}")
     if stands_for is None or source_type(stands_for.spec.source) in CDI_SOURCES:
         return None
     if is_cached(stands_for) and place == namespace:
         # Copies across namespaces are a matter of rights; from there the image is fetched like any other.
-        return Inline(DataVolumeSource(pvc=ObjectReference(namespace=place, name=golden_name(stands_for))), full)
+        return InlineSource(DataVolumeSource(pvc=NamespacedReference(namespace=place, name=golden_name(stands_for))), full)
     kind = source_type(stands_for.spec.source)
     member: Any = getattr(stands_for.spec.source, kind)
     if place != namespace and getattr(member, "certConfigMap", None):
         # What is to be trusted is read where the DataSource is, which a DataVolume by itself cannot say.
         return None
-    return Inline(DataVolumeSource(**{kind: member}), full)
+    return InlineSource(DataVolumeSource(**{kind: member}), full)
 
 
-def inlined(volume: DataVolume, found: Inline) -> DataVolume:
+def inlined(volume: DataVolume, found: InlineSource) -> DataVolume:
     """The DataVolume with its address."""
     annotations = {**(volume.metadata.annotations or {}), DATA_SOURCE: found.name}
     metadata = msgspec.structs.replace(volume.metadata, annotations=annotations)
@@ -78,11 +78,11 @@ def is_lazy(machine: VirtualMachine, find: Find) -> bool:
     return is_kubermatic(machine.spec.dataVolumeTemplates, namespace_of(machine), find)
 
 
-def conditions(machine: VirtualMachine, found: Sequence[Inline | Hold | None]) -> Sequence[Condition]:
+def conditions(machine: VirtualMachine, found: Sequence[InlineSource | SourceBlocker | None]) -> Sequence[Condition]:
     """The condition DataSourceResolved; none for a machine that names no DataSource."""
     if next(references(machine.spec.dataVolumeTemplates), None) is None:
         return ()
-    held = next((each for each in found if isinstance(each, Hold)), None)
+    held = next((each for each in found if isinstance(each, SourceBlocker)), None)
     if held is not None:
         return (Condition(type=RESOLVED, status="False", reason=held.reason, message=held.message),)
     return (Condition(type=RESOLVED, status="True", reason="Resolved"),)

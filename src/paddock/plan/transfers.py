@@ -49,7 +49,7 @@ class Transfer(msgspec.Struct, frozen=True):
 NONE = Transfer()
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class TransferFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides what a DataVolume's status says."""
 
     name: str
@@ -65,7 +65,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     progress_before: str = ""
 
 
-class Event(msgspec.Struct, frozen=True):
+class TransferEvent(msgspec.Struct, frozen=True):
     """Something to tell about an object."""
 
     kind: str
@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True):
     phase: str
     progress: str
     conditions: tuple[DataCondition, ...]
-    events: tuple[Event, ...] = ()
+    events: tuple[TransferEvent, ...] = ()
 
 
 def family_of(source: str) -> Family:
@@ -87,13 +87,13 @@ def family_of(source: str) -> Family:
     return _FAMILIES.get(source, "External")
 
 
-def report(seen: Seen) -> Report:
+def report(seen: TransferFacts) -> Report:
     """The status of a DataVolume."""
     phase = _phase(seen)
     return Report(phase, _progress(seen, phase), tuple(_conditions(seen, phase)), tuple(_events(seen, phase)))
 
 
-def _phase(seen: Seen) -> str:
+def _phase(seen: TransferFacts) -> str:
     family = family_of(seen.source)
     if seen.phase_before in FINAL and not (seen.phase_before == "Failed" and seen.filled):
         return seen.phase_before
@@ -115,7 +115,7 @@ def _phase(seen: Seen) -> str:
     return f"{family}Scheduled" if seen.transfer.stage in ("none", "queued") else f"{family}InProgress"
 
 
-def _progress(seen: Seen, phase: str) -> str:
+def _progress(seen: TransferFacts, phase: str) -> str:
     if phase == "Succeeded":
         return "100.0%"
     if seen.transfer.stage != "running" or seen.transfer.progress is None:
@@ -134,7 +134,7 @@ def _fraction(text: str) -> float | None:
         return None
 
 
-def _conditions(seen: Seen, phase: str) -> Iterator[DataCondition]:
+def _conditions(seen: TransferFacts, phase: str) -> Iterator[DataCondition]:
     yield _bound(seen)
     running = phase.endswith("InProgress")
     if phase == "Succeeded":
@@ -148,7 +148,7 @@ def _conditions(seen: Seen, phase: str) -> Iterator[DataCondition]:
     yield _running(seen, phase)
 
 
-def _bound(seen: Seen) -> DataCondition:
+def _bound(seen: TransferFacts) -> DataCondition:
     if seen.claim == "bound":
         return DataCondition(type="Bound", status="True", reason="Bound", message=f"PVC {seen.name} Bound")
     if seen.claim == "lost":
@@ -158,7 +158,7 @@ def _bound(seen: Seen) -> DataCondition:
     return DataCondition(type="Bound", status="False", reason="NotFound", message="No PVC found")
 
 
-def _running(seen: Seen, phase: str) -> DataCondition:
+def _running(seen: TransferFacts, phase: str) -> DataCondition:
     transfer = seen.transfer
     if phase == "Succeeded":
         return DataCondition(type="Running", status="False", reason="Completed", message="Import Complete" if _imports(seen) else None)
@@ -173,31 +173,31 @@ def _running(seen: Seen, phase: str) -> DataCondition:
     return DataCondition(type="Running", status="False")
 
 
-def _imports(seen: Seen) -> bool:
+def _imports(seen: TransferFacts) -> bool:
     return family_of(seen.source) == "Import"
 
 
-def _events(seen: Seen, phase: str) -> Iterator[Event]:
+def _events(seen: TransferFacts, phase: str) -> Iterator[TransferEvent]:
     if phase == seen.phase_before:
         return
     family = family_of(seen.source)
     if phase == "Pending":
-        yield Event("Normal", "Pending", f"PVC {seen.name} Pending")
+        yield TransferEvent("Normal", "Pending", f"PVC {seen.name} Pending")
     elif phase == "Succeeded":
         if family == "External":
-            yield Event("Normal", "Succeeded", f"PVC {seen.name} is filled")
+            yield TransferEvent("Normal", "Succeeded", f"PVC {seen.name} is filled")
         else:
-            yield Event("Normal", f"{family}Succeeded", f"{_DONE[family]} {seen.name}")
+            yield TransferEvent("Normal", f"{family}Succeeded", f"{_DONE[family]} {seen.name}")
     elif phase == "Failed":
         why = f": {seen.transfer.message}" if seen.transfer.message else ""
-        yield Event("Warning", f"{family}Failed", f"{_FAILED[family]} {seen.name}{'' if family == 'Import' else ' failed'}{why}")
+        yield TransferEvent("Warning", f"{family}Failed", f"{_FAILED[family]} {seen.name}{'' if family == 'Import' else ' failed'}{why}")
     elif phase == "WaitForFirstConsumer":
-        yield Event("Normal", phase, f"PVC {seen.name} waits for the first machine that uses it")
+        yield TransferEvent("Normal", phase, f"PVC {seen.name} waits for the first machine that uses it")
     elif phase == "UploadReady":
-        yield Event("Normal", "UploadReady", f"Upload into {seen.name} ready")
+        yield TransferEvent("Normal", "UploadReady", f"Upload into {seen.name} ready")
     elif phase.endswith(("Scheduled", "InProgress")):
         state = "scheduled" if phase.endswith("Scheduled") else "in progress"
-        yield Event("Normal", phase, f"{_DOING[family]} {seen.name} {state}")
+        yield TransferEvent("Normal", phase, f"{_DOING[family]} {seen.name} {state}")
 
 
 def annotations(source: str, transfer: Transfer, *, filled: bool, ready: bool) -> dict[str, str]:

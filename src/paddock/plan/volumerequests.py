@@ -24,14 +24,14 @@ ASSOCIATING, IN_PROGRESS, UNMOUNTING, COMPLETED, DISSOCIATING, FAILED = (
 _DUMPED = {"MemoryDumpCompleted": COMPLETED, "MemoryDumpFailed": FAILED}
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class VolumeRequestResult(msgspec.Struct, frozen=True):
     """The template's hardware as it should be, and the part of the status that remains (None: nothing)."""
 
     hardware: Data
     remains: Any = None
 
 
-def plugged(hardware: Data, requests: Sequence[Data]) -> Outcome:
+def plugged(hardware: Data, requests: Sequence[Data]) -> VolumeRequestResult:
     """Carry out requests to plug and unplug volumes; one that is carried out is gone."""
     made = copied(hardware)
     devices = made.setdefault("domain", {}).setdefault("devices", {})
@@ -40,7 +40,7 @@ def plugged(hardware: Data, requests: Sequence[Data]) -> Outcome:
             _add(made, devices, options)
         elif options := request.get("removeVolumeOptions"):
             _remove(made, devices, options.get("name"))
-    return Outcome(made)
+    return VolumeRequestResult(made)
 
 
 def _add(made: Data, devices: Data, options: Data) -> None:
@@ -62,28 +62,28 @@ def _remove(made: Data, devices: Data, name: str | None) -> None:
                 del place[member]
 
 
-def dumped(hardware: Data, request: Data, instance: Data | None, now: str) -> Outcome:
+def dumped(hardware: Data, request: Data, instance: Data | None, now: str) -> VolumeRequestResult:
     """Carry a memory dump one step on. Its volume is in the template until the dump is removed."""
     made, claim = copied(hardware), request.get("claimName", "")
     if request.get("remove"):
         _remove(made, made.get("domain", {}).get("devices", {}), claim)
         if not _has(instance, claim):
-            return Outcome(made)
-        return Outcome(made, {**request, "phase": DISSOCIATING})
+            return VolumeRequestResult(made)
+        return VolumeRequestResult(made, {**request, "phase": DISSOCIATING})
     phase = request.get("phase")
     if phase == ASSOCIATING and _seen(instance, claim).get("phase") in _DUMPED:
         # It is there from the dump before: the volume goes and comes again, which asks for another one.
         _remove(made, made.get("domain", {}).get("devices", {}), claim)
-        return Outcome(made, request)
+        return VolumeRequestResult(made, request)
     if phase == ASSOCIATING:
         if not any(each.get("name") == claim for each in made.get("volumes") or ()):
             volume = {"name": claim, "memoryDump": {"claimName": claim, "hotpluggable": True}}
             made["volumes"] = [*(made.get("volumes") or ()), volume]
         # Noted before the instance gets the volume: the dump may be over before anybody looks again, and is no former one then.
-        return Outcome(made, {**request, "phase": IN_PROGRESS})
+        return VolumeRequestResult(made, {**request, "phase": IN_PROGRESS})
     if phase != IN_PROGRESS:
-        return Outcome(made, request)
-    return Outcome(made, {**request, **_result(instance, claim, now)})
+        return VolumeRequestResult(made, request)
+    return VolumeRequestResult(made, {**request, **_result(instance, claim, now)})
 
 
 def _has(instance: Data | None, name: str) -> bool:

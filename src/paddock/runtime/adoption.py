@@ -15,9 +15,9 @@ from paddock.client.errors import NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.meta import adoption
-from paddock.meta.adoption import Step
-from paddock.runtime.cache import Seen
-from paddock.runtime.reference import Reference, owner_reference
+from paddock.meta.adoption import AdoptionStep
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.reference import InvolvedObject, owner_reference
 
 
 def _always(owner: Data) -> bool:
@@ -39,19 +39,19 @@ class Adopter(msgspec.Struct, frozen=True):
     @property
     def reference(self) -> Data:
         """The owner reference."""
-        owner = Reference(self.target.api_version, self.target.kind, self.key.namespace, self.key.name, self.uid)
+        owner = InvolvedObject(self.target.api_version, self.target.kind, self.key.namespace, self.key.name, self.uid)
         return owner_reference(owner, controller=self.controller, blocks=self.controller)
 
 
-async def adopt(client: Client, owner: Adopter, target: Target[Any], seen: Seen) -> None:
+async def adopt(client: Client, owner: Adopter, target: Target[Any], seen: CachedObject) -> None:
     """Give an object without an owner to this one, or settle an adoption that was begun. Raises `Conflict` when the object has moved."""
     owners = [each.uid for each in seen.meta.ownerReferences or () if each.controller or each.uid == owner.uid or not owner.shares]
     due = adoption.step(owner.uid, owners, seen.meta.labels, deleting=seen.meta.going)
-    if due is Step.NONE:
+    if due is AdoptionStep.NONE:
         return
     may = await _may(client, owner)
     metadata: Data = orjson.loads(seen.raw)["metadata"]
-    if due is Step.ADOPT:
+    if due is AdoptionStep.ADOPT:
         if not may:
             return
         metadata = (await _write(client, target, seen.key, adoption.adopted(metadata, owner.reference))) or {}

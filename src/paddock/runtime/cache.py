@@ -10,7 +10,7 @@ from paddock.client.target import Key, Target
 T = TypeVar("T")
 
 
-class Owner(msgspec.Struct, frozen=True):
+class CachedOwner(msgspec.Struct, frozen=True):
     """An owner reference."""
 
     apiVersion: str = ""
@@ -35,7 +35,7 @@ class Meta(msgspec.Struct, frozen=True):
     generation: int | None = None
     deletionTimestamp: str | None = None
     labels: dict[str, str] | None = None
-    ownerReferences: tuple[Owner, ...] | None = None
+    ownerReferences: tuple[CachedOwner, ...] | None = None
     finalizers: tuple[str, ...] | None = None
 
     @property
@@ -49,7 +49,7 @@ class Meta(msgspec.Struct, frozen=True):
         return self.deletionTimestamp is not None
 
     @property
-    def owner(self) -> Owner | None:
+    def owner(self) -> CachedOwner | None:
         """The owner that controls it."""
         return next((owner for owner in self.ownerReferences or () if owner.controller), None)
 
@@ -61,7 +61,7 @@ class _Object(msgspec.Struct):
 _OBJECTS = msgspec.json.Decoder(_Object)
 
 
-class Seen:
+class CachedObject:
     """One object at one revision. Reading makes a new value each time, so nobody can spoil it for others."""
 
     __slots__ = ("meta", "raw")
@@ -71,7 +71,7 @@ class Seen:
         self.raw = raw
 
     @classmethod
-    def of(cls, raw: bytes) -> "Seen":
+    def of(cls, raw: bytes) -> "CachedObject":
         """From an object's JSON."""
         return cls(_OBJECTS.decode(raw).metadata, raw)
 
@@ -85,29 +85,29 @@ class Seen:
         return target.read(self.raw)
 
 
-class Change(msgspec.Struct, frozen=True):
+class CacheChange(msgspec.Struct, frozen=True):
     """What happened to an object: it came (`old` is None), changed, or went (`new` is None, and `old` the last there was of it)."""
 
-    old: Seen | None
-    new: Seen | None
+    old: CachedObject | None
+    new: CachedObject | None
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> CachedObject:
         """The newest there is of it."""
         found = self.new or self.old
         assert found is not None
         return found
 
 
-Index = Callable[[Seen], Iterable[str]]
+Index = Callable[[CachedObject], Iterable[str]]
 
 
-def by_namespace(seen: Seen) -> Iterable[str]:
+def by_namespace(seen: CachedObject) -> Iterable[str]:
     """Objects by namespace."""
     return (seen.meta.namespace or "",)
 
 
-def by_owner(seen: Seen) -> Iterable[str]:
+def by_owner(seen: CachedObject) -> Iterable[str]:
     """Objects by the UIDs of their owners."""
     return (owner.uid for owner in seen.meta.ownerReferences or ())
 
@@ -115,7 +115,7 @@ def by_owner(seen: Seen) -> Iterable[str]:
 def by_label(name: str) -> Index:
     """Objects by the value of a label; those without it are not found."""
 
-    def index(seen: Seen) -> Iterable[str]:
+    def index(seen: CachedObject) -> Iterable[str]:
         labels = seen.meta.labels or {}
         return (labels[name],) if name in labels else ()
 
@@ -126,7 +126,7 @@ class Cache:
     """The objects of a kind. Written by its informer alone."""
 
     def __init__(self) -> None:
-        self._objects: dict[Key, Seen] = {}
+        self._objects: dict[Key, CachedObject] = {}
         self._indexes: dict[str, tuple[Index, dict[str, dict[Key, None]]]] = {}
         # what each object is filed under, so that taking it out asks no function about an old object
         self._filed: dict[str, dict[Key, tuple[str, ...]]] = {}
@@ -142,11 +142,11 @@ class Cache:
         for key, seen in self._objects.items():
             self._file(name, key, seen)
 
-    def get(self, key: Key) -> Seen | None:
+    def get(self, key: Key) -> CachedObject | None:
         """The object there."""
         return self._objects.get(key)
 
-    def by(self, name: str, value: str) -> list[Seen]:
+    def by(self, name: str, value: str) -> list[CachedObject]:
         """The objects filed under a value, in the order they came."""
         _, values = self._indexes[name]
         return [self._objects[key] for key in values.get(value, ())]
@@ -155,13 +155,13 @@ class Cache:
         """The places of all objects."""
         return self._objects.keys()
 
-    def __iter__(self) -> Iterator[Seen]:
+    def __iter__(self) -> Iterator[CachedObject]:
         return iter(tuple(self._objects.values()))
 
     def __len__(self) -> int:
         return len(self._objects)
 
-    def put(self, seen: Seen) -> Seen | None:
+    def put(self, seen: CachedObject) -> CachedObject | None:
         """Keep an object; returns what it replaces."""
         key = seen.key
         old = self._objects.get(key)
@@ -170,7 +170,7 @@ class Cache:
             self._file(name, key, seen)
         return old
 
-    def remove(self, key: Key) -> Seen | None:
+    def remove(self, key: Key) -> CachedObject | None:
         """Forget an object; returns what was known."""
         old = self._objects.pop(key, None)
         if old is not None:
@@ -178,7 +178,7 @@ class Cache:
                 self._unfile(name, key)
         return old
 
-    def _file(self, name: str, key: Key, seen: Seen) -> None:
+    def _file(self, name: str, key: Key, seen: CachedObject) -> None:
         function, values = self._indexes[name]
         wanted = tuple(function(seen))
         if self._filed[name].get(key) == wanted:

@@ -17,11 +17,11 @@ from paddock.base.errors import PaddockError, Terminal
 from paddock.client.errors import Conflict
 from paddock.client.target import Key
 from paddock.runtime import logs
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.queue import BACKOFF, WorkQueue
-from paddock.runtime.reference import Reference, reference
+from paddock.runtime.reference import InvolvedObject, reference
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,21 +41,21 @@ def again(seconds: float) -> Outcome:
 
 
 Reconcile = Callable[[Key], Awaitable[Outcome]]
-Keys = Callable[[Change], Iterable[Key]]
+Keys = Callable[[CacheChange], Iterable[Key]]
 # What every line of the log about a key has, beside the key.
 About = Callable[[Key], Mapping[str, str]]
 # controller, result (done, again, failed, refused, defect), seconds
 Observer = Callable[[str, str, float], None]
 
 
-class Teller(Protocol):
+class EventRecorder(Protocol):
     """Where events go."""
 
-    def tell(self, about: Reference, kind: str, reason: str, note: str) -> None:
+    def tell(self, about: InvolvedObject, kind: str, reason: str, note: str) -> None:
         """Tell; never waits."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a controller works."""
 
     workers: int = 2
@@ -78,8 +78,8 @@ class Controller:
         reconcile: Reconcile,
         *,
         machinery: Machinery,
-        teller: Teller | None = None,
-        settings: Settings = Settings(),  # noqa: B008 - frozen
+        teller: EventRecorder | None = None,
+        settings: ControllerSettings = ControllerSettings(),  # noqa: B008 - frozen
     ) -> None:
         self.name = name
         self.queue: WorkQueue[Key] = WorkQueue(name, machinery, settings.backoff)
@@ -103,7 +103,7 @@ class Controller:
         if informer not in self.informers:
             self.informers.append(informer)
 
-        def handler(change: Change) -> None:
+        def handler(change: CacheChange) -> None:
             for key in keys(change):
                 self.queue.add(key)
 
@@ -217,7 +217,7 @@ class Controller:
             self._teller.tell(reference(self._primary.target, seen.meta), "Warning", "ReconcileError", note)
 
 
-def own_key(change: Change) -> Iterable[Key]:
+def own_key(change: CacheChange) -> Iterable[Key]:
     """A change of an object concerns the object."""
     return (change.seen.key,)
 
@@ -230,7 +230,7 @@ def there(informer: Informer, keys: Keys) -> Keys:
 def owners(group: str, kind: str) -> Keys:
     """A change of an object concerns the objects of a kind that own it, before or after."""
 
-    def keys(change: Change) -> Iterable[Key]:
+    def keys(change: CacheChange) -> Iterable[Key]:
         found: dict[Key, None] = {}
         for seen in (change.old, change.new):
             for key in _owned_by(seen, group, kind):
@@ -240,7 +240,7 @@ def owners(group: str, kind: str) -> Keys:
     return keys
 
 
-def _owned_by(seen: Seen | None, group: str, kind: str) -> Iterable[Key]:
+def _owned_by(seen: CachedObject | None, group: str, kind: str) -> Iterable[Key]:
     if seen is None:
         return ()
     place = seen.meta.namespace or ""
@@ -250,7 +250,7 @@ def _owned_by(seen: Seen | None, group: str, kind: str) -> Iterable[Key]:
 def labelled(label: str) -> Keys:
     """A change of an object concerns the object in its namespace that a label names."""
 
-    def keys(change: Change) -> Iterable[Key]:
+    def keys(change: CacheChange) -> Iterable[Key]:
         found: dict[Key, None] = {}
         for seen in (change.old, change.new):
             name = (seen.meta.labels or {}).get(label, "") if seen is not None else ""

@@ -8,7 +8,7 @@ import msgspec
 
 from paddock.client.target import Data
 from paddock.meta import ages
-from paddock.runtime.reference import Reference
+from paddock.runtime.reference import InvolvedObject
 
 _MOST_KNOWN = 4096
 # More than this many different notes of one reason about one object within the time are told as one event.
@@ -20,10 +20,10 @@ _LONGEST_NAME = 253
 _COMBINED = "(combined from similar events): "
 
 
-class Told(msgspec.Struct, frozen=True):
+class EventRequest(msgspec.Struct, frozen=True):
     """An event as somebody tells it. `kind` is Normal or Warning."""
 
-    about: Reference
+    about: InvolvedObject
     kind: str
     reason: str
     note: str
@@ -31,7 +31,7 @@ class Told(msgspec.Struct, frozen=True):
     component: str = ""
 
 
-class Decision(msgspec.Struct, frozen=True):
+class EventWrite(msgspec.Struct, frozen=True):
     """An event to write: the whole of it, and, where it counts up one that exists, what changes of it."""
 
     event: Data
@@ -84,7 +84,7 @@ class _Similar:
         self.last = 0.0
 
 
-_Sort = tuple[Reference, str, str]
+_Sort = tuple[InvolvedObject, str, str]
 
 
 class Correlator:
@@ -93,11 +93,11 @@ class Correlator:
     def __init__(self, component: str, instance: str) -> None:
         self._component = component
         self._instance = instance
-        self._buckets: _Recent[Reference, _Bucket] = _Recent()
+        self._buckets: _Recent[InvolvedObject, _Bucket] = _Recent()
         self._similar: _Recent[_Sort, _Similar] = _Recent()
         self._sent: _Recent[tuple[_Sort, str], Data] = _Recent()
 
-    def decide(self, told: Told, now: float) -> Decision | None:
+    def decide(self, told: EventRequest, now: float) -> EventWrite | None:
         """What to write about it; None when there has been too much about the object."""
         # The same object at another revision is the same object.
         about = msgspec.structs.replace(told.about, revision="")
@@ -115,7 +115,7 @@ class Correlator:
             note = _short(_COMBINED + note)
         event = self._new(told, note, now) if known is None else _counted(known, note, now)
         self._sent.put((sort, "" if combined else note), event)
-        return Decision(event, known is not None)
+        return EventWrite(event, known is not None)
 
     def forget(self, event: Data) -> Data:
         """The event that was to be counted up is gone: it begins anew."""
@@ -132,7 +132,7 @@ class Correlator:
             similar.notes.add(note)
         return note not in similar.notes
 
-    def _new(self, told: Told, note: str, now: float) -> Data:
+    def _new(self, told: EventRequest, note: str, now: float) -> Data:
         about = told.about
         suffix = f".{int(now * 1e9):x}"
         return {

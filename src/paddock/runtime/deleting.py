@@ -4,12 +4,12 @@ from typing import Any
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import Deletion
+from paddock.client.options import DeletionOptions
 from paddock.client.target import Target
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 
 
-async def delete_seen(client: Client, target: Target[Any], seen: Seen, propagation: str = "Background") -> None:
+async def delete_seen(client: Client, target: Target[Any], seen: CachedObject, propagation: str = "Background") -> None:
     """Delete an object, and by default in the background what belongs to it; one that goes already, or has gone, is left alone.
 
     Raises `Conflict` when it has changed since it was seen: somebody may have taken it over, or may want to keep it.
@@ -17,6 +17,8 @@ async def delete_seen(client: Client, target: Target[Any], seen: Seen, propagati
     if seen.meta.going:
         return
     try:
-        await client.delete(target, seen.key, Deletion(uid=seen.meta.uid, revision=seen.meta.resourceVersion, propagation=propagation))
+        await client.delete(
+            target, seen.key, DeletionOptions(uid=seen.meta.uid, revision=seen.meta.resourceVersion, propagation=propagation)
+        )
     except NotFound:
         return

@@ -19,20 +19,20 @@ import orjson
 
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
-from paddock.client.errors import Conflict, Invalid, Said
-from paddock.client.options import Write, merge_patch
+from paddock.client.errors import Conflict, Invalid, StatusDetails
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.comparing import is_applied, same_where_said
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.informer import Informer
-from paddock.runtime.reference import Reference, controlled_by_another, is_owned, owned
+from paddock.runtime.reference import InvolvedObject, controlled_by_another, is_owned, owned
 
 # What was made and is gone is made again this much later.
 _APART_SECONDS = 1.0
 
 
-class NotOurs(Terminal):
+class ForeignObject(Terminal):
     """An object of that name is there and belongs to somebody else."""
 
     def __init__(self, target: Target[Any], key: Key, holder: str) -> None:
@@ -45,7 +45,7 @@ class NotOurs(Terminal):
         self.key = key
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class DesiredObject(msgspec.Struct, frozen=True):
     """One object that should be there."""
 
     target: Target[Any]
@@ -62,7 +62,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return Key(metadata.get("namespace") or "", metadata["name"])
 
 
-class Reached(msgspec.Struct, frozen=True):
+class DesiredOutcome(msgspec.Struct, frozen=True):
     """What had to be done."""
 
     applied: tuple[str, ...] = ()
@@ -92,8 +92,8 @@ class DesiredSet:
         # what was made a moment ago, and when, the oldest first
         self._made: dict[tuple[str, Key, bytes], float] = {}
 
-    async def reach(self, owner: Reference, wanted: Sequence[Wanted]) -> Reached:
-        """Apply in the order given, then delete what the owner has and should not. Raises `NotOurs` and the client's errors."""
+    async def reach(self, owner: InvolvedObject, wanted: Sequence[DesiredObject]) -> DesiredOutcome:
+        """Apply in the order given, then delete what the owner has and should not. Raises `ForeignObject` and the client's errors."""
         applied, unchanged = [], 0
         decided = [self._informers[_place(each.target)].cache.get(each.key) for each in wanted]
         for each, before in zip(wanted, decided, strict=True):
@@ -104,29 +104,29 @@ class DesiredSet:
             else:
                 unchanged += 1
         kept = {(_place(each.target), each.key) for each in wanted}
-        return Reached(tuple(applied), await self._prune(owner, kept), unchanged)
+        return DesiredOutcome(tuple(applied), await self._prune(owner, kept), unchanged)
 
-    def _check_still(self, wanted: Wanted, before: Seen | None) -> None:
+    def _check_still(self, wanted: DesiredObject, before: CachedObject | None) -> None:
         """What was there when the set was decided on may have gone since. Whether it is made again is another decision."""
         seen = self._informers[_place(wanted.target)].cache.get(wanted.key)
         if before is not None and (seen is None or seen.meta.uid != before.meta.uid):
             raise _moved(wanted, "went while it was about to be applied")
 
-    def check(self, owner: Reference, wanted: Sequence[Wanted]) -> None:
-        """Raise `NotOurs` for the first that belongs to somebody else; nothing is written."""
+    def check(self, owner: InvolvedObject, wanted: Sequence[DesiredObject]) -> None:
+        """Raise `ForeignObject` for the first that belongs to somebody else; nothing is written."""
         for each in wanted:
             seen = self._informers[_place(each.target)].cache.get(each.key)
             if seen is not None:
                 self._check_owner(owner, each, seen)
 
-    def forget(self, owner: Reference) -> None:
+    def forget(self, owner: InvolvedObject) -> None:
         """The owner is gone: what was remembered for it is of no use."""
         for place, key in [*self._last]:
             answer = self._last[place, key].answer
             if any(each.get("uid") == owner.uid for each in answer["metadata"].get("ownerReferences") or ()):
                 del self._last[place, key]
 
-    async def _apply(self, owner: Reference, wanted: Wanted, data: Data) -> bool:
+    async def _apply(self, owner: InvolvedObject, wanted: DesiredObject, data: Data) -> bool:
         informer = self._informers[_place(wanted.target)]
         seen = informer.cache.get(wanted.key)
         if seen is not None:
@@ -137,7 +137,7 @@ class DesiredSet:
         if seen is None:
             self._check_pace(wanted, digest)
         plain, sent = msgspec.structs.replace(wanted.target, cls=dict), _only_that(seen, wanted.at, data)
-        write = Write(manager=self._manager, force=True)
+        write = WriteOptions(manager=self._manager, force=True)
         try:
             answer = await self._client.apply(plain, sent, write)
         except Invalid:
@@ -151,14 +151,14 @@ class DesiredSet:
             self._made[_place(wanted.target), wanted.key, digest] = asyncio.get_running_loop().time()
         return True
 
-    def _check_pace(self, wanted: Wanted, digest: bytes) -> None:
+    def _check_pace(self, wanted: DesiredObject, digest: bytes) -> None:
         before = asyncio.get_running_loop().time() - _APART_SECONDS
         while self._made and self._made[oldest := next(iter(self._made))] <= before:
             del self._made[oldest]
         if (_place(wanted.target), wanted.key, digest) in self._made:
             raise _moved(wanted, "went as soon as it was made")
 
-    def _is_so(self, wanted: Wanted, data: Data, digest: bytes, seen: Seen | None) -> bool:
+    def _is_so(self, wanted: DesiredObject, data: Data, digest: bytes, seen: CachedObject | None) -> bool:
         last = self._last.get((_place(wanted.target), wanted.key))
         remembered = last is not None and last.digest == digest
         if seen is None:
@@ -179,47 +179,47 @@ class DesiredSet:
             and same_where_said(data, last.answer, now)
         )
 
-    def _has_passed(self, wanted: Wanted, answer: Data) -> bool:
+    def _has_passed(self, wanted: DesiredObject, answer: Data) -> bool:
         """Whether the cache has come to the revision of an answer."""
         then, at = str(answer["metadata"].get("resourceVersion")), self._informers[_place(wanted.target)].revision
         if not then.isdecimal() or not at.isdecimal():
             return True
         return int(at) >= int(then)
 
-    def _check_owner(self, owner: Reference, wanted: Wanted, seen: Seen) -> None:
+    def _check_owner(self, owner: InvolvedObject, wanted: DesiredObject, seen: CachedObject) -> None:
         other = controlled_by_another(seen.meta, owner.uid)
         if other is not None:
-            raise NotOurs(wanted.target, wanted.key, f"{other.kind} {other.name}")
+            raise ForeignObject(wanted.target, wanted.key, f"{other.kind} {other.name}")
         if not is_owned(seen.meta, owner.uid) and not wanted.adopt and not self._was_written_by_us(wanted, seen):
-            raise NotOurs(wanted.target, wanted.key, "nobody that says so")
+            raise ForeignObject(wanted.target, wanted.key, "nobody that says so")
 
-    def _was_written_by_us(self, wanted: Wanted, seen: Seen) -> bool:
+    def _was_written_by_us(self, wanted: DesiredObject, seen: CachedObject) -> bool:
         """Somebody may have taken our owner reference off."""
         managers = orjson.loads(seen.raw)["metadata"].get("managedFields") or ()
         return any((each.get("manager"), each.get("operation")) == (self._manager, "Apply") for each in managers)
 
-    async def _prune(self, owner: Reference, kept: set[tuple[str, Key]]) -> tuple[str, ...]:
+    async def _prune(self, owner: InvolvedObject, kept: set[tuple[str, Key]]) -> tuple[str, ...]:
         deleted = []
         for place, informer in self._pruned.items():
             for seen in informer.cache.by("owner", owner.uid):
                 known = self._last.get((place, seen.key))
                 surplus = (place, seen.key) not in kept and not seen.meta.going
-                if surplus and (known is not None or self._was_written_by_us(Wanted(informer.target, {}), seen)):
+                if surplus and (known is not None or self._was_written_by_us(DesiredObject(informer.target, {}), seen)):
                     await delete_seen(self._client, informer.target, seen)
                     self._last.pop((place, seen.key), None)
                     deleted.append(_name(informer.target, seen.key))
         return tuple(deleted)
 
 
-def _only_that(seen: Seen | None, revision: str, data: Data) -> Data:
+def _only_that(seen: CachedObject | None, revision: str, data: Data) -> Data:
     """For the object that was seen and no other: one that was deleted since is not made by whoever has not heard of it."""
     known = {"uid": seen.meta.uid if seen is not None else "", "resourceVersion": revision}
     said = {name: value for name, value in known.items() if value}
     return {**data, "metadata": {**data["metadata"], **said}} if said else data
 
 
-def _moved(wanted: Wanted, how: str) -> Conflict:
-    said = Said(message=f"{_name(wanted.target, wanted.key)} {how}", reason="Conflict", code=HTTPStatus.CONFLICT)
+def _moved(wanted: DesiredObject, how: str) -> Conflict:
+    said = StatusDetails(message=f"{_name(wanted.target, wanted.key)} {how}", reason="Conflict", code=HTTPStatus.CONFLICT)
     return Conflict(HTTPStatus.CONFLICT, said)
 
 

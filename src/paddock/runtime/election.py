@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 _JITTER = 1.2
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseTerms(msgspec.Struct, frozen=True, kw_only=True):
     """Where the lease is, and how long things take."""
 
     key: Key
@@ -49,7 +49,7 @@ Lead = Callable[[], Awaitable[None]]
 class Election:
     """One candidate."""
 
-    def __init__(self, client: Client, terms: Terms, machinery: Machinery) -> None:
+    def __init__(self, client: Client, terms: LeaseTerms, machinery: Machinery) -> None:
         if not int(terms.duration) > terms.deadline > terms.retry * _JITTER > 0:
             raise BadTerms(
                 "a lease needs duration > deadline > 1.2 x retry", why=f"{terms.duration:g}, {terms.deadline:g}, {terms.retry:g}"

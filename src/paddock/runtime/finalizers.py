@@ -6,10 +6,10 @@ from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Target
-from paddock.runtime.cache import Meta, Seen
+from paddock.runtime.cache import CachedObject, Meta
 
 
-async def put_on(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> Seen | None:
+async def put_on(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> CachedObject | None:
     """Make sure that an object waits for us; the object as it is then, when something was written. One that is going takes no new ones.
 
     Raises `Conflict` when the object has moved since it was seen: the next look decides anew.
@@ -32,7 +32,7 @@ async def take_off(client: Client, target: Target[Any], meta: Meta, finalizer: s
     return True
 
 
-async def _write(client: Client, target: Target[Any], meta: Meta, finalizers: tuple[str, ...]) -> Seen:
+async def _write(client: Client, target: Target[Any], meta: Meta, finalizers: tuple[str, ...]) -> CachedObject:
     # The list is replaced as a whole, so the revision has to be the one it was read at.
     metadata = {"finalizers": list(finalizers) or None, "resourceVersion": meta.resourceVersion, "uid": meta.uid}
-    return Seen.of(await client.patch_raw(target, meta.key, merge_patch({"metadata": metadata})))
+    return CachedObject.of(await client.patch_raw(target, meta.key, merge_patch({"metadata": metadata})))

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from paddock.base.metrics import CONTENT_TYPE, Metrics
+from paddock.base.metrics import CONTENT_TYPE, MetricsRegistry
 
 # Why not; empty when everything is well.
 Check = Callable[[], str]
 
 
-class Health:
+class HealthChecks:
     """Named checks of two sorts: alive (else restart it) and ready (else do not count on it yet)."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: MetricsRegistry) -> None:
         self._metrics = metrics
         self._alive: dict[str, Check] = {}
         self._ready: dict[str, Check] = {}

@@ -9,7 +9,7 @@
      404: the kind is not served --> an optional kind has no objects then --(after a while)--> list
 
 A lost connection costs no list. A list is waited for with a back-off that grows while lists follow each other closely, and a
-`Gate` lets a few informers of a program list at a time, so that a server that comes back is not met by all of them at once.
+`ListGate` lets a few informers of a program list at a time, so that a server that comes back is not met by all of them at once.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
 from paddock.client.client import BOOKMARK, DELETED, Client, Frame, Frames
 from paddock.client.errors import BadAnswer, BadRequest, Expired, Invalid, NotFound, TimedOut
-from paddock.client.options import EVERYTHING, Selection, Watching
+from paddock.client.options import EVERYTHING, Selection, WatchOptions
 from paddock.client.target import Key, Target
-from paddock.runtime.cache import Cache, Change, Meta, Seen
+from paddock.runtime.cache import Cache, CacheChange, CachedObject, Meta
 from paddock.runtime.machinery import Machinery
 
 _LOG = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _GRACE_SECONDS = 30.0
 # A kind that is not served is asked for again after about so long.
 _ABSENT_SECONDS = (20.0, 30.0)
 _INITIAL_END = "k8s.io/initial-events-end"
-Handler = Callable[[Change], None]
+Handler = Callable[[CacheChange], None]
 
 
 class _BookmarkMeta(msgspec.Struct):
@@ -61,7 +61,7 @@ _BOOKMARKS = msgspec.json.Decoder(_Bookmark)
 _OBJECTS = msgspec.json.Decoder(_Object)
 
 
-class Gate(asyncio.Semaphore):
+class ListGate(asyncio.Semaphore):
     """How many informers may list at a time."""
 
     def __init__(self, count: int = 4) -> None:
@@ -78,7 +78,7 @@ class Informer:
         selection: Selection = EVERYTHING,
         *,
         machinery: Machinery,
-        gate: Gate,
+        gate: ListGate,
         api: str = "",
     ) -> None:
         self.target = target
@@ -128,7 +128,7 @@ class Informer:
         """Call this for every change, in order, and now for everything that is there. It must not wait."""
         self._handlers.append(handler)
         for seen in self.cache:
-            _call(handler, Change(None, seen))
+            _call(handler, CacheChange(None, seen))
 
     # --- the loop ---------------------------------------------------------------------------------------------------------
 
@@ -196,12 +196,12 @@ class Informer:
 
     async def _stream_all(self) -> None:
         """Fetch everything as a stream that then goes on."""
-        fresh: dict[Key, Seen] = {}
+        fresh: dict[Key, CachedObject] = {}
         await self._gate.acquire()
         holding = True
         self._count_list.inc(self.about)
         try:
-            async for frames in self._frames(Watching(initial=True, seconds=self._seconds())):
+            async for frames in self._frames(WatchOptions(initial=True, seconds=self._seconds())):
                 for index, frame in enumerate(frames):
                     if not holding:
                         self._take_all(frames[index:])
@@ -219,7 +219,7 @@ class Informer:
             if holding:
                 self._gate.release()
 
-    def _gather(self, frame: Frame, fresh: dict[Key, Seen]) -> str:
+    def _gather(self, frame: Frame, fresh: dict[Key, CachedObject]) -> str:
         """Take one event of the beginning; the revision when that was the last."""
         if frame.type == BOOKMARK:
             said = _decoded(_BOOKMARKS, frame.object).metadata
@@ -232,10 +232,10 @@ class Informer:
         return ""
 
     async def _follow(self) -> None:
-        async for frames in self._frames(Watching(revision=self._revision, seconds=self._seconds())):
+        async for frames in self._frames(WatchOptions(revision=self._revision, seconds=self._seconds())):
             self._take_all(frames)
 
-    async def _frames(self, watching: Watching) -> AsyncIterator[Frames]:
+    async def _frames(self, watching: WatchOptions) -> AsyncIterator[Frames]:
         """The lines of a watch. A server that does not end it in time has forgotten it, or the network has."""
         end = asyncio.get_running_loop().time() + watching.seconds + _GRACE_SECONDS
         async with aclosing(self._client.frames(self.target, self._selection, watching)) as batches:
@@ -267,15 +267,15 @@ class Informer:
             else:
                 self._take(frame.type, _seen(bytes(frame.object)))
 
-    def _take(self, kind: str, seen: Seen) -> None:
+    def _take(self, kind: str, seen: CachedObject) -> None:
         self._revision = seen.meta.resourceVersion or self._revision
         if kind == DELETED:
             if self.cache.remove(seen.key) is not None:
-                self._tell(Change(seen, None))
+                self._tell(CacheChange(seen, None))
         else:
-            self._tell(Change(self.cache.put(seen), seen))
+            self._tell(CacheChange(self.cache.put(seen), seen))
 
-    def _replace(self, fresh: Iterable[Seen], revision: str) -> None:
+    def _replace(self, fresh: Iterable[CachedObject], revision: str) -> None:
         """Make the cache this; whoever listens hears of the differences alone."""
         self._revision = revision
         self.problem = ""
@@ -289,18 +289,18 @@ class Informer:
             gone.pop(seen.key, None)
             old = self.cache.put(seen)
             if old is None or old.meta.resourceVersion != seen.meta.resourceVersion or old.meta.uid != seen.meta.uid:
-                changes.append(Change(old, seen))
-        changes += [Change(self.cache.remove(key), None) for key in gone]
+                changes.append(CacheChange(old, seen))
+        changes += [CacheChange(self.cache.remove(key), None) for key in gone]
         self._synced.set()
         for change in changes:
             self._tell(change)
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, change: CacheChange) -> None:
         for handler in self._handlers:
             _call(handler, change)
 
 
-def _call(handler: Handler, change: Change) -> None:
+def _call(handler: Handler, change: CacheChange) -> None:
     try:
         handler(change)
     except Exception:
@@ -308,8 +308,8 @@ def _call(handler: Handler, change: Change) -> None:
         _LOG.exception("a handler failed", extra={"key": str(change.seen.key)})
 
 
-def _seen(raw: bytes) -> Seen:
-    return Seen(_decoded(_OBJECTS, raw).metadata, raw)
+def _seen(raw: bytes) -> CachedObject:
+    return CachedObject(_decoded(_OBJECTS, raw).metadata, raw)
 
 
 def _decoded(decoder: "msgspec.json.Decoder[Any]", raw: Any) -> Any:

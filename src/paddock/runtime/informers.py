@@ -8,7 +8,7 @@ import msgspec
 from paddock.client.client import Client
 from paddock.client.options import EVERYTHING, Selection
 from paddock.client.target import Target
-from paddock.runtime.informer import Gate, Informer
+from paddock.runtime.informer import Informer, ListGate
 from paddock.runtime.machinery import Machinery
 
 
@@ -19,7 +19,7 @@ class Informers:
         self._client = client
         self._machinery = machinery
         self._api = api
-        self._gate = Gate(lists_at_a_time)
+        self._gate = ListGate(lists_at_a_time)
         self._informers: dict[tuple[str, str, str, Selection], Informer] = {}
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
         self._started = False

@@ -3,16 +3,16 @@
 import random
 
 from paddock.base.clock import Clock, SystemClock
-from paddock.base.metrics import Metrics
+from paddock.base.metrics import MetricsRegistry
 
 
 class Machinery:
     """The surroundings of controllers. Tests hand in their own."""
 
-    def __init__(self, *, clock: Clock | None = None, chance: random.Random | None = None, metrics: Metrics | None = None) -> None:
+    def __init__(self, *, clock: Clock | None = None, chance: random.Random | None = None, metrics: MetricsRegistry | None = None) -> None:
         self.clock = clock or SystemClock()
         self.chance = chance or random.Random()
-        self.metrics = metrics or Metrics()
+        self.metrics = metrics or MetricsRegistry()
         self._requests = self.metrics.counter(
             "paddock_client_requests_total", "Requests to the API server.", ("method", "resource", "code")
         )

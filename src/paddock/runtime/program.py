@@ -9,8 +9,8 @@ import logging
 
 from paddock.client.client import Client
 from paddock.runtime.controller import Controller
-from paddock.runtime.election import Election, Terms
-from paddock.runtime.health import Health
+from paddock.runtime.election import Election, LeaseTerms
+from paddock.runtime.health import HealthChecks
 from paddock.runtime.informers import Informers
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.recorder import Recorder
@@ -18,18 +18,18 @@ from paddock.runtime.recorder import Recorder
 _LOG = logging.getLogger(__name__)
 
 
-class Program:
+class ControllerManager:
     """Controllers with all they stand on."""
 
     def __init__(
-        self, client: Client, *, component: str, instance: str, machinery: Machinery, terms: Terms | None = None, api: str = ""
+        self, client: Client, *, component: str, instance: str, machinery: Machinery, terms: LeaseTerms | None = None, api: str = ""
     ) -> None:
         self.client = client
         self.machinery = machinery
         # `api` names the API among several, in metrics and messages
         self.informers = Informers(client, machinery, api=api)
         self.recorder = Recorder(client, component, instance, machinery)
-        self.health = Health(machinery.metrics)
+        self.health = HealthChecks(machinery.metrics)
         self._controllers: list[Controller] = []
         # Without terms nobody else can be there (the embedded server has one process).
         self._election = None if terms is None else Election(client, terms, machinery)
@@ -49,7 +49,7 @@ class Program:
         """Run this controller; before `run`."""
         self._controllers.append(controller)
 
-    def join(self, other: "Program") -> None:
+    def join(self, other: "ControllerManager") -> None:
         """Run what stands on another API together with this, under this one's leadership; before `run`."""
         self._members.append(other)
 

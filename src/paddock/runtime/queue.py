@@ -15,7 +15,7 @@ K = TypeVar("K")
 BACKOFF = Backoff(first=0.05, longest=300.0, jitter=0.2)
 
 
-class Closed(Exception):
+class QueueClosed(Exception):
     """The queue gives out nothing any more."""
 
 
@@ -91,10 +91,10 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
-        """The next key, which is now the caller's until `done`; raises `Closed` at the end."""
+        """The next key, which is now the caller's until `done`; raises `QueueClosed` at the end."""
         while not self._ready:
             if self._closed:
-                raise Closed
+                raise QueueClosed
             getter = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
             try:

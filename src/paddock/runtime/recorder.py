@@ -13,9 +13,9 @@ from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound, TooManyRequests, Unavailable, Unreachable
 from paddock.client.options import strategic_patch
 from paddock.client.target import EVENTS, Data, Key
-from paddock.runtime.correlation import Correlator, Decision, Told
+from paddock.runtime.correlation import Correlator, EventRequest, EventWrite
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.reference import Reference
+from paddock.runtime.reference import InvolvedObject
 
 _LOG = logging.getLogger(__name__)
 _MOST_WAITING = 1000
@@ -35,23 +35,23 @@ class Recorder:
         self._chance = machinery.chance
         self._correlator = Correlator(component, instance)
         # with the time at which each was told
-        self._waiting: deque[tuple[Told, float]] = deque()
+        self._waiting: deque[tuple[EventRequest, float]] = deque()
         self._came = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
         self._outcomes = machinery.metrics.counter("paddock_events_total", "Events by what became of them.", ("outcome",))
 
-    def voice(self, component: str) -> "Voice":
+    def voice(self, component: str) -> "NamedRecorder":
         """Somebody who tells in the name of a part of the program."""
-        return Voice(self, component)
+        return NamedRecorder(self, component)
 
-    def tell(self, about: Reference, kind: str, reason: str, note: str, *, component: str = "") -> None:
+    def tell(self, about: InvolvedObject, kind: str, reason: str, note: str, *, component: str = "") -> None:
         """Tell about an object: `kind` is Normal or Warning, `reason` one word for programs, `note` a sentence for people."""
         if len(self._waiting) >= _MOST_WAITING:
             self._outcomes.inc("dropped")
             return
-        self._waiting.append((Told(about, kind, reason, note, component), self._clock.seconds()))
+        self._waiting.append((EventRequest(about, kind, reason, note, component), self._clock.seconds()))
         self._idle.clear()
         self._came.set()
 
@@ -84,7 +84,7 @@ class Recorder:
             await self._came.wait()
             await asyncio.sleep(_CALM_SECONDS)
 
-    async def _send(self, decision: Decision) -> str:
+    async def _send(self, decision: EventWrite) -> str:
         """Write one event, with patience while the server cannot be reached; returns what became of it."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -98,7 +98,7 @@ class Recorder:
             await asyncio.sleep(_AGAIN.pause(attempt, self._chance))
         return "dropped"
 
-    async def _write(self, decision: Decision) -> str:
+    async def _write(self, decision: EventWrite) -> str:
         event = decision.event
         if decision.counts_up:
             try:
@@ -116,14 +116,14 @@ class Recorder:
         return "sent"
 
 
-class Voice:
+class NamedRecorder:
     """A recorder under another name."""
 
     def __init__(self, recorder: Recorder, component: str) -> None:
         self._recorder = recorder
         self._component = component
 
-    def tell(self, about: Reference, kind: str, reason: str, note: str) -> None:
+    def tell(self, about: InvolvedObject, kind: str, reason: str, note: str) -> None:
         """Tell about an object; never waits."""
         self._recorder.tell(about, kind, reason, note, component=self._component)
 

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from paddock.client.target import Data, Target
-from paddock.runtime.cache import Meta, Owner
+from paddock.runtime.cache import CachedOwner, Meta
 
 
-class Reference(msgspec.Struct, frozen=True):
+class InvolvedObject(msgspec.Struct, frozen=True):
     """An object, as events and messages name it."""
 
     api_version: str
@@ -31,12 +31,12 @@ class Reference(msgspec.Struct, frozen=True):
         return {name: value for name, value in pairs.items() if value}
 
 
-def reference(target: Target[Any], meta: Meta) -> Reference:
+def reference(target: Target[Any], meta: Meta) -> InvolvedObject:
     """The reference to an object that was seen."""
-    return Reference(target.api_version, target.kind, meta.namespace or "", meta.name, meta.uid, meta.resourceVersion)
+    return InvolvedObject(target.api_version, target.kind, meta.namespace or "", meta.name, meta.uid, meta.resourceVersion)
 
 
-def owner_reference(owner: Reference, *, controller: bool = True, blocks: bool = True) -> Data:
+def owner_reference(owner: InvolvedObject, *, controller: bool = True, blocks: bool = True) -> Data:
     """What stands in the metadata of an object that goes with its owner."""
     data: Data = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
     if controller:
@@ -46,7 +46,7 @@ def owner_reference(owner: Reference, *, controller: bool = True, blocks: bool =
     return data
 
 
-def owned(data: Data, owner: Reference, *, controller: bool = True) -> Data:
+def owned(data: Data, owner: InvolvedObject, *, controller: bool = True) -> Data:
     """The object with its owner among its owners; one that is there already is replaced."""
     metadata = data["metadata"]
     others = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
@@ -58,7 +58,7 @@ def is_owned(meta: Meta, uid: str) -> bool:
     return any(each.uid == uid for each in meta.ownerReferences or ())
 
 
-def controlled_by_another(meta: Meta, uid: str) -> Owner | None:
+def controlled_by_another(meta: Meta, uid: str) -> CachedOwner | None:
     """The owner that controls an object, when it is not this one."""
     owner = meta.owner
     return owner if owner is not None and owner.uid != uid else None

@@ -12,7 +12,7 @@ from paddock.base import quantity
 from paddock.base.nearest import nearest
 from paddock.schema import finding, shape
 from paddock.schema.field import Field, Object
-from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.formats import FORMATS, compiled
 from paddock.schema.messages import (
     ALIAS,
@@ -79,7 +79,7 @@ def drop_unread(findings: Iterable[Finding], read: Iterable[Finding]) -> Iterato
     """Drop what rules miss only because it could not be read; `read` has told that already."""
     unread = {found.path for found in read if found.rule in (TYPE, FORMAT)}
     for found in findings:
-        if found.cause is not Cause.REQUIRED or not any(_is_within(found.place, path) for path in unread):
+        if found.cause is not CauseType.REQUIRED or not any(_is_within(found.place, path) for path in unread):
             yield found
 
 

@@ -92,15 +92,15 @@ class Object(msgspec.Struct, metaclass=_Declared):
     STRANGERS: ClassVar[Mapping[str, str]] = {}
 
 
-class Mark(msgspec.Struct, frozen=True):
+class ScalarConstraint(msgspec.Struct, frozen=True):
     """What a Python type cannot say about a scalar."""
 
     name: str
 
 
-Quantity = Annotated[int | str, Mark("quantity")]
-IntOrString = Annotated[int | str, Mark("int-or-string")]
-Time = Annotated[str, Mark("time")]
+Quantity = Annotated[int | str, ScalarConstraint("quantity")]
+IntOrString = Annotated[int | str, ScalarConstraint("int-or-string")]
+Time = Annotated[str, ScalarConstraint("time")]
 # Any JSON object, kept whole: `x-kubernetes-preserve-unknown-fields`.
 Freeform = dict[str, Any]
 

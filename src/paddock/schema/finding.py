@@ -22,7 +22,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Cause(StrEnum):
+class CauseType(StrEnum):
     """The cause types of a Kubernetes `Status`, as clients match on them."""
 
     NOT_FOUND = "FieldValueNotFound"
@@ -45,7 +45,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     message: str
     rule: str
-    cause: Cause = Cause.INVALID
+    cause: CauseType = CauseType.INVALID
     severity: Severity = Severity.ERROR
     at: Path = ()
 
@@ -93,37 +93,37 @@ def secret_invalid(path: Path, why: str, rule: str) -> Finding:
 
 def required(path: Path, rule: str, why: str = "") -> Finding:
     """A value that has to be there."""
-    return Finding(path=path, message=f"Required value: {why}" if why else "Required value", rule=rule, cause=Cause.REQUIRED)
+    return Finding(path=path, message=f"Required value: {why}" if why else "Required value", rule=rule, cause=CauseType.REQUIRED)
 
 
 def unsupported(path: Path, value: Any, supported: Iterable[str], rule: str, hint: str = "") -> Finding:
     """A value outside a closed set."""
     known = ", ".join(f'"{word}"' for word in supported)
     text = f"Unsupported value: {show(value)}: supported values: {known}"
-    return Finding(path=path, message=f"{text}; {hint}" if hint else text, rule=rule, cause=Cause.NOT_SUPPORTED)
+    return Finding(path=path, message=f"{text}; {hint}" if hint else text, rule=rule, cause=CauseType.NOT_SUPPORTED)
 
 
 def duplicate(path: Path, value: Any, rule: str, why: str = "") -> Finding:
     """A value that stands twice where it must be unique."""
     text = f"Duplicate value: {show(value)}"
-    return Finding(path=path, message=f"{text}: {why}" if why else text, rule=rule, cause=Cause.DUPLICATE)
+    return Finding(path=path, message=f"{text}: {why}" if why else text, rule=rule, cause=CauseType.DUPLICATE)
 
 
 def forbidden(path: Path, why: str, rule: str) -> Finding:
     """A field that may not be given here."""
-    return Finding(path=path, message=f"Forbidden: {why}", rule=rule, cause=Cause.FORBIDDEN)
+    return Finding(path=path, message=f"Forbidden: {why}", rule=rule, cause=CauseType.FORBIDDEN)
 
 
 def too_many(path: Path, count: int, most: int, rule: str) -> Finding:
     """A list with more entries than allowed."""
     items = "item" if most == 1 else "items"
-    return Finding(path=path, message=f"Too many: {count}: must have at most {most} {items}", rule=rule, cause=Cause.TOO_MANY)
+    return Finding(path=path, message=f"Too many: {count}: must have at most {most} {items}", rule=rule, cause=CauseType.TOO_MANY)
 
 
 def too_long(path: Path, most: int, rule: str, what: str = "characters") -> Finding:
     """A text with more characters than allowed."""
     limit = "may not be" if what == "bytes" else "must be no"
-    return Finding(path=path, message=f"Too long: {limit} more than {most} {what}", rule=rule, cause=Cause.TOO_LONG)
+    return Finding(path=path, message=f"Too long: {limit} more than {most} {what}", rule=rule, cause=CauseType.TOO_LONG)
 
 
 def warning(path: Path, message: str, rule: str) -> Finding:

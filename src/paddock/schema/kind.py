@@ -54,7 +54,7 @@ class Cel(msgspec.Struct, frozen=True):
     reason: str = "FieldValueInvalid"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator of Paddock decides about admission. The defaults are the product's."""
 
     # "embedded": objects run on Paddock's own engine; "cluster": on KubeVirt and CDI, which accept less.
@@ -78,7 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool = False
 
 
-class Rule(msgspec.Struct, frozen=True):
+class CrossFieldRule(msgspec.Struct, frozen=True):
     """A rule across fields of one object: a pure function from the object to what is wrong with it.
 
     Objects with other errors are passed too: a rule skips what is empty, because the schema has already said so.
@@ -86,11 +86,11 @@ class Rule(msgspec.Struct, frozen=True):
 
     id: str
     text: str
-    check: Callable[[Any, Settings], Iterable[Finding]]
+    check: Callable[[Any, AdmissionSettings], Iterable[Finding]]
     cel: tuple[Cel, ...] = ()
     # Of a rule about one place in an object: how the place is found, and what is looked at there; `check` does both. Whoever asks
     # all rules of a kind finds the place once.
-    place_of: Callable[[Any, Settings], Any] | None = None
+    place_of: Callable[[Any, AdmissionSettings], Any] | None = None
     look: Callable[[Any], Iterable[Finding]] | None = None
     # It looks at the status, too; the others need not be asked when nothing but the status is written.
     of_status: bool = False
@@ -101,16 +101,16 @@ class Transition(msgspec.Struct, frozen=True):
 
     id: str
     text: str
-    check: Callable[[Any, Any, Settings], Iterable[Finding]]
+    check: Callable[[Any, Any, AdmissionSettings], Iterable[Finding]]
     cel: tuple[Cel, ...] = ()
 
 
-def rule(id: str, *cel: Cel, of_status: bool = False) -> Callable[[Callable[[Any, Settings], Iterable[Finding]]], Rule]:
-    """Make a function a `Rule`; its docstring is the text of the rule."""
-    return lambda check: Rule(id, _text(check), check, cel, of_status=of_status)
+def rule(id: str, *cel: Cel, of_status: bool = False) -> Callable[[Callable[[Any, AdmissionSettings], Iterable[Finding]]], CrossFieldRule]:
+    """Make a function a `CrossFieldRule`; its docstring is the text of the rule."""
+    return lambda check: CrossFieldRule(id, _text(check), check, cel, of_status=of_status)
 
 
-def transition(id: str, *cel: Cel) -> Callable[[Callable[[Any, Any, Settings], Iterable[Finding]]], Transition]:
+def transition(id: str, *cel: Cel) -> Callable[[Callable[[Any, Any, AdmissionSettings], Iterable[Finding]]], Transition]:
     """Make a function a `Transition`; its docstring is the text of the rule."""
     return lambda check: Transition(id, _text(check), check, cel)
 
@@ -135,7 +135,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = (AGE,)
     status: bool = True
     scale: Scale | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[CrossFieldRule, ...] = ()
     transitions: tuple[Transition, ...] = ()
     # A kind that a Kubernetes API server has built in gets no CRD.
     builtin: bool = False

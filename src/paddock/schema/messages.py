@@ -5,7 +5,7 @@ from typing import Any
 from paddock.base import quantity
 from paddock.schema import finding, shape
 from paddock.schema.field import Field
-from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.scalars import BareWord
 
 UNKNOWN_FIELD = "schema/unknown-field"
@@ -33,7 +33,7 @@ def path_of(trail: Any) -> Path:
 def wrong_type(trail: Any, raw: Any, wanted: str, field: Field, shown: str = "") -> Finding:
     """A value of another type. `shown` is an example of the right one."""
     if field.secret:
-        return Finding(path=path_of(trail), message=f"Invalid value: must be {wanted}", rule=TYPE, cause=Cause.TYPE_INVALID)
+        return Finding(path=path_of(trail), message=f"Invalid value: must be {wanted}", rule=TYPE, cause=CauseType.TYPE_INVALID)
     hint = f", such as {shown}" if shown else ""
     if isinstance(raw, BareWord):
         hint = f'; kubectl reads a bare {raw} as a boolean, quote it: "{raw}"'
@@ -42,7 +42,7 @@ def wrong_type(trail: Any, raw: Any, wanted: str, field: Field, shown: str = "")
     elif wanted == "a string" and field.enum:
         hint = "; write one of " + ", ".join(f'"{word}"' for word in field.enum if word)
     message = f"Invalid value: {finding.show(raw)}: must be {wanted}{hint}"
-    return Finding(path=path_of(trail), message=message, rule=TYPE, cause=Cause.TYPE_INVALID)
+    return Finding(path=path_of(trail), message=message, rule=TYPE, cause=CauseType.TYPE_INVALID)
 
 
 def bad(trail: Any, raw: Any, why: str, rule: str, field: Field) -> Finding:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from paddock.schema.field import Field, Mark, Object
+from paddock.schema.field import Field, Object, ScalarConstraint
 
 ABSENT: Any = msgspec.UNSET
 
@@ -194,7 +194,7 @@ def _read(annotation: Any, field: Field) -> Shape:
         for extra in annotation.__metadata__:
             if isinstance(extra, Field):
                 field = extra
-            elif isinstance(extra, Mark):
+            elif isinstance(extra, ScalarConstraint):
                 mark = extra
         return _MARKS[mark.name](field) if mark else _read(annotation.__origin__, field)
     if origin is Union or origin is types.UnionType:

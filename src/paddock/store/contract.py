@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from paddock.base.errors import Terminal, Transient
 
 
-class Key(NamedTuple):
+class StoreKey(NamedTuple):
     """The place of a value. `collection` is a kind's own name space; `namespace` is empty for cluster-wide objects."""
 
     collection: str
@@ -21,28 +21,28 @@ class Key(NamedTuple):
     name: str
 
 
-class Record(NamedTuple):
+class StoredValue(NamedTuple):
     """A value with the revision of the write that put it there."""
 
-    key: Key
+    key: StoreKey
     revision: int
     value: bytes
 
 
-class Change(NamedTuple):
+class CommittedWrite(NamedTuple):
     """One committed write. `value` is the new value, for a deletion the last one; `previous` is what it replaced, if anything."""
 
     revision: int
-    key: Key
+    key: StoreKey
     value: bytes
-    previous: Record | None
+    previous: StoredValue | None
     deleted: bool
 
 
-class Conflict(Terminal):
+class RevisionConflict(Terminal):
     """The key is not at the revision that the writer expected; 0 stands for "does not exist"."""
 
-    def __init__(self, key: Key, *, expected: int, found: int) -> None:
+    def __init__(self, key: StoreKey, *, expected: int, found: int) -> None:
         super().__init__(f"{key.collection} {key.name} is at revision {found}, not {expected}", fix="read it again and repeat the change")
         self.key = key
         self.expected = expected
@@ -58,7 +58,7 @@ class Compacted(Terminal):
         self.oldest = oldest
 
 
-class Unavailable(Transient):
+class StoreUnavailable(Transient):
     """The store cannot write at the moment. Reading goes on, and writing comes back by itself when the cause is gone."""
 
 
@@ -76,13 +76,13 @@ class Pending(Protocol):
     revision: int
 
     async def committed(self) -> int:
-        """Wait for the commit and return the revision; raises `Unavailable` when it could not be stored."""
+        """Wait for the commit and return the revision; raises `StoreUnavailable` when it could not be stored."""
 
 
-class Follower(Protocol):
+class CommitListener(Protocol):
     """Called with every committed group of changes, in order, before the writers are answered. Must not raise or wait."""
 
-    def __call__(self, changes: tuple[Change, ...]) -> None: ...
+    def __call__(self, changes: tuple[CommittedWrite, ...]) -> None: ...
 
 
 class Store(Protocol):
@@ -100,37 +100,37 @@ class Store(Protocol):
     def unavailable(self) -> str:
         """Why nothing can be written at the moment; empty when everything is well."""
 
-    def decided(self, key: Key) -> Record | None:
+    def decided(self, key: StoreKey) -> StoredValue | None:
         """The newest value of a key, committed or not: what the next write is decided on."""
 
-    def get(self, key: Key) -> Record | None:
+    def get(self, key: StoreKey) -> StoredValue | None:
         """The committed value of a key."""
 
-    def scan(self, collection: str) -> Iterator[Record]:
+    def scan(self, collection: str) -> Iterator[StoredValue]:
         """The committed values of a collection, by namespace and name."""
 
     def collections(self) -> tuple[str, ...]:
         """The collections that hold something."""
 
-    def deciding(self, collection: str) -> tuple[Key, ...]:
+    def deciding(self, collection: str) -> tuple[StoreKey, ...]:
         """The keys of a collection whose newest value is decided and not yet committed."""
 
-    def put(self, key: Key, expected: int, make: Make) -> Pending:
-        """Write a value if the key is decided at `expected` (0: none yet); raises `Conflict` or `Unavailable` at once."""
+    def put(self, key: StoreKey, expected: int, make: Make) -> Pending:
+        """Write a value if the key is decided at `expected` (0: none yet); raises `RevisionConflict` or `StoreUnavailable` at once."""
 
-    def delete(self, key: Key, expected: int, make: Make) -> Pending:
+    def delete(self, key: StoreKey, expected: int, make: Make) -> Pending:
         """Delete a key that is decided at `expected`; `make` gives the last value that followers see."""
 
-    async def settled(self, key: Key) -> None:
+    async def settled(self, key: StoreKey) -> None:
         """Wait until what is decided of a key is committed: before somebody is told something that rests on it."""
 
-    def follow(self, follower: Follower) -> None:
+    def follow(self, follower: CommitListener) -> None:
         """Hear of every commit from now on."""
 
-    def history(self, after: int) -> tuple[Change, ...]:
+    def history(self, after: int) -> tuple[CommittedWrite, ...]:
         """The committed changes after a revision; raises `Compacted`."""
 
-    def snapshot(self, collection: str, revision: int) -> tuple[Record, ...]:
+    def snapshot(self, collection: str, revision: int) -> tuple[StoredValue, ...]:
         """A collection as it was at a revision, by namespace and name; raises `Compacted`."""
 
     async def compact(self, revision: int) -> None:

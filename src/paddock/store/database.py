@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from paddock.store.contract import Change, Damaged, Key, Record
+from paddock.store.contract import CommittedWrite, Damaged, StoredValue, StoreKey
 
 FORMAT = 2
 RESTORE = "move it and its -wal and -shm files away, then restore a backup: paddock restore"
@@ -91,7 +91,7 @@ class transaction:
             self.roll_back()
 
 
-def row(change: Change) -> Row:
+def row(change: CommittedWrite) -> Row:
     """A change as it stands in the log."""
     previous = change.previous.revision if change.previous is not None else 0
     place = (change.revision, *change.key)
@@ -136,39 +136,39 @@ def damaged(path: Path, why: str) -> Damaged:
     return Damaged(f"{path} is damaged", why=why, fix=RESTORE)
 
 
-class Content(NamedTuple):
+class StoreContent(NamedTuple):
     """Everything that a store holds."""
 
-    records: list[Record]
-    changes: list[Change]
+    records: list[StoredValue]
+    changes: list[CommittedWrite]
     revision: int
     compacted: int
 
 
-def load(connection: sqlite3.Connection, path: Path) -> Content:
+def load(connection: sqlite3.Connection, path: Path) -> StoreContent:
     """Read a store; raises `Damaged` when something of it is missing or was changed by something else than a store."""
     # Text that is none is found by its checksum.
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     meta: dict[str, int] = dict(connection.execute("SELECT key, value FROM meta").fetchall())
     compacted = meta.get("compacted", 0)
-    log: dict[int, Record] = {}
-    changes: list[Change] = []
+    log: dict[int, StoredValue] = {}
+    changes: list[CommittedWrite] = []
     for *place, value, previous, deleted, kept in connection.execute("SELECT * FROM log ORDER BY revision"):
         if not isinstance(value, bytes) or _checksum(*place, previous, deleted, value=value) != kept:
             raise damaged(path, f"{place[1]} {place[3]} was changed on the disk")
-        revision, key = place[0], Key(*place[1:])
-        log[revision] = Record(key, revision, value)
+        revision, key = place[0], StoreKey(*place[1:])
+        log[revision] = StoredValue(key, revision, value)
         if revision > compacted:
-            changes.append(Change(revision, key, value, log.get(previous), bool(deleted)))
+            changes.append(CommittedWrite(revision, key, value, log.get(previous), bool(deleted)))
     newest = max(log, default=0)
     if len(changes) != max(0, newest - compacted):
         raise damaged(path, f"revisions between {compacted} and {newest} are missing")
-    return Content(list(_current(connection, path, log)), changes, max(newest, compacted, meta.get("floor", 0)), compacted)
+    return StoreContent(list(_current(connection, path, log)), changes, max(newest, compacted, meta.get("floor", 0)), compacted)
 
 
-def _current(connection: sqlite3.Connection, path: Path, log: dict[int, Record]) -> Iterable[Record]:
+def _current(connection: sqlite3.Connection, path: Path, log: dict[int, StoredValue]) -> Iterable[StoredValue]:
     for *place, revision in connection.execute("SELECT collection, namespace, name, revision FROM current"):
         record = log.get(revision)
-        if record is None or record.key != Key(*place):
+        if record is None or record.key != StoreKey(*place):
             raise damaged(path, f"the value of {place[0]} {place[2]} is missing from its log")
         yield record

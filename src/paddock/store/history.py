@@ -3,32 +3,32 @@
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 
-from paddock.store.contract import Change, Compacted, Key, Record
+from paddock.store.contract import CommittedWrite, Compacted, StoredValue, StoreKey
 
 
 class _Collection:
     """The values of one collection, with their places in order."""
 
     def __init__(self) -> None:
-        self.records: dict[Key, Record] = {}
-        self._order: list[Key] | None = []
+        self.records: dict[StoreKey, StoredValue] = {}
+        self._order: list[StoreKey] | None = []
 
-    def put(self, record: Record) -> None:
+    def put(self, record: StoredValue) -> None:
         if record.key not in self.records and self._order is not None:
             # New names mostly come alone; after a bulk load the order is made once, by sorting.
             insort(self._order, record.key)
         self.records[record.key] = record
 
-    def load(self, record: Record) -> None:
+    def load(self, record: StoredValue) -> None:
         self.records[record.key] = record
         self._order = None
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: StoreKey) -> None:
         del self.records[key]
         if self._order is not None:
             del self._order[bisect_left(self._order, key)]
 
-    def ordered(self) -> list[Key]:
+    def ordered(self) -> list[StoreKey]:
         if self._order is None:
             self._order = sorted(self.records)
         return self._order
@@ -41,9 +41,9 @@ class History:
         self.revision = 0
         self.compacted = 0
         self._collections: dict[str, _Collection] = {}
-        self._changes: list[Change] = []
+        self._changes: list[CommittedWrite] = []
 
-    def load(self, records: Iterable[Record], changes: Iterable[Change], *, revision: int, compacted: int) -> None:
+    def load(self, records: Iterable[StoredValue], changes: Iterable[CommittedWrite], *, revision: int, compacted: int) -> None:
         """Start from what was stored."""
         for record in records:
             self._collection(record.key.collection).load(record)
@@ -51,23 +51,23 @@ class History:
         self.revision = revision
         self.compacted = compacted
 
-    def apply(self, changes: Iterable[Change]) -> None:
+    def apply(self, changes: Iterable[CommittedWrite]) -> None:
         """Take in a committed group."""
         for change in changes:
             collection = self._collection(change.key.collection)
             if change.deleted:
                 collection.remove(change.key)
             else:
-                collection.put(Record(change.key, change.revision, change.value))
+                collection.put(StoredValue(change.key, change.revision, change.value))
             self._changes.append(change)
             self.revision = change.revision
 
-    def get(self, key: Key) -> Record | None:
+    def get(self, key: StoreKey) -> StoredValue | None:
         """The committed value of a key."""
         collection = self._collections.get(key.collection)
         return None if collection is None else collection.records.get(key)
 
-    def scan(self, collection: str) -> Iterator[Record]:
+    def scan(self, collection: str) -> Iterator[StoredValue]:
         """The values of a collection in order."""
         found = self._collections.get(collection)
         if found is not None:
@@ -78,13 +78,13 @@ class History:
         """The collections that hold something."""
         return tuple(sorted(name for name, found in self._collections.items() if found.records))
 
-    def after(self, revision: int) -> tuple[Change, ...]:
+    def after(self, revision: int) -> tuple[CommittedWrite, ...]:
         """The changes after a revision."""
         if revision < self.compacted:
             raise Compacted(revision, self.compacted)
         return tuple(self._changes[bisect_right(self._changes, revision, key=lambda change: change.revision) :])
 
-    def snapshot(self, collection: str, revision: int) -> tuple[Record, ...]:
+    def snapshot(self, collection: str, revision: int) -> tuple[StoredValue, ...]:
         """A collection at a revision, reckoned back from now."""
         if revision < self.compacted:
             raise Compacted(revision, self.compacted)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paddock.store.contract import Change, Follower, Key, Make, Pending, Record
+from paddock.store.contract import CommitListener, CommittedWrite, Make, Pending, StoredValue, StoreKey
 from paddock.store.history import History
 from paddock.store.writes import Writes
 
@@ -14,7 +14,7 @@ class MemoryStore:
         self._history = History()
         self._writes = Writes(self._history, self._commit)
 
-    async def _commit(self, changes: tuple[Change, ...]) -> None:
+    async def _commit(self, changes: tuple[CommittedWrite, ...]) -> None:
         """There is nothing to make durable."""
 
     @property
@@ -29,37 +29,37 @@ class MemoryStore:
     def unavailable(self) -> str:
         return self._writes.unavailable
 
-    def decided(self, key: Key) -> Record | None:
+    def decided(self, key: StoreKey) -> StoredValue | None:
         return self._writes.decided(key)
 
-    def deciding(self, collection: str) -> tuple[Key, ...]:
+    def deciding(self, collection: str) -> tuple[StoreKey, ...]:
         return self._writes.deciding(collection)
 
-    def get(self, key: Key) -> Record | None:
+    def get(self, key: StoreKey) -> StoredValue | None:
         return self._history.get(key)
 
-    def scan(self, collection: str) -> Iterator[Record]:
+    def scan(self, collection: str) -> Iterator[StoredValue]:
         return self._history.scan(collection)
 
     def collections(self) -> tuple[str, ...]:
         return self._history.collections()
 
-    def put(self, key: Key, expected: int, make: Make) -> Pending:
+    def put(self, key: StoreKey, expected: int, make: Make) -> Pending:
         return self._writes.offer(key, expected, make, delete=False)
 
-    def delete(self, key: Key, expected: int, make: Make) -> Pending:
+    def delete(self, key: StoreKey, expected: int, make: Make) -> Pending:
         return self._writes.offer(key, expected, make, delete=True)
 
-    def follow(self, follower: Follower) -> None:
+    def follow(self, follower: CommitListener) -> None:
         self._writes.follow(follower)
 
-    def history(self, after: int) -> tuple[Change, ...]:
+    def history(self, after: int) -> tuple[CommittedWrite, ...]:
         return self._history.after(after)
 
-    def snapshot(self, collection: str, revision: int) -> tuple[Record, ...]:
+    def snapshot(self, collection: str, revision: int) -> tuple[StoredValue, ...]:
         return self._history.snapshot(collection, revision)
 
-    async def settled(self, key: Key) -> None:
+    async def settled(self, key: StoreKey) -> None:
         await self._writes.settled(key)
 
     async def compact(self, revision: int) -> None:

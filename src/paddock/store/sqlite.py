@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from paddock.store import database
 from paddock.store.backup import copy_to
-from paddock.store.contract import Change, Damaged, Follower, Key, Make, Pending, Record, Unavailable
+from paddock.store.contract import CommitListener, CommittedWrite, Damaged, Make, Pending, StoredValue, StoreKey, StoreUnavailable
 from paddock.store.database import Connect, Row, transaction
 from paddock.store.history import History
 from paddock.store.watermark import Watermark
@@ -73,44 +73,44 @@ class SqliteStore:
     def unavailable(self) -> str:
         return self._writes.unavailable
 
-    def decided(self, key: Key) -> Record | None:
+    def decided(self, key: StoreKey) -> StoredValue | None:
         return self._writes.decided(key)
 
-    def deciding(self, collection: str) -> tuple[Key, ...]:
+    def deciding(self, collection: str) -> tuple[StoreKey, ...]:
         return self._writes.deciding(collection)
 
-    def get(self, key: Key) -> Record | None:
+    def get(self, key: StoreKey) -> StoredValue | None:
         return self._history.get(key)
 
-    def scan(self, collection: str) -> Iterator[Record]:
+    def scan(self, collection: str) -> Iterator[StoredValue]:
         return self._history.scan(collection)
 
     def collections(self) -> tuple[str, ...]:
         return self._history.collections()
 
-    def follow(self, follower: Follower) -> None:
+    def follow(self, follower: CommitListener) -> None:
         self._writes.follow(follower)
 
-    def history(self, after: int) -> tuple[Change, ...]:
+    def history(self, after: int) -> tuple[CommittedWrite, ...]:
         return self._history.after(after)
 
-    def snapshot(self, collection: str, revision: int) -> tuple[Record, ...]:
+    def snapshot(self, collection: str, revision: int) -> tuple[StoredValue, ...]:
         return self._history.snapshot(collection, revision)
 
     # --- writing --------------------------------------------------------------------------------------------------------
 
-    def put(self, key: Key, expected: int, make: Make) -> Pending:
+    def put(self, key: StoreKey, expected: int, make: Make) -> Pending:
         return self._writes.offer(key, expected, make, delete=False)
 
-    def delete(self, key: Key, expected: int, make: Make) -> Pending:
+    def delete(self, key: StoreKey, expected: int, make: Make) -> Pending:
         return self._writes.offer(key, expected, make, delete=True)
 
-    async def settled(self, key: Key) -> None:
+    async def settled(self, key: StoreKey) -> None:
         await self._writes.settled(key)
 
     async def compact(self, revision: int) -> None:
         if self.unavailable:
-            raise Unavailable("cannot forget history", why=self.unavailable)
+            raise StoreUnavailable("cannot forget history", why=self.unavailable)
         # The newest row stays even when it is a deletion: it is what the next revision is counted from after a restart.
         forgotten = [change for change in self._history.after(self.compacted) if change.revision <= min(revision, self.revision - 1)]
         for start in range(0, len(forgotten), _COMPACT_BATCH):
@@ -135,7 +135,7 @@ class SqliteStore:
         self._thread.shutdown()
         self._mark.close()
 
-    async def _commit(self, changes: tuple[Change, ...]) -> None:
+    async def _commit(self, changes: tuple[CommittedWrite, ...]) -> None:
         try:
             async with self._turn:
                 prepared = self._insert(changes)
@@ -143,13 +143,13 @@ class SqliteStore:
         except (sqlite3.Error, OSError) as error:
             raise self._failed(error) from error
 
-    def _failed(self, error: Exception) -> Unavailable:
+    def _failed(self, error: Exception) -> StoreUnavailable:
         """Turn read-only with the reason, and begin to look for the end of it."""
         reason = self._writes.unavailable = self._reason(error)
         _LOG.error("the store is read-only", extra={"why": reason})
         if self._healing is None:
             self._healing = asyncio.create_task(self._heal())
-        return Unavailable("cannot write", why=reason, fix="free space or mend the disk; writing resumes by itself")
+        return StoreUnavailable("cannot write", why=reason, fix="free space or mend the disk; writing resumes by itself")
 
     def _reason(self, error: Exception) -> str:
         return f"the store cannot write to {self._path}: {error}"
@@ -167,11 +167,11 @@ class SqliteStore:
                 _LOG.warning("the store can write again")
         self._healing = None
 
-    def _insert(self, changes: tuple[Change, ...]) -> transaction:
+    def _insert(self, changes: tuple[CommittedWrite, ...]) -> transaction:
         """A transaction with a group of writes in it, ready to commit."""
         log: list[Row] = []
         # Only the last write of each key in the group decides what is current.
-        current: dict[Key, Change] = {}
+        current: dict[StoreKey, CommittedWrite] = {}
         for change in changes:
             log.append(database.row(change))
             current[change.key] = change
@@ -235,7 +235,7 @@ class SqliteStore:
             raise _Moved("the file was replaced while it was in use")
         return self._opened()
 
-    def _forget(self, batch: list[Change]) -> None:
+    def _forget(self, batch: list[CommittedWrite]) -> None:
         rows = [(change.previous.revision,) for change in batch if change.previous is not None]
         rows += [(change.revision,) for change in batch if change.deleted]
         connection = self._ready()
@@ -290,7 +290,7 @@ class _Moved(OSError):
 
 
 def open_store(path: Path, *, connect: Connect = database.connect, heal_seconds: float = HEAL_SECONDS) -> SqliteStore:
-    """Open or make the store of a file; raises `InUse`, `Damaged`, or `Unavailable` when the disk does not let it."""
+    """Open or make the store of a file; raises `InUse`, `Damaged`, or `StoreUnavailable` when the disk does not let it."""
     try:
         mark = Watermark(path)
     except OSError as error:
@@ -318,5 +318,7 @@ def open_store(path: Path, *, connect: Connect = database.connect, heal_seconds:
         raise
 
 
-def _cannot_open(path: Path, error: Exception) -> Unavailable:
-    return Unavailable(f"{path} cannot be opened", why=str(error), fix="free space, mend the disk or its mount, or give the right to write")
+def _cannot_open(path: Path, error: Exception) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"{path} cannot be opened", why=str(error), fix="free space, mend the disk or its mount, or give the right to write"
+    )

@@ -11,10 +11,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from paddock.store.contract import Change, Conflict, Follower, Key, Make, Record, Unavailable
+from paddock.store.contract import CommitListener, CommittedWrite, Make, RevisionConflict, StoredValue, StoreKey, StoreUnavailable
 from paddock.store.history import History
 
-Commit = Callable[[tuple[Change, ...]], Awaitable[None]]
+Commit = Callable[[tuple[CommittedWrite, ...]], Awaitable[None]]
 # A group that is larger makes its first writer wait for the last; a smaller one syncs more often than the disk likes.
 LARGEST_GROUP = 512
 _LOG = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 class _Decided:
     """One decided write and the writer that waits for it."""
 
-    def __init__(self, change: Change, done: "asyncio.Future[int]") -> None:
+    def __init__(self, change: CommittedWrite, done: "asyncio.Future[int]") -> None:
         self.change = change
         self.revision = change.revision
         self._done = done
@@ -39,41 +39,41 @@ class Writes:
     def __init__(self, history: History, commit: Commit) -> None:
         self._history = history
         self._commit = commit
-        self._followers: list[Follower] = []
-        self._queue: list[tuple[Change, asyncio.Future[int]]] = []
-        self._decided: dict[Key, Record | None] = {}
+        self._followers: list[CommitListener] = []
+        self._queue: list[tuple[CommittedWrite, asyncio.Future[int]]] = []
+        self._decided: dict[StoreKey, StoredValue | None] = {}
         # the newest uncommitted write of each key in `_decided`
-        self._waiting: dict[Key, asyncio.Future[int]] = {}
+        self._waiting: dict[StoreKey, asyncio.Future[int]] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self.next = history.revision + 1
         self.unavailable = ""
 
-    def decided(self, key: Key) -> Record | None:
+    def decided(self, key: StoreKey) -> StoredValue | None:
         """The newest value of a key, committed or not."""
         return self._decided[key] if key in self._decided else self._history.get(key)
 
-    def deciding(self, collection: str) -> tuple[Key, ...]:
+    def deciding(self, collection: str) -> tuple[StoreKey, ...]:
         """The keys of a collection whose newest value is not committed."""
         return tuple(key for key in self._decided if key.collection == collection)
 
-    def follow(self, follower: Follower) -> None:
+    def follow(self, follower: CommitListener) -> None:
         """Hear of every commit from now on."""
         self._followers.append(follower)
 
-    def offer(self, key: Key, expected: int, make: Make, *, delete: bool) -> _Decided:
+    def offer(self, key: StoreKey, expected: int, make: Make, *, delete: bool) -> _Decided:
         """Decide a write, or refuse it at once."""
         if self._closed or self.unavailable:
-            raise Unavailable("cannot write", why=self.unavailable or "the store is closed", fix="try again later")
+            raise StoreUnavailable("cannot write", why=self.unavailable or "the store is closed", fix="try again later")
         before = self.decided(key)
         found = before.revision if before is not None else 0
         if found != expected or (delete and before is None):
-            raise Conflict(key, expected=expected, found=found)
+            raise RevisionConflict(key, expected=expected, found=found)
         # An exact copy: encoders hand out buffers with slack, and these bytes are kept for long.
         value = bytes(memoryview(make(self.next)))
-        change = Change(self.next, key, value, before, delete)
+        change = CommittedWrite(self.next, key, value, before, delete)
         self.next += 1
-        self._decided[key] = None if delete else Record(key, change.revision, value)
+        self._decided[key] = None if delete else StoredValue(key, change.revision, value)
         done = asyncio.get_running_loop().create_future()
         self._waiting[key] = done
         self._queue.append((change, done))
@@ -81,8 +81,8 @@ class Writes:
             self._task = asyncio.create_task(self._run())
         return _Decided(change, done)
 
-    async def settled(self, key: Key) -> None:
-        """Wait until what is decided of a key is committed; raises `Unavailable` when it could not be stored."""
+    async def settled(self, key: StoreKey) -> None:
+        """Wait until what is decided of a key is committed; raises `StoreUnavailable` when it could not be stored."""
         waiting = self._waiting.get(key)
         if waiting is not None:
             await asyncio.shield(waiting)
@@ -103,18 +103,18 @@ class Writes:
                 group, self._queue = self._queue[:LARGEST_GROUP], self._queue[LARGEST_GROUP:]
                 try:
                     await self._commit(tuple(change for change, _ in group))
-                except Unavailable as error:
+                except StoreUnavailable as error:
                     self._fall(group, error)
                 except Exception as error:
                     # A defect, but a writer that is never answered is worse than one that is told.
                     _LOG.exception("a commit failed")
-                    self._fall(group, Unavailable("cannot write", why=str(error), fix="look at the log of the server"))
+                    self._fall(group, StoreUnavailable("cannot write", why=str(error), fix="look at the log of the server"))
                 else:
                     self._publish(group)
         finally:
             self._task = None
 
-    def _publish(self, group: list[tuple[Change, "asyncio.Future[int]"]]) -> None:
+    def _publish(self, group: list[tuple[CommittedWrite, "asyncio.Future[int]"]]) -> None:
         changes = tuple(change for change, _ in group)
         self._history.apply(changes)
         for change, done in group:
@@ -131,7 +131,7 @@ class Writes:
             if not done.done():
                 done.set_result(change.revision)
 
-    def _fall(self, group: list[tuple[Change, "asyncio.Future[int]"]], error: Unavailable) -> None:
+    def _fall(self, group: list[tuple[CommittedWrite, "asyncio.Future[int]"]], error: StoreUnavailable) -> None:
         fallen, self._queue = [*group, *self._queue], []
         self._decided.clear()
         self._waiting.clear()

@@ -10,9 +10,9 @@ from typing import Any
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 
-Translate = Callable[[Any, World, Rendering], Translated[tuple[Resource, ...]]]
+Translate = Callable[[Any, ObjectSet, Rendering], Translated[tuple[Resource, ...]]]
 
 HUB = "kubevirt"
 DIALECTS = ("kubermatic", "stakater", "virtrigaud", "vitistack")

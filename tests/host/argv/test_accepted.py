@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from paddock.engine.machine.config import (
-    Clock,
-    Cpu,
-    Devices,
-    Disk,
-    Firmware,
-    Layer,
+    ClockConfig,
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    FirmwareConfig,
     MachineConfig,
-    Memory,
+    MemoryConfig,
     Nic,
     SharedDirectory,
     Tpm,
-    User,
+    UserNetwork,
 )
 from tests.host.argv.conftest import Refused, Start
 
@@ -27,30 +27,30 @@ pytestmark = pytest.mark.needs("qemu")
 
 MIB = 1 << 20
 UUID = "5d307ca9-b3ef-428c-8861-06e72d69f223"
-USER = User(network="10.0.2.0/24", gateway="10.0.2.1", address="10.0.2.2", dns="10.0.2.3")
-PLAIN = MachineConfig("ns_vm", Cpu(), Memory(64 * MIB, 64 * MIB))
+USER = UserNetwork(network="10.0.2.0/24", gateway="10.0.2.1", address="10.0.2.2", dns="10.0.2.3")
+PLAIN = MachineConfig("ns_vm", CpuConfig(), MemoryConfig(64 * MIB, 64 * MIB))
 
 
 @pytest.fixture
-def image(work: Path) -> Callable[[str], Layer]:
+def image(work: Path) -> Callable[[str], DiskLayer]:
     """Makes sparse files."""
 
-    def make(name: str) -> Layer:
+    def make(name: str) -> DiskLayer:
         path = work / name
         with path.open("wb") as file:
             file.truncate(4 * MIB)
-        return Layer(path, "raw")
+        return DiskLayer(path, "raw")
 
     return make
 
 
 @pytest.mark.parametrize("cache", ["", "none", "writethrough", "writeback"])
 @pytest.mark.parametrize("bus", ["virtio", "sata", "scsi", "usb", "ide"])
-def test_every_bus_and_cache(start: Start, image: Callable[[str], Layer], bus: Any, cache: Any) -> None:
-    disks = [Disk("hard", image("hard"), bus=bus, cache=cache, serial="s-1")]
-    disks.append(Disk("drive", image("drive"), bus=bus, role="cdrom", cache=cache))
+def test_every_bus_and_cache(start: Start, image: Callable[[str], DiskLayer], bus: Any, cache: Any) -> None:
+    disks = [DiskConfig("hard", image("hard"), bus=bus, cache=cache, serial="s-1")]
+    disks.append(DiskConfig("drive", image("drive"), bus=bus, role="cdrom", cache=cache))
     if bus != "virtio":
-        disks.append(Disk("empty", None, bus=bus, role="cdrom"))
+        disks.append(DiskConfig("empty", None, bus=bus, role="cdrom"))
     qemu = start(replace(PLAIN, disks=tuple(disks)))
     found = {block["inserted"]["file"]: block["inserted"]["ro"] for block in qemu.ask("query-block") if "inserted" in block}
     assert found == {str(disk.layer.path): disk.role == "cdrom" for disk in disks if disk.layer}
@@ -68,29 +68,35 @@ def test_every_card(start: Start, model: str) -> None:
 
 @pytest.mark.parametrize("video", ["vga", "cirrus", "virtio", "bochs", "ramfb"])
 def test_every_display(start: Start, video: str) -> None:
-    start(replace(PLAIN, devices=Devices(video=video))).get("video0", "type")
+    start(replace(PLAIN, devices=DeviceConfig(video=video))).get("video0", "type")
 
 
 @pytest.mark.needs("ovmf", "swtpm")
-def test_everything_at_once(start: Start, image: Callable[[str], Layer], work: Path) -> None:
+def test_everything_at_once(start: Start, image: Callable[[str], DiskLayer], work: Path) -> None:
     inputs = (("tablet", "usb", "t"), ("tablet", "virtio", "u"), ("keyboard", "usb", "k"))
-    devices = Devices(rng=True, tpm=Tpm(work / "tpm"), watchdog="poweroff", inputs=inputs, sound="ich9", panic=True, usb_redirections=4)
+    devices = DeviceConfig(
+        rng=True, tpm=Tpm(work / "tpm"), watchdog="poweroff", inputs=inputs, sound="ich9", panic=True, usb_redirections=4
+    )
     devices = replace(devices, generation_id=UUID)
-    firmware = Firmware(kind="efi", secure_boot=True, variables=work / "vars.fd", uuid=UUID, serial="a,b=c", chassis=(("asset", "x,y"),))
+    firmware = FirmwareConfig(
+        kind="efi", secure_boot=True, variables=work / "vars.fd", uuid=UUID, serial="a,b=c", chassis=(("asset", "x,y"),)
+    )
     config = MachineConfig(
         "ns_full",
-        Cpu(sockets=1, cores=2, max_sockets=4, features=(("aes", False),)),
-        Memory(1024 * MIB, 4096 * MIB),
+        CpuConfig(sockets=1, cores=2, max_sockets=4, features=(("aes", False),)),
+        MemoryConfig(1024 * MIB, 4096 * MIB),
         firmware=firmware,
         disks=(
-            Disk("a", image("a"), iothread=1, queues=2, logical_block=512, physical_block=4096, discard_granularity=65536, boot_order=1),
-            Disk("b", image("b"), bus="scsi", shareable=True, cache="none", error_policy="enospc"),
-            Disk("c", image("c"), pci_address="0000:09:00.0", io="native"),
-            Disk("d", image("d"), pci_address="0000:00:05.0", io="io_uring"),
+            DiskConfig(
+                "a", image("a"), iothread=1, queues=2, logical_block=512, physical_block=4096, discard_granularity=65536, boot_order=1
+            ),
+            DiskConfig("b", image("b"), bus="scsi", shareable=True, cache="none", error_policy="enospc"),
+            DiskConfig("c", image("c"), pci_address="0000:09:00.0", io="native"),
+            DiskConfig("d", image("d"), pci_address="0000:00:05.0", io="io_uring"),
         ),
         nics=(Nic("n", "02:00:00:00:00:01", USER, mtu=1400, link_up=False),),
         devices=devices,
-        clock=Clock(offset_seconds=3600, hpet=True, rtc_clock="vm", pit=False),
+        clock=ClockConfig(offset_seconds=3600, hpet=True, rtc_clock="vm", pit=False),
         smm=True,
         iothreads=2,
         reboot_ends=True,
@@ -117,19 +123,19 @@ def test_everything_at_once(start: Start, image: Callable[[str], Layer], work: P
     qemu.run()
 
 
-def test_other_forms(start: Start, image: Callable[[str], Layer], work: Path) -> None:
+def test_other_forms(start: Start, image: Callable[[str], DiskLayer], work: Path) -> None:
     ram = work / "ram"
     with ram.open("wb") as file:
         file.truncate(64 * MIB)
-    disk = (Disk("root", image("root")),)
+    disk = (DiskConfig("root", image("root")),)
     for config in (
-        replace(PLAIN, devices=Devices(graphics=False, serial=False, balloon=False, agent=False), hotplug=False, acpi=False),
+        replace(PLAIN, devices=DeviceConfig(graphics=False, serial=False, balloon=False, agent=False), hotplug=False, acpi=False),
         replace(PLAIN, on_root_complex=True, disks=disk),
-        replace(PLAIN, devices=Devices(virtio_transitional=True, rng=True), disks=disk, nics=(Nic("n", "02:00:00:00:00:01", USER),)),
-        replace(PLAIN, memory=Memory(64 * MIB, 64 * MIB, file=ram, private=True)),
-        replace(PLAIN, firmware=Firmware(serial_output=True), devices=Devices(sound="ac97")),
-        replace(PLAIN, clock=Clock(base="Europe/Oslo", rtc_policy="")),
-        replace(PLAIN, cpu=Cpu(model="qemu64", features=(("sse4.2", True),), enforce=True)),
+        replace(PLAIN, devices=DeviceConfig(virtio_transitional=True, rng=True), disks=disk, nics=(Nic("n", "02:00:00:00:00:01", USER),)),
+        replace(PLAIN, memory=MemoryConfig(64 * MIB, 64 * MIB, file=ram, private=True)),
+        replace(PLAIN, firmware=FirmwareConfig(serial_output=True), devices=DeviceConfig(sound="ac97")),
+        replace(PLAIN, clock=ClockConfig(base="Europe/Oslo", rtc_policy="")),
+        replace(PLAIN, cpu=CpuConfig(model="qemu64", features=(("sse4.2", True),), enforce=True)),
     ):
         qemu = start(config)
         qemu.run()
@@ -139,10 +145,10 @@ def test_other_forms(start: Start, image: Callable[[str], Layer], work: Path) ->
 
 @pytest.mark.needs("root")
 def test_a_shared_directory(start: Start, work: Path) -> None:
-    qemu = start(replace(PLAIN, devices=Devices(shared=(SharedDirectory("data,readonly=off", work),))))
+    qemu = start(replace(PLAIN, devices=DeviceConfig(shared=(SharedDirectory("data,readonly=off", work),))))
     assert qemu.get("share0", "tag") == "data,readonly=off"
 
 
 def test_a_processor_feature_that_cannot_be_emulated_ends_the_start(start: Start) -> None:
     with pytest.raises(Refused, match="TCG doesn't support requested feature"):
-        start(replace(PLAIN, cpu=Cpu(features=(("vmx", True), ("avx512f", True)), enforce=True)))
+        start(replace(PLAIN, cpu=CpuConfig(features=(("vmx", True), ("avx512f", True)), enforce=True)))

@@ -13,32 +13,32 @@ import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.images.build import tiny
-from paddock.engine.machine.config import Kernel, Layer, MachineConfig, User
-from paddock.plan.instance.defaults import Installation, defaulted
+from paddock.engine.machine.config import DiskLayer, KernelConfig, MachineConfig, UserNetwork
+from paddock.plan.instance.defaults import InstallationDefaults, defaulted
 from paddock.translate.machine.config import machine_config
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.resolved import CardFound, HostFound, Resolved, VolumeFound
+from paddock.translate.machine.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
 from tests.host.argv.conftest import Qemu, Start
 from tests.host.conftest import wait_until
 
 pytestmark = pytest.mark.needs("qemu")
 
 UUID = "5d307ca9-b3ef-428c-8861-06e72d69f223"
-USER = User(network="10.0.2.0/24", gateway="10.0.2.1", address="10.0.2.2", dns="10.0.2.3")
+USER = UserNetwork(network="10.0.2.0/24", gateway="10.0.2.1", address="10.0.2.2", dns="10.0.2.3")
 
 
-def speaker(path: Path, letter: str) -> Layer:
+def speaker(path: Path, letter: str) -> DiskLayer:
     """A disk whose boot sector says a letter on the serial console."""
     code = b"\xba\xf8\x03" + b"".join(b"\xb0" + character.encode() + b"\xee" for character in f"<{letter}>") + b"\xf4\xeb\xfd"
     path.write_bytes(code.ljust(510, b"\0") + b"\x55\xaa" + b"\0" * ((1 << 20) - 512))
-    return Layer(path, "raw")
+    return DiskLayer(path, "raw")
 
 
-def machine(spec: Mapping[str, Any], found: Resolved) -> tuple[MachineConfig, set[Code]]:
+def machine(spec: Mapping[str, Any], found: MachineInputs) -> tuple[MachineConfig, set[Code]]:
     """The manifest's machine, and what was noted."""
     data = {"metadata": {"name": "vm", "namespace": "ns"}, "spec": spec}
     instance = msgspec.convert(data, VirtualMachineInstance)
-    instance = msgspec.structs.replace(instance, spec=defaulted(instance.spec, Installation()))
+    instance = msgspec.structs.replace(instance, spec=defaulted(instance.spec, InstallationDefaults()))
     result = machine_config(instance, found)
     assert result.startable, result.limits
     return result.config, {limit.code for limit in result.limits}
@@ -53,8 +53,8 @@ def claims(*names: str) -> list[dict[str, Any]]:
     return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
 
 
-def volumes(**layers: Layer) -> dict[str, VolumeFound]:
-    return {name: VolumeFound(layer=layer) for name, layer in layers.items()}
+def volumes(**layers: DiskLayer) -> dict[str, ResolvedVolume]:
+    return {name: ResolvedVolume(layer=layer) for name, layer in layers.items()}
 
 
 def says(qemu: Qemu, text: str, seconds: float = 60) -> None:
@@ -77,7 +77,7 @@ def test_a_guest_boots_from_what_upstream_refuses_and_from_every_bus(start: Star
     for number, (device, note) in enumerate(ROWS):
         layer = speaker(work / str(number), str(number))
         spec = {**hardware(devices={"disks": [{"name": "root", **device}]}), "volumes": claims("root")}
-        config, notes = machine(spec, Resolved(volumes=volumes(root=layer)))
+        config, notes = machine(spec, MachineInputs(volumes=volumes(root=layer)))
         assert notes == ({note} if note else set())
         qemu = start(config)
         qemu.run()
@@ -87,7 +87,7 @@ def test_a_guest_boots_from_what_upstream_refuses_and_from_every_bus(start: Star
 
 def test_io_uring_falls_back_where_the_kernel_has_none(start: Start, work: Path) -> None:
     spec = {**hardware(devices={"disks": [{"name": "root", "disk": {"bus": "virtio"}, "io": "io_uring"}]}), "volumes": claims("root")}
-    found = Resolved(volumes=volumes(root=speaker(work / "root", "u")), host=HostFound(io_uring=False))
+    found = MachineInputs(volumes=volumes(root=speaker(work / "root", "u")), host=ResolvedHost(io_uring=False))
     config, notes = machine(spec, found)
     assert notes == {Code.IO_URING_MISSING}
     qemu = start(config)
@@ -105,9 +105,9 @@ def ordered(work: Path, orders: Mapping[str, int | None], card: int | None = Non
     devices = {"disks": disks, "interfaces": [interface]}
     firmware = {"bootloader": {"bios": {"useSerial": True}}}
     spec = {**hardware(devices=devices, firmware=firmware), "volumes": claims("a", "b"), "networks": [{"name": "default", "pod": {}}]}
-    found = Resolved(
+    found = MachineInputs(
         volumes=volumes(a=speaker(work / "a", "a"), b=speaker(work / "b", "b")),
-        cards={"default": CardFound(mac="02:00:00:00:00:01", backend=USER)},
+        cards={"default": ResolvedCard(mac="02:00:00:00:00:01", backend=USER)},
     )
     return machine(spec, found)[0]
 
@@ -133,17 +133,17 @@ def test_boot_order_across_disks_and_cards(start: Start, work: Path, orders: Any
 # --- firmware and real guests ---------------------------------------------------------------------------------------------
 
 
-def over(base: Path, path: Path) -> Layer:
+def over(base: Path, path: Path) -> DiskLayer:
     """A layer over the tiny guest's disk."""
     command = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "qcow2", str(path)]
     subprocess.run(command, check=True)
-    return Layer(path, "qcow2", backing=Layer(base, "qcow2"))
+    return DiskLayer(path, "qcow2", backing=DiskLayer(base, "qcow2"))
 
 
 @pytest.mark.spec("kubevirt", 85)
 def test_a_kernel_that_is_started_directly(start: Start, tiny_guest: tiny.TinyImage) -> None:
     firmware = {"kernelBoot": {"kernelArgs": "console=ttyS0 quiet", "container": {"image": "x", "kernelPath": "/k"}}, "uuid": UUID}
-    config, _ = machine(hardware("192Mi", firmware=firmware), Resolved(kernel=Kernel(tiny_guest.bare, tiny_guest.initrd)))
+    config, _ = machine(hardware("192Mi", firmware=firmware), MachineInputs(kernel=KernelConfig(tiny_guest.bare, tiny_guest.initrd)))
     qemu = start(config)
     qemu.run()
     says(qemu, "READY")
@@ -163,7 +163,7 @@ def test_efi_boots_and_its_variables_stay_or_are_new(start: Start, work: Path, t
     kept.parent.mkdir()
     spec = {**hardware("256Mi", **efi(False, persistent=True), devices={"disks": [{"name": "root", "disk": {"bus": "virtio"}}]})}
     spec["volumes"] = claims("root")
-    found = Resolved(volumes=volumes(root=over(tiny_guest.disk, work / "over.qcow2")), efi_variables=kept)
+    found = MachineInputs(volumes=volumes(root=over(tiny_guest.disk, work / "over.qcow2")), efi_variables=kept)
     config, _ = machine(spec, found)
     template = Path("/usr/share/OVMF/OVMF_VARS_4M.fd").read_bytes()
     qemu = start(config)
@@ -199,14 +199,14 @@ def test_secure_boot_refuses_what_nobody_signed(start: Start, work: Path, tiny_g
     commands = (["mkfs.vfat", "-F", "32", str(image)], ["mmd", "-i", str(image), "::EFI", "::EFI/BOOT"])
     for command in (*commands, ["mcopy", "-i", str(image), str(tiny_guest.kernel), "::EFI/BOOT/BOOTX64.EFI"]):
         subprocess.run(command, check=True, capture_output=True)
-    config, _ = machine(secure("256Mi"), Resolved(volumes=volumes(root=Layer(image, "raw"))))
+    config, _ = machine(secure("256Mi"), MachineInputs(volumes=volumes(root=DiskLayer(image, "raw"))))
     qemu = start(config)
     qemu.run()
     says(qemu, "Access Denied", 60)
     qemu.end()
     # Without Secure Boot the same disk starts: it fails later, for want of a root file system.
     spec = {**secure("256Mi"), "domain": {**secure("256Mi")["domain"], **efi(False)}}
-    config, _ = machine(spec, Resolved(volumes=volumes(root=Layer(image, "raw"))))
+    config, _ = machine(spec, MachineInputs(volumes=volumes(root=DiskLayer(image, "raw"))))
     qemu = start(config)
     qemu.run()
     wait_until("the firmware starts the program", lambda: "BdsDxe: starting Boot" in qemu.console(), 60)
@@ -217,7 +217,7 @@ def test_secure_boot_refuses_what_nobody_signed(start: Start, work: Path, tiny_g
 @pytest.mark.needs("ovmf")
 @pytest.mark.slow
 def test_secure_boot_starts_what_is_signed(start: Start, work: Path, tiny_signed: tiny.TinyImage) -> None:
-    config, _ = machine(secure("512Mi"), Resolved(volumes=volumes(root=over(tiny_signed.disk, work / "over.qcow2"))))
+    config, _ = machine(secure("512Mi"), MachineInputs(volumes=volumes(root=over(tiny_signed.disk, work / "over.qcow2"))))
     qemu = start(config)
     qemu.run()
     says(qemu, "READY", 180)

@@ -10,13 +10,13 @@ import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.host import facts
-from paddock.engine.host.facts import Facts
-from paddock.engine.machine.argv.errors import Unstartable
-from paddock.engine.machine.config import Layer
-from paddock.plan.instance.defaults import Installation, defaulted
+from paddock.engine.host.facts import HostFacts
+from paddock.engine.machine.argv.errors import UnstartableConfig
+from paddock.engine.machine.config import DiskLayer
+from paddock.plan.instance.defaults import InstallationDefaults, defaulted
 from paddock.schema.finding import Severity
 from paddock.translate.machine.config import machine_config
-from paddock.translate.machine.resolved import CardFound, HostFound, Resolved, VolumeFound
+from paddock.translate.machine.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
 from tests.host.argv import conftest
 from tests.host.argv.conftest import Start
 from tests.host.argv.test_accepted import USER
@@ -94,36 +94,36 @@ TOLD: tuple[Changes, ...] = (
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+def host(tmp_path_factory: pytest.TempPathFactory) -> HostFacts:
     """This host."""
     return asyncio.run(facts.collect(tmp_path_factory.mktemp("facts")))
 
 
 @pytest.fixture(autouse=True)
-def seen(host: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
+def seen(host: HostFacts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Command lines are made for what this host has."""
     monkeypatch.setattr(conftest, "view", host.view)
 
 
-def blank(path: Path) -> Layer:
+def blank(path: Path) -> DiskLayer:
     """An empty disk."""
     path.write_bytes(bytes(1 << 20))
-    return Layer(path, "raw")
+    return DiskLayer(path, "raw")
 
 
-def judged(changes: Changes, host: Facts, start: Start, work: Path) -> str:
+def judged(changes: Changes, host: HostFacts, start: Start, work: Path) -> str:
     """Who refuses a machine: admission, a condition, or nobody. QEMU itself fails the test."""
     found = admitted(changes)
     if any(each.severity is Severity.ERROR for each in found.findings):
         return "admission"
     spec = found.data["spec"]["template"]["spec"]
     instance = msgspec.convert({"metadata": {"name": "vm", "namespace": "ns"}, "spec": spec}, VirtualMachineInstance)
-    instance = msgspec.structs.replace(instance, spec=defaulted(instance.spec, Installation()))
+    instance = msgspec.structs.replace(instance, spec=defaulted(instance.spec, InstallationDefaults()))
     qemu = host.qemus["amd64"]
-    resolved = Resolved(
-        volumes={each.name: VolumeFound(layer=blank(work / each.name)) for each in instance.spec.volumes or ()},
-        cards={each.name: CardFound("02:00:00:00:00:01", USER) for each in instance.spec.domain.devices.interfaces or ()},
-        host=HostFound(
+    resolved = MachineInputs(
+        volumes={each.name: ResolvedVolume(layer=blank(work / each.name)) for each in instance.spec.volumes or ()},
+        cards={each.name: ResolvedCard("02:00:00:00:00:01", USER) for each in instance.spec.domain.devices.interfaces or ()},
+        host=ResolvedHost(
             machine_types=qemu.machines,
             processors=qemu.processors,
             cpu_models=qemu.models,
@@ -136,23 +136,23 @@ def judged(changes: Changes, host: Facts, start: Start, work: Path) -> str:
         return "condition"
     try:
         start(result.config).end()
-    except Unstartable:
+    except UnstartableConfig:
         return "condition"
     return ""
 
 
 @pytest.mark.spec("kubevirt", 124)
 @pytest.mark.parametrize("changes", STARTED, ids=str)
-def test_what_is_taken_starts(changes: Changes, host: Facts, start: Start, work: Path) -> None:
+def test_what_is_taken_starts(changes: Changes, host: HostFacts, start: Start, work: Path) -> None:
     assert judged(changes, host, start, work) == ""
 
 
 @pytest.mark.spec("kubevirt", 124)
 @pytest.mark.parametrize("changes", TOLD, ids=str)
-def test_what_cannot_start_is_told_in_our_words(changes: Changes, host: Facts, start: Start, work: Path) -> None:
+def test_what_cannot_start_is_told_in_our_words(changes: Changes, host: HostFacts, start: Start, work: Path) -> None:
     assert judged(changes, host, start, work)
 
 
-def test_a_card_that_not_every_qemu_has(host: Facts, start: Start, work: Path) -> None:
+def test_a_card_that_not_every_qemu_has(host: HostFacts, start: Start, work: Path) -> None:
     changes = {f"{_D}devices.interfaces[0]": {"name": "default", "masquerade": {}, "model": "igb"}}
     assert bool(judged(changes, host, start, work)) is ("igb" not in host.qemus["amd64"].devices)

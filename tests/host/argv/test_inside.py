@@ -10,9 +10,9 @@ import pytest
 
 from paddock.engine.images.build import tiny
 from paddock.engine.machine.argv import names
-from paddock.engine.machine.config import Kernel, Layer
+from paddock.engine.machine.config import DiskLayer, KernelConfig
 from paddock.translate.machine import firmware
-from paddock.translate.machine.resolved import Resolved
+from paddock.translate.machine.resolved import MachineInputs
 from tests.host.argv.conftest import Qemu, Start
 from tests.host.argv.test_boot import UUID, claims, hardware, machine, over, says, volumes
 from tests.host.bare import Bare
@@ -42,13 +42,13 @@ def boot(start: Start, work: Path, tiny_guest: tiny.TinyImage) -> Any:
         identity = {"uuid": uuid} if uuid else {}
         if devices is None:
             boot = {"kernelArgs": "console=ttyS0 quiet", "container": {"image": "x", "kernelPath": "/k"}}
-            found = Resolved(kernel=Kernel(tiny_guest.bare, tiny_guest.initrd))
+            found = MachineInputs(kernel=KernelConfig(tiny_guest.bare, tiny_guest.initrd))
             config, _ = machine(hardware("192Mi", firmware={**identity, "kernelBoot": boot}), found)
         else:
             disks = [{"name": "root", "disk": {"bus": "virtio"}}]
             spec = hardware("192Mi", firmware=identity, devices={"disks": disks, **devices})
             layer = over(tiny_guest.disk, work / f"over-{next(_numbers)}.qcow2")
-            config, _ = machine({**spec, "volumes": claims("root")}, Resolved(volumes=volumes(root=layer), tpm_state=tpm_state))
+            config, _ = machine({**spec, "volumes": claims("root")}, MachineInputs(volumes=volumes(root=layer), tpm_state=tpm_state))
         qemu = start(config)
         qemu.run()
         says(qemu, "READY")
@@ -80,7 +80,9 @@ def watched(start: Start, work: Path, action: str) -> Qemu:
     path = work / action
     path.write_bytes(WATCHDOG.ljust(510, b"\0") + b"\x55\xaa" + b"\0" * ((1 << 20) - 512))
     devices = {"disks": [{"name": "root", "disk": {"bus": "virtio"}}], "watchdog": {"name": "w", "i6300esb": {"action": action}}}
-    config, _ = machine({**hardware(devices=devices), "volumes": claims("root")}, Resolved(volumes=volumes(root=Layer(path, "raw"))))
+    config, _ = machine(
+        {**hardware(devices=devices), "volumes": claims("root")}, MachineInputs(volumes=volumes(root=DiskLayer(path, "raw")))
+    )
     qemu = start(config)
     assert qemu.command.argv.index("-action")
     qemu.run()

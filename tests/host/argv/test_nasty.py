@@ -8,8 +8,19 @@ import pytest
 from msgspec import structs
 
 from paddock.engine.machine.argv import names
-from paddock.engine.machine.argv.errors import Unstartable
-from paddock.engine.machine.config import Cpu, Devices, Disk, Firmware, Kernel, Layer, MachineConfig, Memory, Nic, User
+from paddock.engine.machine.argv.errors import UnstartableConfig
+from paddock.engine.machine.config import (
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    FirmwareConfig,
+    KernelConfig,
+    MachineConfig,
+    MemoryConfig,
+    Nic,
+    UserNetwork,
+)
 from tests.host.argv.conftest import Start
 from tests.host.argv.test_accepted import USER, UUID
 from tests.unit.engine.machine.argv.test_injection import NASTY
@@ -31,21 +42,21 @@ def nasty(text: str, number: int, folder: Path) -> MachineConfig:
     kernel.write_bytes(b"\0" * 4096)
     return MachineConfig(
         name,
-        Cpu(model="qemu64"),
-        Memory(16 << 20, 16 << 20),
-        firmware=Firmware(uuid=UUID, serial=text, product=text, version=text, chassis=(("asset", text),)),
-        kernel=Kernel(kernel, None, text) if number % 2 else None,
+        CpuConfig(model="qemu64"),
+        MemoryConfig(16 << 20, 16 << 20),
+        firmware=FirmwareConfig(uuid=UUID, serial=text, product=text, version=text, chassis=(("asset", text),)),
+        kernel=KernelConfig(kernel, None, text) if number % 2 else None,
         disks=(
-            Disk(text, Layer(file, "raw"), serial=text[:20]),
-            Disk(text + "2", Layer(file, "raw"), bus="scsi", role="cdrom", serial=text[:20]),
+            DiskConfig(text, DiskLayer(file, "raw"), serial=text[:20]),
+            DiskConfig(text + "2", DiskLayer(file, "raw"), bus="scsi", role="cdrom", serial=text[:20]),
         ),
         nics=(Nic(text, "02:00:00:00:00:01", user_with(text)),),
-        devices=Devices(graphics=False, inputs=(("tablet", "usb", text),)),
+        devices=DeviceConfig(graphics=False, inputs=(("tablet", "usb", text),)),
         hotplug=False,
     )
 
 
-def user_with(text: str) -> User:
+def user_with(text: str) -> UserNetwork:
     return structs.replace(USER, hostname="h", domain=text[:60], search=(text[:60],))
 
 
@@ -75,5 +86,5 @@ def test_texts_stay_values(start: Start, work: Path, part: int) -> None:
 def test_unusable_texts_are_refused_before_qemu(start: Start, work: Path) -> None:
     plain = nasty("plain", 1, work)
     for text in ("a\0b", "\ud800", "x" * 200_000):
-        with pytest.raises(Unstartable):
+        with pytest.raises(UnstartableConfig):
             start(replace(plain, firmware=replace(plain.firmware, serial=text)))

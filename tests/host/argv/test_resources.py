@@ -12,9 +12,9 @@ import pytest
 
 from paddock.engine.host import capacity
 from paddock.engine.host.capacity import Shortage
-from paddock.engine.host.facts import Facts
+from paddock.engine.host.facts import HostFacts
 from paddock.engine.host.kvm import Kvm
-from paddock.engine.machine.config import Cpu, Memory
+from paddock.engine.machine.config import CpuConfig, MemoryConfig
 from paddock.engine.machine.process import holders
 from tests.host.argv.conftest import Start
 from tests.host.argv.test_accepted import PLAIN
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.needs("qemu")
 
 PAGE, COUNT = 2 << 20, 16
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
-HUGE = replace(PLAIN, memory=Memory(COUNT * PAGE, COUNT * PAGE, hugepage=PAGE), hotplug=False)
+HUGE = replace(PLAIN, memory=MemoryConfig(COUNT * PAGE, COUNT * PAGE, hugepage=PAGE), hotplug=False)
 
 
-def facts() -> Facts:
-    return Facts("amd64", {}, {}, Kvm("absent"), tuple(sorted(os.sched_getaffinity(0))), 1 << 30, is_root=True)
+def facts() -> HostFacts:
+    return HostFacts("amd64", {}, {}, Kvm("absent"), tuple(sorted(os.sched_getaffinity(0))), 1 << 30, is_root=True)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_huge_pages_are_taken_and_given_back(start: Start, pages: None) -> None:
     assert free - facts().hugepages()[PAGE].free == COUNT
     (backend,) = qemu.ask("query-memdev")
     assert (backend["size"], backend["prealloc"]) == (COUNT * PAGE, True)
-    more = replace(HUGE, memory=Memory((free + 1) * PAGE, (free + 1) * PAGE, hugepage=PAGE))
+    more = replace(HUGE, memory=MemoryConfig((free + 1) * PAGE, (free + 1) * PAGE, hugepage=PAGE))
     with pytest.raises(Shortage, match="huge pages of 2Mi"):
         capacity.admit_hugepages(more, facts().hugepages())
     qemu.end()
@@ -85,7 +85,7 @@ def test_vcpus_and_the_rest_sit_where_they_were_given_a_place(place: Place) -> N
         await machines.adopt()
         given = capacity.dedicate(cpus, {}, 1, isolate=False)
         assert given.vcpus == (cpus[1],)
-        config = replace(bare(), cpu=Cpu(model="qemu64", pinned=given.vcpus, emulator_pinned=(cpus[0],)))
+        config = replace(bare(), cpu=CpuConfig(model="qemu64", pinned=given.vcpus, emulator_pinned=(cpus[0],)))
         machine = await machines.define("a", config)
         await machine.start()
         await until_phase(machine, "running", "ended")

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from paddock.app import running
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError
 from paddock.client import kubeconfig
@@ -78,7 +78,7 @@ class Host:
             environment = {**os.environ, **self.environment}
             self._process = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, env=environment)
         deadline = time.monotonic() + 60
-        while (found := running.find(Places(self.root))) is None or (self.waits and not found.ready):
+        while (found := running.find(DataPaths(self.root))) is None or (self.waits and not found.ready):
             assert self._process.poll() is None and time.monotonic() < deadline, (self.root / "said").read_text()[-2000:]
             time.sleep(0.02)
 

@@ -11,10 +11,22 @@ import pytest
 
 from paddock.engine.images.build import tiny
 from paddock.engine.machine import clones
-from paddock.engine.machine.clones import Clone, CloneNic, Template
-from paddock.engine.machine.config import Cpu, Devices, Disk, Firmware, Kernel, Layer, MachineConfig, Memory, Nic, Tpm, User
-from paddock.engine.machine.errors import Refused
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.clones import Clone, CloneNic, CloneTemplate
+from paddock.engine.machine.config import (
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    FirmwareConfig,
+    KernelConfig,
+    MachineConfig,
+    MemoryConfig,
+    Nic,
+    Tpm,
+    UserNetwork,
+)
+from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from tests.host.machines.conftest import Place, run, surroundings, until, until_phase
 
@@ -23,16 +35,16 @@ pytestmark = pytest.mark.needs("qemu")
 _SIZE = 128 << 20
 
 
-def overlay(path: Path, below: Layer) -> Layer:
+def overlay(path: Path, below: DiskLayer) -> DiskLayer:
     """A layer of its own over one that stays as it is."""
     command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", below.format, "-b", str(below.path), str(path)]
     subprocess.run(command, check=True)
-    return Layer(path, "qcow2", below)
+    return DiskLayer(path, "qcow2", below)
 
 
-def network() -> User:
+def network() -> UserNetwork:
     """QEMU's own."""
-    return User(network="10.0.2.0/24", gateway="10.0.2.2", address="10.0.2.15", dns="10.0.2.3")
+    return UserNetwork(network="10.0.2.0/24", gateway="10.0.2.2", address="10.0.2.15", dns="10.0.2.3")
 
 
 @dataclass
@@ -51,21 +63,21 @@ class Farm:
 
     def config(self, disk: Path) -> MachineConfig:
         """The tiny guest, started without a boot loader, with a disk."""
-        below = Layer(self.guest.disk, "qcow2")
-        root = Disk("root", overlay(disk, below))
+        below = DiskLayer(self.guest.disk, "qcow2")
+        root = DiskConfig("root", overlay(disk, below))
         memory = _SIZE if self.guest.flavour == "own" else 2 * _SIZE
         return MachineConfig(
             "ns_template",
-            Cpu(model="qemu64", features=(("rdrand", True),)),
-            Memory(memory, memory),
-            kernel=Kernel(self.guest.bare, self.guest.initrd, "console=ttyS0 quiet"),
+            CpuConfig(model="qemu64", features=(("rdrand", True),)),
+            MemoryConfig(memory, memory),
+            kernel=KernelConfig(self.guest.bare, self.guest.initrd, "console=ttyS0 quiet"),
             disks=(root,),
             nics=(Nic("default", "02:00:00:00:00:01", network()),),
-            devices=Devices(graphics=False, rng=True),
-            firmware=Firmware(uuid=str(uuid.UUID(int=1))),
+            devices=DeviceConfig(graphics=False, rng=True),
+            firmware=FirmwareConfig(uuid=str(uuid.UUID(int=1))),
         )
 
-    async def frozen(self, machines: Machines) -> Template:
+    async def frozen(self, machines: Machines) -> CloneTemplate:
         """A template of a guest that has booted."""
         machine = await machines.define("template", clones.freezable(self.config(self.place.root / "source.qcow2"), self.folder))
         await machine.start()
@@ -73,7 +85,7 @@ class Farm:
         assert (await machine.agent.execute(["/bin/sh", "-c", "echo before > /data/x"], 20)).code == 0
         return await clones.freeze(machine, self.folder)
 
-    def clone(self, template: Template, number: int) -> Clone:
+    def clone(self, template: CloneTemplate, number: int) -> Clone:
         """What the clone of this number has of its own."""
         below = template.config.disks[0].layer
         assert below
@@ -81,7 +93,7 @@ class Farm:
         nics = {"default": CloneNic(f"02:00:00:00:01:{number:02x}", network())}
         return Clone(f"ns_clone-{number}", {"root": disk}, nics, str(uuid.uuid4()), f"clone-{number}")
 
-    async def wake(self, machines: Machines, template: Template, number: int) -> tuple[Machine, clones.Awakened]:
+    async def wake(self, machines: Machines, template: CloneTemplate, number: int) -> tuple[QemuMachine, clones.CloneTimings]:
         """A clone that is a machine of its own."""
         clone = self.clone(template, number)
         machine = await machines.define(f"clone-{number}", clones.config_of(template, clone))
@@ -96,7 +108,7 @@ def farm(place: Place, tiny_guest: tiny.TinyImage) -> Farm:
     return Farm(place, tiny_guest)
 
 
-async def shell(machine: Machine, command: str) -> str:
+async def shell(machine: QemuMachine, command: str) -> str:
     done = await machine.agent.execute(["/bin/sh", "-c", command], 30)
     assert done.code == 0, done.err
     return done.out.decode().strip()
@@ -154,11 +166,11 @@ def test_a_machine_that_was_not_prepared_is_not_frozen_and_runs_on(farm: Farm) -
         machine = await machines.define("plain", farm.config(farm.place.root / "plain.qcow2"))
         await machine.start()
         await until(machine, lambda one: one.observed.agent or one.observed.phase == "ended", "the agent", 60)
-        with pytest.raises(Refused, match="its memory is not a file"):
+        with pytest.raises(RequestRefused, match="its memory is not a file"):
             await clones.freeze(machine, farm.folder)
         assert machine.observed.phase == "running"
         with_tpm = replace(machine.config, devices=replace(machine.config.devices, tpm=Tpm()))
-        with pytest.raises(Refused, match="TPM"):
+        with pytest.raises(RequestRefused, match="TPM"):
             clones.freezable(with_tpm, farm.folder)
         await machine.stop(0)
         await until_phase(machine, "ended")

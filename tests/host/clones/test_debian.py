@@ -11,18 +11,18 @@ from msgspec import structs
 
 from paddock.engine.machine import clones
 from paddock.engine.machine.clones import Clone, CloneNic
-from paddock.engine.machine.config import Cpu, Devices, Disk, Firmware, Layer, MachineConfig, Memory, Nic
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import CpuConfig, DeviceConfig, DiskConfig, DiskLayer, FirmwareConfig, MachineConfig, MemoryConfig, Nic
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.seeds import nocloud
-from paddock.engine.seeds.seed import Guest, Texts
+from paddock.engine.seeds.seed import SeedIdentity, Texts
 from tests.host.clones.test_clones import network, overlay, shell
 from tests.host.machines.conftest import Place, run, surroundings, until, until_phase
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "root", "mmdebstrap", "ssh")]
 
 _MINUTES = 15 * 60
-_GUEST = Guest("6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11", "source.shop", "source")
+_GUEST = SeedIdentity("6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11", "source.shop", "source")
 
 
 def nic(port: int) -> Nic:
@@ -46,7 +46,7 @@ async def greeted(port: int) -> float:
         await asyncio.sleep(0.1)
 
 
-async def identity(machine: Machine) -> tuple[str, ...]:
+async def identity(machine: QemuMachine) -> tuple[str, ...]:
     """What must be different."""
     commands = ("hostname", "cat /etc/machine-id", "cat /etc/ssh/ssh_host_ed25519_key.pub", "head -c 16 /dev/urandom | od -An -tx1")
     return tuple([await shell(machine, command) for command in commands])
@@ -57,16 +57,16 @@ def test_a_clone_of_debian_is_a_machine_of_its_own(debian_guest: Path, place: Pl
     disk = place.root / "debian.qcow2"
     disk.write_bytes(debian_guest.read_bytes())
     (place.root / "seed.iso").write_bytes(nocloud.seed(_GUEST, Texts(b"#cloud-config\n")).image())
-    root = Disk("root", overlay(place.root / "source.qcow2", Layer(disk, "qcow2")), boot_order=1)
-    seed = Disk("seed", Layer(place.root / "seed.iso", "raw"), readonly=True)
+    root = DiskConfig("root", overlay(place.root / "source.qcow2", DiskLayer(disk, "qcow2")), boot_order=1)
+    seed = DiskConfig("seed", DiskLayer(place.root / "seed.iso", "raw"), readonly=True)
     config = MachineConfig(
         "ns_debian",
-        Cpu(model="max"),
-        Memory(512 << 20, 512 << 20),
+        CpuConfig(model="max"),
+        MemoryConfig(512 << 20, 512 << 20),
         disks=(root, seed),
         nics=(nic(ports[0]),),
-        devices=Devices(graphics=False, rng=True),
-        firmware=Firmware(uuid=_GUEST.uuid),
+        devices=DeviceConfig(graphics=False, rng=True),
+        firmware=FirmwareConfig(uuid=_GUEST.uuid),
     )
     folder = place.root / "template"
     folder.mkdir(mode=0o711)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.seeds import configdrive, configfiles, nocloud
-from paddock.engine.seeds.seed import Guest, Texts
+from paddock.engine.seeds.seed import SeedIdentity, Texts
 from tests.host.bare import Bare, boot, card, disk, uefi
 from tests.host.conftest import Spawn, wait_until
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("qemu", "root", "mmdebstrap")]
 
 _MINUTES = 15 * 60
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGJ2 somebody@here"
-GUEST = Guest(uuid="6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11", name="web.shop", hostname="web-1", public_keys=(KEY,))
+GUEST = SeedIdentity(uuid="6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11", name="web.shop", hostname="web-1", public_keys=(KEY,))
 USER = b"""#cloud-config
 ssh_authorized_keys:
 - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBBB other@there

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paddock.client.errors import Invalid
-from paddock.engine.images.download import Rules
+from paddock.engine.images.download import DownloadRules
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
 from tests.host.fronts.conftest import MB, guest
@@ -166,7 +166,7 @@ def test_what_can_be_imported_and_what_cannot(play: Play, origin: Server, work: 
     images |= {"backed": backed(work, raw), "large": guest(1, 20 * MB), "sum": guest(1)}
     urls = {name: origin.put(f"/{name}", body) for name, body in images.items()} | {"gone": f"{origin.url}/gone"}
     # As often as one transfer tries by itself.
-    origin.faults["/busy"] = [Fault(503)] * Rules().attempts
+    origin.faults["/busy"] = [Fault(503)] * DownloadRules().attempts
 
     wrong: Data = {"checksum": f"sha256:{'0' * 64}"}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from paddock.base.backoff import Backoff
-from paddock.engine.images.library import Image, Images, Progress, Settings
+from paddock.engine.images.library import Image, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.sources import Source
 from tests.imageserver import Server, running
 
@@ -20,8 +20,8 @@ Fetch = Callable[..., Image]
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return Settings(allow=("127.0.0.0/8",), proxies={}, attempts=3, backoff=Backoff(first=0.0, longest=0.0), reserve_bytes=0)
+def settings() -> ImageSettings:
+    return ImageSettings(allow=("127.0.0.0/8",), proxies={}, attempts=3, backoff=Backoff(first=0.0, longest=0.0), reserve_bytes=0)
 
 
 @pytest.fixture
@@ -31,12 +31,12 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def fetch(tmp_path: Path, settings: Settings) -> Fetch:
+def fetch(tmp_path: Path, settings: ImageSettings) -> Fetch:
     """Fetch one source, as a program that starts, fetches and ends."""
 
     def one(source: Source, tell: Callable[[Progress], None] = lambda _: None, limit: int | None = None) -> Image:
         async def run() -> Image:
-            images = Images(tmp_path / "images", settings)
+            images = ImageLibrary(tmp_path / "images", settings)
             try:
                 return await images.fetch(source, tell, limit=limit)
             finally:

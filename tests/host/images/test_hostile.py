@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.convert import Limits, Tool, convert_limits
+from paddock.engine.images.convert import ConversionLimits, Tool, convert_limits
 from paddock.engine.images.errors import ImageError
-from paddock.engine.images.facts import Facts
+from paddock.engine.images.facts import ImageFacts
 from paddock.engine.images.progress import Meter
-from paddock.engine.images.sources import File, Http, Registry
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.sources import File, Http, RegistryImage
+from paddock.engine.images.stop import StopFlag
 from tests import imageserver
 from tests.diskimages import CLUSTER, DATA_FILE, LUKS, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
 from tests.host.images.conftest import Fetch, opened
@@ -99,12 +99,12 @@ def test_the_plain_tool_would_open_it(name: str, secret: Path, tmp_path: Path) -
 def test_also_where_our_own_reading_would_have_missed_it(name: str, secret: Path, tmp_path: Path) -> None:
     """The second wall: qemu-img is confined, and told to open the image as if it had passed."""
     (tmp_path / "disk").write_bytes(hostile(secret)[name][0])
-    facts = Facts("vmdk" if "extent" in name else "qcow2", 1 << 20)
+    facts = ImageFacts("vmdk" if "extent" in name else "qcow2", 1 << 20)
     with opened(secret) as count:
         with pytest.raises(ImageError):
-            Tool().check(tmp_path / "disk", facts, Limits(), Stop())
+            Tool().check(tmp_path / "disk", facts, ConversionLimits(), StopFlag())
         with pytest.raises(ImageError):
-            Tool().to_raw(tmp_path / "disk", facts, tmp_path / "out", (Meter(lambda _: None), Stop()))
+            Tool().to_raw(tmp_path / "disk", facts, tmp_path / "out", (Meter(lambda _: None), StopFlag()))
         assert count() == 0
 
 
@@ -136,10 +136,10 @@ def test_container_images(files: dict[str, bytes | tarfile.TarInfo], tmp_path: P
 def fetch_with(tmp_path: Path, registry: imageserver.Registry) -> None:
     import asyncio  # noqa: PLC0415 - this one function
 
-    from paddock.engine.images.library import Images, Settings  # noqa: PLC0415 - this one function
+    from paddock.engine.images.library import ImageLibrary, ImageSettings  # noqa: PLC0415 - this one function
 
-    settings = Settings(allow=("127.0.0.1",), proxies={}, insecure_registries=frozenset({registry.host}))
-    asyncio.run(Images(tmp_path / "images", settings).fetch(Registry(f"docker://{registry.host}/disks/x:1")))
+    settings = ImageSettings(allow=("127.0.0.1",), proxies={}, insecure_registries=frozenset({registry.host}))
+    asyncio.run(ImageLibrary(tmp_path / "images", settings).fetch(RegistryImage(f"docker://{registry.host}/disks/x:1")))
 
 
 @pytest.mark.spec("kubevirt", 66)
@@ -172,20 +172,20 @@ def spinning() -> bytes:
 @pytest.mark.spec("kubevirt", 67)
 def test_a_header_that_spins_is_killed_and_reported(tmp_path: Path) -> None:
     (tmp_path / "disk").write_bytes(spinning())
-    facts = Facts("qcow2", SPINNING)
+    facts = ImageFacts("qcow2", SPINNING)
     tool = Tool()
-    assert tool.check(tmp_path / "disk", facts, Limits(), Stop()).virtual_size == SPINNING
+    assert tool.check(tmp_path / "disk", facts, ConversionLimits(), StopFlag()).virtual_size == SPINNING
     # The same work with the limits of a second, so that the test takes no longer.
     for number, (limits, text) in enumerate(
         [
-            (Limits(cpu_seconds=1, file_bytes=1 << 40), "more than 1 s of CPU time"),
-            (Limits(wall_seconds=0.3, file_bytes=1 << 40), "longer than 0 s"),
-            (Limits(file_bytes=1 << 20), "wrote more than"),
-            (Limits(memory_bytes=64 << 20, file_bytes=1 << 40), "qemu-img"),
+            (ConversionLimits(cpu_seconds=1, file_bytes=1 << 40), "more than 1 s of CPU time"),
+            (ConversionLimits(wall_seconds=0.3, file_bytes=1 << 40), "longer than 0 s"),
+            (ConversionLimits(file_bytes=1 << 20), "wrote more than"),
+            (ConversionLimits(memory_bytes=64 << 20, file_bytes=1 << 40), "qemu-img"),
         ]
     ):
         with pytest.raises(ImageError) as caught:
-            tool.to_raw(tmp_path / "disk", facts, tmp_path / f"out{number}", (Meter(lambda _: None), Stop()), limits)
+            tool.to_raw(tmp_path / "disk", facts, tmp_path / f"out{number}", (Meter(lambda _: None), StopFlag()), limits)
         assert caught.value.fatal
         assert text in str(caught.value)
 
@@ -208,18 +208,25 @@ def instead(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.spec("kubevirt", 67)
-@pytest.mark.parametrize(("limits", "text"), [(Limits(cpu_seconds=1), "1 s of CPU time"), (Limits(wall_seconds=0.5), "longer than")])
-def test_a_look_that_never_ends_is_ended(limits: Limits, text: str, tmp_path: Path, reachable: Path) -> None:
+@pytest.mark.parametrize(
+    ("limits", "text"), [(ConversionLimits(cpu_seconds=1), "1 s of CPU time"), (ConversionLimits(wall_seconds=0.5), "longer than")]
+)
+def test_a_look_that_never_ends_is_ended(limits: ConversionLimits, text: str, tmp_path: Path, reachable: Path) -> None:
     program = instead(reachable, "#!/bin/sh\nwhile :; do :; done\n")
     (tmp_path / "disk").write_bytes(qcow2())
     with pytest.raises(ImageError, match=text) as caught:
-        Tool(program=str(program)).check(tmp_path / "disk", Facts("qcow2", 1 << 20), limits, Stop())
+        Tool(program=str(program)).check(tmp_path / "disk", ImageFacts("qcow2", 1 << 20), limits, StopFlag())
     assert (caught.value.code, caught.value.fatal) == ("Limits", True)
 
 
 @pytest.mark.spec("kubevirt", 67)
 def test_the_limits_that_are_used() -> None:
-    assert (Limits().memory_bytes, Limits().cpu_seconds, Limits().wall_seconds, Limits().file_bytes) == (1 << 30, 30, 30.0, 0)
+    assert (
+        ConversionLimits().memory_bytes,
+        ConversionLimits().cpu_seconds,
+        ConversionLimits().wall_seconds,
+        ConversionLimits().file_bytes,
+    ) == (1 << 30, 30, 30.0, 0)
     small, large = convert_limits(1 << 20, 1 << 30), convert_limits(1 << 30, 1 << 40)
     assert 30 < small.cpu_seconds < large.cpu_seconds < 3600
     assert small.file_bytes < (1 << 30) + (2 << 20)
@@ -245,7 +252,7 @@ def test_what_qemu_img_can_do(secret: Path, tmp_path: Path, reachable: Path) -> 
     program = instead(reachable, PROBE.replace("SECRET", str(secret)))
     (tmp_path / "disk").write_bytes(qcow2())
     os.environ["A_SECRET_OF_OURS"] = "x"
-    output = Tool(program=str(program))._run(["info"], (tmp_path / "disk", None), Limits(), (Stop(), None)).decode()
+    output = Tool(program=str(program))._run(["info"], (tmp_path / "disk", None), ConversionLimits(), (StopFlag(), None)).decode()
     del os.environ["A_SECRET_OF_OURS"]
     assert "uid 65534 groups 65534" in output
     for word in ("read", "listed", "wrote", "network"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.library import Images
+from paddock.engine.images.library import ImageLibrary
 from paddock.engine.images.sources import Http
 from tests.host.images.conftest import Fetch
 from tests.imageserver import Server
@@ -65,7 +65,7 @@ def test_a_kill_leaves_whole_images_or_none(seed: int, fetch: Fetch, server: Ser
     time.sleep(chance.random() * longest)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    Images(root)
+    ImageLibrary(root)
     assert not list((root / "work").iterdir())
     whole(root)
     assert fetch(Http(urls[0])).path.read_bytes() == plain

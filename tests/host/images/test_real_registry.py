@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images.build import packages, places
-from paddock.engine.images.library import ImageError, Images, Settings
-from paddock.engine.images.sources import File, Registry
+from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
+from paddock.engine.images.sources import File, RegistryImage
 from tests.host.conftest import Spawn, wait_until
 
 pytestmark = [pytest.mark.needs("apt", "qemu")]
@@ -49,24 +49,24 @@ def test_push_and_pull(program: Path, spawn: Spawn, free_port: Callable[[], int]
     disk = random.Random(1).randbytes(3 << 20) + bytes(4 << 20)
     (tmp_path / "disk.raw").write_bytes(disk)
     subprocess.run(["qemu-img", "convert", "-O", "qcow2", "-f", "raw", tmp_path / "disk.raw", tmp_path / "disk.qcow2"], check=True)
-    settings = Settings(allow=("127.0.0.1",), proxies={}, insecure_registries=frozenset({f"127.0.0.1:{port}"}))
+    settings = ImageSettings(allow=("127.0.0.1",), proxies={}, insecure_registries=frozenset({f"127.0.0.1:{port}"}))
 
     async def run() -> None:
-        images = Images(tmp_path / "images", settings)
+        images = ImageLibrary(tmp_path / "images", settings)
         for name in ("disk.raw", "disk.qcow2"):
             image = await images.fetch(File(tmp_path / name))
             content = image.path.read_bytes()
             reference = f"docker://127.0.0.1:{port}/disks/{name.replace('.', '-')}:1"
             with pytest.raises(ImageError, match="401"):
-                await images.push(image, Registry(reference))
-            target = Registry(reference, username="me", password="secret")
+                await images.push(image, RegistryImage(reference))
+            target = RegistryImage(reference, username="me", password="secret")
             digest = await images.push(image, target)
             assert await images.resolve(target) == digest
             assert images.remove(image.digest)
-            again = await images.fetch(Registry(f"{reference.rpartition(':')[0]}@{digest}", username="me", password="secret"))
+            again = await images.fetch(RegistryImage(f"{reference.rpartition(':')[0]}@{digest}", username="me", password="secret"))
             assert (again.digest, again.path.read_bytes()) == (image.digest, content)
         with pytest.raises(ImageError, match="MANIFEST_UNKNOWN"):
-            await images.fetch(Registry(f"docker://127.0.0.1:{port}/disks/none:1", username="me", password="secret"))
+            await images.fetch(RegistryImage(f"docker://127.0.0.1:{port}/disks/none:1", username="me", password="secret"))
         await images.close()
 
     asyncio.run(run())

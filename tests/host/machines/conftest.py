@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.claims import Claims
+from paddock.engine.claims import HostReservations
 from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView
-from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory
+from paddock.engine.machine.config import CpuConfig, DeviceConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import Unanswered
-from paddock.engine.machine.host import Surroundings, Times
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.host import MachineEnvironment, Timeouts
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import holders
 from paddock.engine.machine.startqueue import StartQueue
 from paddock.engine.machine.users import on_this_host
 from tests.host.machines import bootsector
 
-SMALL = Memory(16 << 20, 16 << 20)
-TIMES = Times(press=0.3, look=0.2, unplug=1.0)
+SMALL = MemoryConfig(16 << 20, 16 << 20)
+TIMES = Timeouts(press=0.3, look=0.2, unplug=1.0)
 
 
 def look(config: MachineConfig) -> HostView:
@@ -38,14 +38,16 @@ def look(config: MachineConfig) -> HostView:
     return HostView(Path(qemu), "tcg", swtpm=Path(swtpm) if swtpm else None, files=files)
 
 
-def surroundings(count: int = 2) -> Surroundings:
+def surroundings(count: int = 2) -> MachineEnvironment:
     counter = Path(os.environ["PADDOCK_HOST_DIR"], "layer-group")
-    return Surroundings(look, StartQueue(count), on_this_host(lambda: Claims().users(Path(__file__)), counter), times=TIMES)
+    return MachineEnvironment(look, StartQueue(count), on_this_host(lambda: HostReservations().users(Path(__file__)), counter), times=TIMES)
 
 
 def bare(label: str = "ns_bare") -> MachineConfig:
     """Nothing that could be booted from."""
-    return MachineConfig(label, Cpu(model="qemu64"), SMALL, devices=Devices(graphics=False, balloon=False, agent=False), hotplug=False)
+    return MachineConfig(
+        label, CpuConfig(model="qemu64"), SMALL, devices=DeviceConfig(graphics=False, balloon=False, agent=False), hotplug=False
+    )
 
 
 # closed when the script of a test is over, while its loop still is
@@ -62,9 +64,9 @@ class Place:
 
     def guest(self, name: str = "guest", **more: Any) -> MachineConfig:
         """The small guest, with a disk of its own."""
-        disk = Disk("root", Layer(bootsector.write(self.root / f"{name}.img"), "raw"), boot_order=1)
-        devices = Devices(balloon=False)
-        return MachineConfig(f"ns_{name}", Cpu(model="qemu64"), SMALL, disks=(disk, *more.pop("disks", ())), devices=devices, **more)
+        disk = DiskConfig("root", DiskLayer(bootsector.write(self.root / f"{name}.img"), "raw"), boot_order=1)
+        devices = DeviceConfig(balloon=False)
+        return MachineConfig(f"ns_{name}", CpuConfig(model="qemu64"), SMALL, disks=(disk, *more.pop("disks", ())), devices=devices, **more)
 
     def over(self, disk: Path) -> Path:
         """A layer of this test's own over a disk."""
@@ -121,7 +123,7 @@ def run(script: Callable[[], Awaitable[None]], seconds: float = 120) -> None:
     asyncio.run(bounded())
 
 
-async def until(machine: Machine, holds: Callable[[Machine], bool], what: str, seconds: float = 30) -> None:
+async def until(machine: QemuMachine, holds: Callable[[QemuMachine], bool], what: str, seconds: float = 30) -> None:
     try:
         async with asyncio.timeout(seconds):
             while not holds(machine):
@@ -130,7 +132,7 @@ async def until(machine: Machine, holds: Callable[[Machine], bool], what: str, s
         pytest.fail(f"not within {seconds:g} s: {what}; {machine.observed}; {machine.directory.log_tail()}")
 
 
-async def until_phase(machine: Machine, *phases: str) -> None:
+async def until_phase(machine: QemuMachine, *phases: str) -> None:
     await until(machine, lambda one: one.observed.phase in phases, " or ".join(phases))
 
 
@@ -139,6 +141,6 @@ async def closed(*_: object) -> socket.socket:
     raise Unanswered("cannot talk to QEMU", why="Connection reset by peer")
 
 
-async def until_guest_runs(machine: Machine) -> None:
+async def until_guest_runs(machine: QemuMachine) -> None:
     """The small guest says so itself."""
     await until(machine, lambda one: one.directory.serial_tail(100).endswith(b"R"), "the guest runs", 60)

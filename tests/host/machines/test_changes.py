@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory, Nic, User
-from paddock.engine.machine.errors import Refused, Unanswered
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig, Nic, UserNetwork
+from paddock.engine.machine.errors import RequestRefused, Unanswered
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from tests.host.machines.conftest import Place, bare, run, until, until_guest_runs, until_phase
 
@@ -19,19 +19,19 @@ pytestmark = pytest.mark.needs("qemu")
 MIB = 1 << 20
 
 
-def _raw(path: Path, size: int) -> Layer:
+def _raw(path: Path, size: int) -> DiskLayer:
     path.write_bytes(b"")
     os.truncate(path, size)
-    return Layer(path, "raw")
+    return DiskLayer(path, "raw")
 
 
-def _qcow2(path: Path, below: Layer, size: int) -> Layer:
+def _qcow2(path: Path, below: DiskLayer, size: int) -> DiskLayer:
     command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", below.format, "-b", str(below.path), str(path), str(size)]
     subprocess.run(command, check=True)
-    return Layer(path, "qcow2", below)
+    return DiskLayer(path, "qcow2", below)
 
 
-async def _running(machines: Machines, name: str, config: MachineConfig, *, paused: bool = False) -> Machine:
+async def _running(machines: Machines, name: str, config: MachineConfig, *, paused: bool = False) -> QemuMachine:
     machine = await machines.define(name, config)
     await machine.start(paused=paused)
     await until_phase(machine, "running", "ended")
@@ -45,15 +45,15 @@ def test_disks_are_plugged_grown_and_unplugged(place: Place) -> None:
         await machines.adopt()
         machine = await _running(machines, "a", place.guest(hotplug=True))
         layer = _raw(place.root / "data.img", 4 * MIB)
-        disk = Disk("data", layer, bus="scsi", serial="data")
+        disk = DiskConfig("data", layer, bus="scsi", serial="data")
         await asyncio.gather(machine.plug_disk(disk), machine.plug_disk(disk))
         assert machine.observed.disks["data"].size == 4 * MIB
         assert machine.config.disks[-1] == replace(disk, hotplugged=True)
-        with pytest.raises(Refused, match="another one"):
+        with pytest.raises(RequestRefused, match="another one"):
             await machine.plug_disk(replace(disk, layer=_raw(place.root / "other.img", MIB)))
         await machine.resize_disk("data", 8 * MIB - 100)  # whole sectors: QEMU takes nothing else
         assert machine.observed.disks["data"].size == 8 * MIB and (place.root / "data.img").stat().st_size == 8 * MIB
-        with pytest.raises(Refused, match="shrink"):
+        with pytest.raises(RequestRefused, match="shrink"):
             await machine.resize_disk("data", MIB)
         statistics = await machine.statistics()
         assert statistics.cpu_seconds > 0 and set(statistics.disks) == {"root", "data"} and len(statistics.vcpus) == 1
@@ -86,8 +86,8 @@ def test_a_guest_that_keeps_a_device_is_not_forced(place: Place) -> None:
         machines = place.open()
         await machines.adopt()
         machine = await _running(machines, "a", place.guest(hotplug=True))
-        disk = Disk("data", _raw(place.root / "data.img", MIB), bus="virtio")
-        nic = Nic("extra", "02:00:00:00:00:02", User("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
+        disk = DiskConfig("data", _raw(place.root / "data.img", MIB), bus="virtio")
+        nic = Nic("extra", "02:00:00:00:00:02", UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
         await machine.plug_disk(disk)
         await machine.plug_nic(nic)
         await machine.set_link("extra", False)
@@ -112,16 +112,16 @@ def test_processors_and_memory_are_added(place: Place) -> None:
     async def script() -> None:
         machines = place.open()
         await machines.adopt()
-        config = replace(place.guest(), cpu=Cpu(cores=2, max_sockets=4, model="qemu64"), memory=Memory(16 * MIB, 272 * MIB))
+        config = replace(place.guest(), cpu=CpuConfig(cores=2, max_sockets=4, model="qemu64"), memory=MemoryConfig(16 * MIB, 272 * MIB))
         machine = await _running(machines, "a", config)
         assert machine.observed.sockets == 1 and machine.observed.memory == 16 * MIB
         await machine.set_sockets(3)
-        with pytest.raises(Refused, match="cannot be taken away"):
+        with pytest.raises(RequestRefused, match="cannot be taken away"):
             await machine.set_sockets(2)
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             await machine.set_sockets(5)
         await machine.set_memory(144 * MIB)
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             await machine.set_memory(512 * MIB)
         machines.close()
         machines = place.open()
@@ -148,8 +148,8 @@ def test_snapshots_and_merges(place: Place) -> None:
         assert machine.config.disks[0].layer == first
         second = _qcow2(place.root / "second.qcow2", first, MIB)
         await machine.overlay_disks({"root": second})
-        with pytest.raises(Refused, match="not an overlay"):
-            await machine.overlay_disks({"root": Layer(place.root / "third.qcow2", "qcow2", root)})
+        with pytest.raises(RequestRefused, match="not an overlay"):
+            await machine.overlay_disks({"root": DiskLayer(place.root / "third.qcow2", "qcow2", root)})
         await machine.commit_disk("root", first.path)
         assert machine.config.disks[0].layer == first and not machine.observed.jobs and not machine.observed.paused
         await machine.commit_disk("root", root.path)
@@ -194,9 +194,9 @@ def test_pictures_and_sessions(place: Place) -> None:
         await until_phase(machine, "ended")
         assert await newer.read() in (b"p", b"") and await newer.read() == b"" and await other.read() == b""
         plain = await _running(machines, "b", bare(), paused=True)
-        with pytest.raises(Refused, match="no display"):
+        with pytest.raises(RequestRefused, match="no display"):
             await plain.screenshot()
-        with pytest.raises(Refused, match="no display"):
+        with pytest.raises(RequestRefused, match="no display"):
             await plain.vnc()
         await plain.stop(0)
         await until_phase(plain, "ended")

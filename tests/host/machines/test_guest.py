@@ -8,31 +8,41 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images.build import tiny
-from paddock.engine.machine.config import Cpu, Devices, Disk, Kernel, Layer, MachineConfig, Memory, Nic, User
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import (
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    KernelConfig,
+    MachineConfig,
+    MemoryConfig,
+    Nic,
+    UserNetwork,
+)
+from paddock.engine.machine.machine import QemuMachine
 from tests.host.machines.conftest import Place, run, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
 MIB = 1 << 20
-CARD = Nic("default", "02:00:00:00:00:01", User("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
+CARD = Nic("default", "02:00:00:00:00:01", UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
 
 
 def _config(guest: tiny.TinyImage, memory: int = 192) -> MachineConfig:
-    kernel = Kernel(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
-    cpu = Cpu(model="qemu64", max_sockets=4, features=(("rdrand", True),))
+    kernel = KernelConfig(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
+    cpu = CpuConfig(model="qemu64", max_sockets=4, features=(("rdrand", True),))
     return MachineConfig(
-        "ns_tiny", cpu, Memory(memory * MIB, 2 * memory * MIB), kernel=kernel, nics=(CARD,), devices=Devices(graphics=False)
+        "ns_tiny", cpu, MemoryConfig(memory * MIB, 2 * memory * MIB), kernel=kernel, nics=(CARD,), devices=DeviceConfig(graphics=False)
     )
 
 
-async def says(machine: Machine, script: str) -> str:
+async def says(machine: QemuMachine, script: str) -> str:
     done = await machine.agent.execute(["/bin/sh", "-c", script], 30)
     assert done.code == 0, done
     return done.out.decode().strip()
 
 
-async def until_said(machine: Machine, script: str, holds: Callable[[str], bool]) -> None:
+async def until_said(machine: QemuMachine, script: str, holds: Callable[[str], bool]) -> None:
     said = ""
     for _ in range(100):
         said = await says(machine, script)
@@ -42,10 +52,10 @@ async def until_said(machine: Machine, script: str, holds: Callable[[str], bool]
     pytest.fail(f"{script}: still {said!r}")
 
 
-def _blank(path: Path) -> Layer:
+def _blank(path: Path) -> DiskLayer:
     path.write_bytes(b"")
     os.truncate(path, 4 * MIB)
-    return Layer(path, "raw")
+    return DiskLayer(path, "raw")
 
 
 def test_an_agent_answers_also_after_a_restart(place: Place, tiny_guest: tiny.TinyImage) -> None:
@@ -82,7 +92,7 @@ def test_a_guest_sees_devices_come_and_go(place: Place, tiny_guest: tiny.TinyIma
         await machine.start()
         await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
         for bus in ("virtio", "scsi"):
-            disk = Disk("data", _blank(place.root / f"{bus}.img"), bus=bus, serial="data")
+            disk = DiskConfig("data", _blank(place.root / f"{bus}.img"), bus=bus, serial="data")
             await machine.plug_disk(disk)
             if bus == "virtio":
                 await until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "8192" in said.split())
@@ -90,7 +100,7 @@ def test_a_guest_sees_devices_come_and_go(place: Place, tiny_guest: tiny.TinyIma
                 await until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "16384" in said.split())
             await machine.unplug_disk("data")
             await until_said(machine, "ls /sys/block", lambda said: "vd" not in said)
-        extra = Nic("extra", "02:00:00:00:00:02", User("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
+        extra = Nic("extra", "02:00:00:00:00:02", UserNetwork("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
         await machine.plug_nic(extra)
         await until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac in said)
         await machine.set_link("extra", False)

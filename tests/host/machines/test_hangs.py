@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from paddock.engine.images.build import tiny
-from paddock.engine.machine.config import Cpu, Devices, Kernel, MachineConfig, Memory
+from paddock.engine.machine.config import CpuConfig, DeviceConfig, KernelConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import Unanswered
 from tests.host.machines.conftest import Place, bare, run, until, until_phase
 
@@ -20,9 +20,9 @@ def test_a_kernel_that_panics_for_ever_is_seen(place: Place, tiny_guest: tiny.Ti
         machines = place.open()
         await machines.adopt()
         # There is nothing that it could start from.
-        kernel = Kernel(tiny_guest.bare, None, "console=ttyS0 panic=-1")
-        memory, devices = Memory(192 * MIB, 192 * MIB), Devices(graphics=False, balloon=False)
-        config = MachineConfig("ns_tiny", Cpu(model="qemu64", features=(("rdrand", True),)), memory, kernel=kernel, devices=devices)
+        kernel = KernelConfig(tiny_guest.bare, None, "console=ttyS0 panic=-1")
+        memory, devices = MemoryConfig(192 * MIB, 192 * MIB), DeviceConfig(graphics=False, balloon=False)
+        config = MachineConfig("ns_tiny", CpuConfig(model="qemu64", features=(("rdrand", True),)), memory, kernel=kernel, devices=devices)
         machine = await machines.define("a", config)
         await machine.start()
         await until(machine, lambda one: one.observed.fault is not None, "its loop is seen", 200)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.machine import limits
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.process import apart
 from tests.host.machines.conftest import Place, run, until_phase
 
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.needs("qemu", "root")
 UNIT = "paddock-test.service"
 
 
-async def started(place: Place, machines: object, name: str) -> Machine:
-    machine: Machine = await machines.define(name, place.guest(name))  # type: ignore[attr-defined]
+async def started(place: Place, machines: object, name: str) -> QemuMachine:
+    machine: QemuMachine = await machines.define(name, place.guest(name))  # type: ignore[attr-defined]
     await machine.start()
     await until_phase(machine, "running", "ended")
     assert machine.observed.end is None, machine.observed.end
     return machine
 
 
-def inside(machine: Machine, *command: str) -> "subprocess.CompletedProcess[str]":
+def inside(machine: QemuMachine, *command: str) -> "subprocess.CompletedProcess[str]":
     """Run a program with the rights and the mounts of a QEMU."""
     pid = machine.observed.pid
     user = os.stat(f"/proc/{pid}").st_uid

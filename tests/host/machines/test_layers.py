@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.claims import FIRST
-from paddock.engine.machine.config import Disk, Layer
-from paddock.engine.machine.machine import Machine
-from paddock.engine.machine.users import Users
+from paddock.engine.machine.config import DiskConfig, DiskLayer
+from paddock.engine.machine.machine import QemuMachine
+from paddock.engine.machine.users import UserRange
 from tests.host.machines.conftest import Place, run, until_phase
 
 pytestmark = pytest.mark.needs("qemu", "root")
 MIB = 1 << 20
 
 
-def volume(place: Place, name: str, below: Layer | None = None) -> Layer:
+def volume(place: Place, name: str, below: DiskLayer | None = None) -> DiskLayer:
     """A disk in a directory of its own, as volumes are."""
     folder = place.root / name
     folder.mkdir(mode=0o711)
@@ -25,10 +25,10 @@ def volume(place: Place, name: str, below: Layer | None = None) -> Layer:
     under = ("-F", below.format, "-b", str(below.path)) if below is not None else ()
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", *under, str(path), str(4 * MIB)], check=True)
     path.chmod(0o600)
-    return Layer(path, "qcow2", below)
+    return DiskLayer(path, "qcow2", below)
 
 
-def reads(machine: Machine, path: Path) -> bool:
+def reads(machine: QemuMachine, path: Path) -> bool:
     """Whether a process with the rights of the machine's QEMU can open a file."""
     status = Path(f"/proc/{machine.observed.pid}/status").read_text()
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
@@ -38,9 +38,9 @@ def reads(machine: Machine, path: Path) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-async def started(place: Place, machines: object, name: str, layer: Layer | None = None) -> Machine:
-    disks = (Disk("data", layer),) if layer is not None else ()
-    machine: Machine = await machines.define(name, place.guest(name, disks=disks, hotplug=True))  # type: ignore[attr-defined]
+async def started(place: Place, machines: object, name: str, layer: DiskLayer | None = None) -> QemuMachine:
+    disks = (DiskConfig("data", layer),) if layer is not None else ()
+    machine: QemuMachine = await machines.define(name, place.guest(name, disks=disks, hotplug=True))  # type: ignore[attr-defined]
     await machine.start()
     await until_phase(machine, "running", "ended")
     assert machine.observed.end is None, machine.observed.end
@@ -56,7 +56,7 @@ def test_a_frozen_layer_is_read_by_its_machines_alone(place: Place) -> None:
         owner = await started(place, machines, "owner", source)
         # A snapshot while it runs, and two clones of that.
         top = volume(place, "next", source)
-        top = Layer(source.path.with_name("after.img"), "qcow2", source)
+        top = DiskLayer(source.path.with_name("after.img"), "qcow2", source)
         (place.root / "next" / "disk.img").rename(top.path)
         await owner.overlay_disks({"data": top})
         clones = [await started(place, machines, name, volume(place, f"v{name}", source)) for name in ("one", "two")]
@@ -77,7 +77,7 @@ def test_a_frozen_layer_is_read_by_its_machines_alone(place: Place) -> None:
         assert one.observed.end is None and reads(one, source.path)
         owner = machines.get("owner")  # type: ignore[assignment]
         # Who wrote it once goes on in further layers, and merges his own.
-        last = Layer(source.path.with_name("last.img"), "qcow2", top)
+        last = DiskLayer(source.path.with_name("last.img"), "qcow2", top)
         subprocess.run(
             ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(top.path), str(last.path), str(4 * MIB)], check=True
         )
@@ -99,11 +99,11 @@ def test_a_layer_below_a_disk_that_is_plugged_while_the_machine_runs(place: Plac
         machine = await started(place, machines, "late")
         source = volume(place, "source")
         clone = volume(place, "clone", source)
-        await machine.plug_disk(Disk("data", clone, bus="scsi", serial="data"))
+        await machine.plug_disk(DiskConfig("data", clone, bus="scsi", serial="data"))
         assert not reads(machine, source.path), "its QEMU was handed the file, and no right to it"
-        await machine.plug_disk(Disk("more", replace(volume(place, "ro", source)), bus="scsi", serial="more", readonly=True))
+        await machine.plug_disk(DiskConfig("more", replace(volume(place, "ro", source)), bus="scsi", serial="more", readonly=True))
         # It goes on in a new layer, and back.
-        top = Layer(clone.path.with_name("after.img"), "qcow2", clone)
+        top = DiskLayer(clone.path.with_name("after.img"), "qcow2", clone)
         subprocess.run(
             ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(clone.path), str(top.path), str(4 * MIB)], check=True
         )
@@ -124,6 +124,6 @@ def test_a_layer_below_a_disk_that_is_plugged_while_the_machine_runs(place: Plac
 
 
 def test_groups_of_layers_are_given_once(tmp_path: Path) -> None:
-    users = Users(FIRST, 10, tmp_path / "counter")
-    given = [users.next_group() for _ in range(5)] + [Users(FIRST, 10, tmp_path / "counter").next_group() for _ in range(5)]
+    users = UserRange(FIRST, 10, tmp_path / "counter")
+    given = [users.next_group() for _ in range(5)] + [UserRange(FIRST, 10, tmp_path / "counter").next_group() for _ in range(5)]
     assert len(set(given)) == 10 and all(each in users.layer_groups and each not in users for each in given)

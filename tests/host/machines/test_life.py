@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from paddock.engine.machine import starting
-from paddock.engine.machine.config import Cpu
-from paddock.engine.machine.host import Times
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import CpuConfig
+from paddock.engine.machine.host import Timeouts
+from paddock.engine.machine.machine import QemuMachine
 from tests.host.machines.conftest import TIMES, Place, bare, closed, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
 
-def _paused(machine: Machine) -> str:
+def _paused(machine: QemuMachine) -> str:
     return machine.observed.paused
 
 
@@ -75,7 +75,7 @@ def test_what_qemu_says_when_it_ends_at_once_is_told(place: Place, monkeypatch: 
     async def script() -> None:
         machines = place.open()
         await machines.adopt()
-        machine = await machines.define("a", replace(place.guest(), cpu=Cpu(model="nonsense")))
+        machine = await machines.define("a", replace(place.guest(), cpu=CpuConfig(model="nonsense")))
         await machine.start()
         await until_phase(machine, "ended")
         end = machine.observed.end
@@ -149,7 +149,7 @@ def test_a_stop_overtakes_a_reboot(place: Place) -> None:
 
 @pytest.mark.spec("kubevirt", 22)
 def test_the_button_is_pressed_at_once_and_again_until_the_time_is_over(place: Place) -> None:
-    assert Times().press == 5.0
+    assert Timeouts().press == 5.0
 
     async def script() -> None:
         machines = place.open()

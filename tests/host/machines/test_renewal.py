@@ -19,11 +19,23 @@ from paddock.base.errors import PaddockError
 from paddock.engine.images.build import tiny
 from paddock.engine.machine import migration, renewal
 from paddock.engine.machine.argv.view import EfiFiles
-from paddock.engine.machine.config import Cpu, Devices, Disk, Firmware, Kernel, Layer, MachineConfig, Memory, Nic, Tpm, User
-from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import (
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    FirmwareConfig,
+    KernelConfig,
+    MachineConfig,
+    MemoryConfig,
+    Nic,
+    Tpm,
+    UserNetwork,
+)
+from paddock.engine.machine.errors import QemuRefused, RequestRefused, StartFailed
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 from tests.host.machines.conftest import Place, closed, qemus, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
@@ -32,7 +44,7 @@ _OVMF = Path("/usr/share/OVMF")
 ROOT = Path(__file__).resolve().parents[3]
 
 
-async def _echoes(machine: Machine) -> None:
+async def _echoes(machine: QemuMachine) -> None:
     console = machine.console()
     while b"z" not in machine.directory.serial_tail(1):
         await console.write(b"z")
@@ -107,41 +119,44 @@ async def _into(pids: list[int], work: Coroutine[Any, Any, int]) -> None:
 
 
 MIB = 1 << 20
-CARD = Nic("default", "02:00:00:00:00:01", User("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
-EXTRA = Nic("extra", "02:00:00:00:00:02", User("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
+CARD = Nic("default", "02:00:00:00:00:01", UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3"))
+EXTRA = Nic("extra", "02:00:00:00:00:02", UserNetwork("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
 
 
-async def _says(machine: Machine, script: str) -> str:
+async def _says(machine: QemuMachine, script: str) -> str:
     done = await machine.agent.execute(["/bin/sh", "-c", script], 60)
     assert done.code == 0, done
     return done.out.decode().strip()
 
 
-def _blank(path: Path, size: int = 4 * MIB) -> Layer:
+def _blank(path: Path, size: int = 4 * MIB) -> DiskLayer:
     path.write_bytes(b"")
     os.truncate(path, size)
-    return Layer(path, "raw")
+    return DiskLayer(path, "raw")
 
 
-async def _booted(machine: Machine) -> None:
+async def _booted(machine: QemuMachine) -> None:
     await machine.start()
     await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 120)
 
 
 def _small(place: Place, guest: tiny.TinyImage, port: int) -> MachineConfig:
     card = replace(CARD, backend=structs.replace(CARD.backend, forwards=(("tcp", "127.0.0.1", port, 7),)))
-    kernel = Kernel(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
-    cpu = Cpu(model="qemu64", max_sockets=4, features=(("rdrand", True),))
-    disks = (Disk("root", _blank(place.root / "root.img")), Disk("old", _blank(place.root / "old.img"), bus="scsi", hotplugged=True))
-    devices = Devices(graphics=False)
-    return MachineConfig("ns_tiny", cpu, Memory(192 * MIB, 512 * MIB), kernel=kernel, nics=(card,), disks=disks, devices=devices)
+    kernel = KernelConfig(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
+    cpu = CpuConfig(model="qemu64", max_sockets=4, features=(("rdrand", True),))
+    disks = (
+        DiskConfig("root", _blank(place.root / "root.img")),
+        DiskConfig("old", _blank(place.root / "old.img"), bus="scsi", hotplugged=True),
+    )
+    devices = DeviceConfig(graphics=False)
+    return MachineConfig("ns_tiny", cpu, MemoryConfig(192 * MIB, 512 * MIB), kernel=kernel, nics=(card,), disks=disks, devices=devices)
 
 
 _COUNT = "(i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done) >/dev/null 2>&1 &"
 _DEVICES = "ls /sys/bus/pci/devices; ls /sys/block; cat /sys/class/net/*/address; ls -d /sys/devices/system/cpu/cpu[0-9]*"
 
 
-async def _devices(machine: Machine) -> str:
+async def _devices(machine: QemuMachine) -> str:
     """What the guest has; a busy one takes its time to find what was plugged."""
     found, before = await _says(machine, _DEVICES), ""
     while found != before:
@@ -160,8 +175,8 @@ def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.Tin
         await _booted(machine)
         # Everything that may differ from the start: what came, what went, what grew.
         await machine.set_sockets(2)
-        await machine.plug_disk(Disk("data", _blank(place.root / "data.img"), bus="virtio", serial="data"))
-        await machine.plug_disk(Disk("more", _blank(place.root / "more.img"), bus="scsi"))
+        await machine.plug_disk(DiskConfig("data", _blank(place.root / "data.img"), bus="virtio", serial="data"))
+        await machine.plug_disk(DiskConfig("more", _blank(place.root / "more.img"), bus="scsi"))
         await machine.plug_nic(EXTRA)
         await machine.unplug_disk("old")
         await machine.resize_disk("data", 8 * MIB)
@@ -185,7 +200,7 @@ def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.Tin
         # The port that the card lists leads there again, and devices still come and go.
         assert await asyncio.to_thread(_echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
         await machine.unplug_disk("data")
-        await machine.plug_disk(Disk("last", _blank(place.root / "last.img"), bus="virtio"))
+        await machine.plug_disk(DiskConfig("last", _blank(place.root / "last.img"), bus="virtio"))
         machines.close()
         machines = place.open()
         await machines.adopt()
@@ -211,7 +226,7 @@ def _echoed(port: int, said: bytes) -> bytes:
     return found
 
 
-async def _small_one(place: Place, machines: Machines, **more: Any) -> Machine:
+async def _small_one(place: Place, machines: Machines, **more: Any) -> QemuMachine:
     await machines.adopt()
     machine = await machines.define("a", replace(place.guest(), **more))
     await machine.start()
@@ -219,7 +234,7 @@ async def _small_one(place: Place, machines: Machines, **more: Any) -> Machine:
     return machine
 
 
-async def _is_as_before(place: Place, machine: Machine, pid: int) -> None:
+async def _is_as_before(place: Place, machine: QemuMachine, pid: int) -> None:
     await until(machine, lambda one: not one.observed.paused, "it runs")
     assert (machine.observed.phase, machine.observed.pid) == ("running", pid)
     assert qemus(place.machines) == {"a": [pid]} and not list(machine.directory.path.glob("next*"))
@@ -229,12 +244,12 @@ async def _is_as_before(place: Place, machine: Machine, pid: int) -> None:
     assert machine.directory.serial_tail(1000).count(b"R") == 1
 
 
-async def _fails_after_everything_was_received(side: migration.Side) -> None:
+async def _fails_after_everything_was_received(side: migration.MigrationEnd) -> None:
     await _RECEIVE(side)
     raise StartFailed("cannot go on", why="as if")
 
 
-async def _kills_who_receives(side: migration.Side) -> None:
+async def _kills_who_receives(side: migration.MigrationEnd) -> None:
     os.kill(side.pid, signal.SIGKILL)  # type: ignore[attr-defined]
     await asyncio.Event().wait()
 
@@ -248,7 +263,7 @@ def test_a_failure_leaves_it_where_it_was(place: Place, monkeypatch: pytest.Monk
         machine = await _small_one(place, place.open())
         pid = machine.observed.pid
         monkeypatch.setattr(migration, "receive", receive)
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(RequestRefused) as caught:
             await machine.renew()
         assert caught.value.reason == "MigrationFailed"
         await _is_as_before(place, machine, pid)
@@ -263,16 +278,16 @@ def test_a_failure_leaves_it_where_it_was(place: Place, monkeypatch: pytest.Monk
 def test_a_new_qemu_that_does_not_run_the_guest_is_left_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script() -> None:
         machine = await _small_one(place, place.open())
-        pid, execute = machine.observed.pid, Owner.execute
+        pid, execute = machine.observed.pid, MachineOwner.execute
         refused: list[int] = []
 
-        async def cannot(owner: Owner, command: str, *args: Any, **more: Any) -> Any:
+        async def cannot(owner: MachineOwner, command: str, *args: Any, **more: Any) -> Any:
             if command == "cont" and not refused:
                 refused.append(owner.record.pid)
                 raise QemuRefused("QEMU refused cont", kind="GenericError", description="as if a disk were locked")
             return await execute(owner, command, *args, **more)
 
-        monkeypatch.setattr(Owner, "execute", cannot)
+        monkeypatch.setattr(MachineOwner, "execute", cannot)
         with pytest.raises(QemuRefused):
             await machine.renew()
         assert refused != [pid]
@@ -288,8 +303,8 @@ def test_a_new_qemu_that_does_not_start_says_why(place: Place, monkeypatch: pyte
         pid, config = machine.observed.pid, machine.config
         if closes_first:
             monkeypatch.setattr(renewal, "reach", closed)
-        machine._owner.config = replace(config, disks=(replace(config.disks[0], layer=Layer(place.root / "gone.img", "raw")),))
-        with pytest.raises(Refused, match=r"gone\.img") as caught:
+        machine._owner.config = replace(config, disks=(replace(config.disks[0], layer=DiskLayer(place.root / "gone.img", "raw")),))
+        with pytest.raises(RequestRefused, match=r"gone\.img") as caught:
             await machine.renew()
         assert caught.value.reason == "NewFailed"
         machine._owner.config = config
@@ -303,7 +318,7 @@ def test_a_stop_overtakes_a_move(place: Place, monkeypatch: pytest.MonkeyPatch) 
         machine = await _small_one(place, place.open())
         waits = asyncio.Event()
 
-        async def receive(side: migration.Side) -> None:
+        async def receive(side: migration.MigrationEnd) -> None:
             await _RECEIVE(side)
             waits.set()
             await asyncio.Event().wait()
@@ -312,7 +327,7 @@ def test_a_stop_overtakes_a_move(place: Place, monkeypatch: pytest.MonkeyPatch) 
         moving = asyncio.create_task(machine.renew())
         await waits.wait()
         await machine.stop(30)
-        with pytest.raises(Refused, match="stopped"):
+        with pytest.raises(RequestRefused, match="stopped"):
             await moving
         await until_phase(machine, "ended")
         assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
@@ -327,7 +342,7 @@ def test_a_process_that_dies_in_the_middle_ends_the_machine_as_ever(place: Place
     async def script() -> None:
         machine = await _small_one(place, place.open())
 
-        async def receive(side: migration.Side) -> None:
+        async def receive(side: migration.MigrationEnd) -> None:
             os.kill(machine.observed.pid, signal.SIGKILL)
             await asyncio.Event().wait()
 
@@ -348,7 +363,7 @@ def test_a_process_that_dies_in_the_middle_ends_the_machine_as_ever(place: Place
     run(script)
 
 
-def _outdated(machine: Machine) -> bool:
+def _outdated(machine: QemuMachine) -> bool:
     return machine.outdated
 
 
@@ -362,7 +377,7 @@ def test_what_was_replaced_under_a_machine_is_noticed(place: Place) -> None:
         owner.save(program=structs.replace(owner.record.program, size=1))
         assert _outdated(machine)
         await machine.pause()
-        with pytest.raises(Refused, match="resume it first"):
+        with pytest.raises(RequestRefused, match="resume it first"):
             await machine.renew()
         await machine.resume()
         await machine.renew()
@@ -413,7 +428,7 @@ def test_layers_that_were_laid_since_are_those_that_are_written(place: Place) ->
         below = machine.config.disks[0].layer
         assert below is not None
         before = below.path.read_bytes()
-        over = Layer(place.root / "over.qcow2", "qcow2", backing=below)
+        over = DiskLayer(place.root / "over.qcow2", "qcow2", backing=below)
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", os.fspath(over.path), "1M"], check=True)
         await machine.overlay_disks({"root": over})
         empty = over.path.stat().st_size
@@ -442,7 +457,9 @@ def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
         variables = place.root / "variables.fd"
         machines = place.open(efi=files)
         await machines.adopt()
-        config = replace(place.guest(), memory=Memory(64 << 20, 64 << 20), firmware=Firmware("efi", variables=variables if kept else None))
+        config = replace(
+            place.guest(), memory=MemoryConfig(64 << 20, 64 << 20), firmware=FirmwareConfig("efi", variables=variables if kept else None)
+        )
         machine = await machines.define("a", config)
         await machine.start()
         await until_phase(machine, "running", "ended")
@@ -465,7 +482,7 @@ def test_what_qemu_itself_finds_in_the_way_is_a_refusal(place: Place) -> None:
         # A node that QEMU cannot hand over.
         node = {"driver": "vvfat", "node-name": "fat", "dir": ".", "rw": True, "read-only": False}
         await machine._owner.execute("blockdev-add", node)
-        with pytest.raises(Refused, match="vvfat") as caught:
+        with pytest.raises(RequestRefused, match="vvfat") as caught:
             await machine.renew()
         assert caught.value.reason == "NotRenewable"
         await machine._owner.execute("blockdev-del", {"node-name": "fat"})

@@ -7,8 +7,8 @@ import pytest
 from paddock.engine.host import efi
 from paddock.engine.images.build import tiny
 from paddock.engine.machine.argv.view import EfiFiles
-from paddock.engine.machine.config import Cpu, Devices, Disk, Firmware, Layer, MachineConfig, Memory
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import CpuConfig, DeviceConfig, DiskConfig, DiskLayer, FirmwareConfig, MachineConfig, MemoryConfig
+from paddock.engine.machine.machine import QemuMachine
 from tests.host.machines.conftest import Place, run, until
 from tests.host.machines.test_guest import says, until_said
 
@@ -17,14 +17,14 @@ MIB = 1 << 20
 
 
 def _config(disk: Path, place: Place, *, secure: bool) -> MachineConfig:
-    layer = Layer(place.root / "over.qcow2", "qcow2", backing=Layer(disk, "qcow2"))
-    cpu = Cpu(model="max", max_sockets=4)
-    firmware = Firmware("efi", secure_boot=secure)
-    memory, disks = Memory(512 * MIB, 1024 * MIB), (Disk("root", layer, boot_order=1),)
-    return MachineConfig("ns_secure", cpu, memory, firmware=firmware, disks=disks, devices=Devices(graphics=False), smm=secure)
+    layer = DiskLayer(place.root / "over.qcow2", "qcow2", backing=DiskLayer(disk, "qcow2"))
+    cpu = CpuConfig(model="max", max_sockets=4)
+    firmware = FirmwareConfig("efi", secure_boot=secure)
+    memory, disks = MemoryConfig(512 * MIB, 1024 * MIB), (DiskConfig("root", layer, boot_order=1),)
+    return MachineConfig("ns_secure", cpu, memory, firmware=firmware, disks=disks, devices=DeviceConfig(graphics=False), smm=secure)
 
 
-async def _started(place: Place, guest: tiny.TinyImage, *, secure: bool) -> Machine:
+async def _started(place: Place, guest: tiny.TinyImage, *, secure: bool) -> QemuMachine:
     found = efi.find("amd64")
     files: EfiFiles | None = found.secure if secure else found.plain
     machines = place.open(efi=files)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.machine import directory, limits
-from paddock.engine.machine.config import Disk, Layer, Tpm
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import DiskConfig, DiskLayer, Tpm
+from paddock.engine.machine.machine import QemuMachine
 from tests.host.machines import bootsector
 from tests.host.machines.conftest import Place, bare, run, until, until_guest_runs, until_phase
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs("qemu")
 MIB = 1 << 20
 
 
-async def _guest_runs(machine: Machine) -> None:
+async def _guest_runs(machine: QemuMachine) -> None:
     await machine.start()
     await until_guest_runs(machine)
 
@@ -42,8 +42,8 @@ def test_a_full_store_pauses_the_guest_and_room_lets_it_go_on(place: Place, smal
     async def script() -> None:
         machines = place.open()
         await machines.adopt()
-        layer = Layer(bootsector.write(small_store / "root.img", 64 * MIB), "raw")
-        config = replace(place.guest(), disks=(Disk("root", layer, boot_order=1),))
+        layer = DiskLayer(bootsector.write(small_store / "root.img", 64 * MIB), "raw")
+        config = replace(place.guest(), disks=(DiskConfig("root", layer, boot_order=1),))
         machine = await machines.define("a", config)
         await _guest_runs(machine)
         console = machine.console()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.claims import Claims
-from paddock.engine.networks.cards import Card
-from paddock.engine.networks.networks import Networks, Settings
+from paddock.engine.claims import HostReservations
+from paddock.engine.networks.cards import NicSpec
+from paddock.engine.networks.networks import Networks, NetworkSettings
 from tests.host.networks.namespaces import Guest, Lab, there
 
 Script = Callable[["World"], Awaitable[None]]
@@ -20,7 +20,7 @@ class World:
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self.settings = Settings(mode="routed")
+        self.settings = NetworkSettings(mode="routed")
         self.networks = self.fresh()
 
     def fresh(self) -> Networks:
@@ -29,9 +29,9 @@ class World:
 
     def beside(self, directory: str) -> Networks:
         """Another Paddock on this host, with a directory of its own."""
-        return Networks(self.lab.folder / directory, self.settings, claims=Claims(self.lab.folder / "claims"))
+        return Networks(self.lab.folder / directory, self.settings, claims=HostReservations(self.lab.folder / "claims"))
 
-    async def guest(self, card: Card, *, dhcp: bool = True) -> Guest:
+    async def guest(self, card: NicSpec, *, dhcp: bool = True) -> Guest:
         """A machine with this card."""
         guest = Guest(self.lab, card.owner, await self.networks.plug(card))
         if dhcp:

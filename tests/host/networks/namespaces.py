@@ -21,7 +21,7 @@ from typing import Any
 
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import taps
-from paddock.engine.networks.cards import Plug
+from paddock.engine.networks.cards import AttachedNic
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNET = 0x40000000
@@ -107,7 +107,7 @@ def there(namespace: str, script: Callable[[], Coroutine[Any, Any, Any]]) -> Any
 class Guest:
     """The other side of a card."""
 
-    def __init__(self, lab: "Lab", name: str, plug: Plug) -> None:
+    def __init__(self, lab: "Lab", name: str, plug: AttachedNic) -> None:
         self.namespace = lab.namespace(name)
         self.plug = plug
         self.folder = lab.folder / name

@@ -13,9 +13,9 @@ from paddock.client.options import merge_patch
 from paddock.client.target import Key, plain
 from paddock.controllers.networkpolicies import policing
 from paddock.controllers.services import services
-from paddock.engine.networks.cards import Card, Ports
+from paddock.engine.networks.cards import NicSpec, Ports
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests.apiharness import Harness
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, Guest
@@ -45,7 +45,7 @@ class Cluster:
         }
         document = {"apiVersion": "kubevirt.io/v1", "kind": KIND.kind, "metadata": {"name": name, "labels": {"app": name}}, "spec": spec}
         made = await self.client.create(KIND, document, "default")
-        guest = await self.world.guest(Card(made["metadata"]["uid"], "default", hostname=name, group="default", ports=ports))
+        guest = await self.world.guest(NicSpec(made["metadata"]["uid"], "default", hostname=name, group="default", ports=ports))
         await self.state(name, guest, ready=False)
         return guest
 
@@ -69,7 +69,7 @@ class Cluster:
 async def cluster(world: World) -> AsyncIterator[Cluster]:
     """Server and controllers, until the end of the test."""
     async with Harness() as api, api.client() as client:
-        program = Program(client, component="networks", instance="test", machinery=Machinery(chance=random.Random(1)))
+        program = ControllerManager(client, component="networks", instance="test", machinery=Machinery(chance=random.Random(1)))
         services.add(program, world.networks, "cluster.local")
         policing.add(program, world.networks)
         task = asyncio.create_task(program.run())

@@ -2,20 +2,20 @@
 
 import pytest
 
-from paddock.engine.networks.cards import Bridge, Card, Range
+from paddock.engine.networks.cards import HostBridge, NicSpec, Range
 from paddock.engine.networks.errors import NetworkUnusable
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import run
 
 pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
-LAN = Bridge(
+LAN = HostBridge(
     "br1", mtu=1400, ranges=(Range("172.20.0.0/24", "172.20.0.10", "172.20.0.20", "172.20.0.1"),), is_gateway=True, masquerade=True
 )
 
 
-def card(owner: str, bridge: Bridge) -> Card:
+def card(owner: str, bridge: HostBridge) -> NicSpec:
     """A card in a bridge."""
-    return Card(owner, "lan", binding="host-bridge", bridge=bridge, hostname=owner)
+    return NicSpec(owner, "lan", binding="host-bridge", bridge=bridge, hostname=owner)
 
 
 def test_machines_of_a_bridge_have_its_addresses_and_reach_each_other_and_outside(play: Play) -> None:
@@ -32,7 +32,7 @@ def test_machines_of_a_bridge_have_its_addresses_and_reach_each_other_and_outsid
 
 def test_a_fixed_address(play: Play) -> None:
     async def script(world: World) -> None:
-        fixed = Bridge("br2", static=(("172.21.0.7/24", "172.21.0.1"),), is_gateway=True, routes=(("172.22.0.0/16", "172.21.0.9"),))
+        fixed = HostBridge("br2", static=(("172.21.0.7/24", "172.21.0.1"),), is_gateway=True, routes=(("172.22.0.0/16", "172.21.0.9"),))
         one = await world.guest(card("one", fixed))
         told = await one.dhcp()
         assert (told["ip"], told["mask"], told["router"]) == ("172.21.0.7", "24", "172.21.0.1")
@@ -45,7 +45,7 @@ def test_a_fixed_address(play: Play) -> None:
 def test_a_card_in_a_bridge_sends_in_its_own_name_alone(play: Play) -> None:
     async def script(world: World) -> None:
         one, two = await world.guest(card("one", LAN)), await world.guest(card("two", LAN))
-        free = Bridge("br1")
+        free = HostBridge("br1")
         third = await world.guest(card("third", free), dhcp=False)
         third.set_address("172.20.0.99/24")
         assert await third.can_ping(one.plug.address), "whose address is nobody's business"
@@ -61,7 +61,7 @@ def test_a_card_in_a_bridge_sends_in_its_own_name_alone(play: Play) -> None:
 def test_a_bridge_of_ours_goes_with_its_last_card_and_one_of_others_stays(play: Play) -> None:
     async def script(world: World) -> None:
         run("ip", "link", "add", "theirs", "type", "bridge")
-        await world.networks.plug(card("one", Bridge("theirs")))
+        await world.networks.plug(card("one", HostBridge("theirs")))
         await world.networks.plug(card("two", LAN))
         assert "master br1" in run("ip", "-o", "link") and "master theirs" in run("ip", "-o", "link")
         await world.networks.release("one")
@@ -75,7 +75,7 @@ def test_a_bridge_of_ours_goes_with_its_last_card_and_one_of_others_stays(play: 
 
 def test_vlans_of_a_bridge_of_ours_are_apart(play: Play) -> None:
     async def script(world: World) -> None:
-        blue, red, long = Bridge("br3", vlan=10), Bridge("br3", vlan=20), Bridge("a-long-bridge", vlan=4094)
+        blue, red, long = HostBridge("br3", vlan=10), HostBridge("br3", vlan=20), HostBridge("a-long-bridge", vlan=4094)
         here = await world.guest(card("one", blue), dhcp=False)
         same, other = await world.guest(card("two", blue), dhcp=False), await world.guest(card("three", red), dhcp=False)
         for number, guest in enumerate((here, same, other), 1):
@@ -94,7 +94,7 @@ def test_a_bridge_of_the_host_has_to_keep_vlans_apart_itself(play: Play) -> None
     async def script(world: World) -> None:
         run("ip", "link", "add", "theirs", "type", "bridge")
         with pytest.raises(NetworkUnusable, match=r"does not keep VLANs apart.*vlan_filtering 1"):
-            await world.networks.plug(card("one", Bridge("theirs", vlan=10)))
+            await world.networks.plug(card("one", HostBridge("theirs", vlan=10)))
 
     play(script)
 
@@ -105,14 +105,14 @@ def test_vlans_of_a_bridge_of_the_host(play: Play) -> None:
         run("ip", "link", "add", "theirs", "type", "bridge", "vlan_filtering", "1")
         run("ip", "link", "set", "theirs", "up")
         wanted = {"one": 10, "two": 10, "three": 20, "four": 0}
-        guests = [await world.guest(card(owner, Bridge("theirs", vlan=vlan)), dhcp=False) for owner, vlan in wanted.items()]
+        guests = [await world.guest(card(owner, HostBridge("theirs", vlan=vlan)), dhcp=False) for owner, vlan in wanted.items()]
         for number, guest in enumerate(guests, 1):
             guest.set_address(f"172.23.0.{number}/24")
         assert await guests[0].can_ping("172.23.0.2")
         assert not await guests[0].can_ping("172.23.0.3")
         assert not await guests[0].can_ping("172.23.0.4")
         with pytest.raises(NetworkUnusable, match="gateway"):
-            await world.networks.plug(card("five", Bridge("theirs", vlan=10, is_gateway=True)))
+            await world.networks.plug(card("five", HostBridge("theirs", vlan=10, is_gateway=True)))
 
     play(script)
 
@@ -120,9 +120,9 @@ def test_vlans_of_a_bridge_of_the_host(play: Play) -> None:
 def test_what_is_no_bridge_is_refused(play: Play) -> None:
     async def script(world: World) -> None:
         for bridge, why in (
-            (Bridge("eth0"), "is no bridge"),
-            (Bridge("absent", create=False), "has no bridge"),
-            (Bridge("a/b"), "no name of a device"),
+            (HostBridge("eth0"), "is no bridge"),
+            (HostBridge("absent", create=False), "has no bridge"),
+            (HostBridge("a/b"), "no name of a device"),
         ):
             with pytest.raises(NetworkUnusable, match=why):
                 await world.networks.plug(card("one", bridge))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.networks.cards import Bridge, Card, Range
-from paddock.engine.networks.networks import Networks, Settings
+from paddock.engine.networks.cards import HostBridge, NicSpec, Range
+from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.usermode import LINK_LOCAL
 from tests.host.machines.conftest import Place, until
 from tests.host.machines.conftest import place as machine_place
@@ -36,11 +36,11 @@ def test_through_the_pod_network_and_through_bridges(play: Play) -> None:
         metadata = serve_metadata(world.lab)
         run("ip", "address", "add", "169.254.20.10/32", "dev", "lo")
         local = Child(world.lab.host, tcp_serve(5353, b"local"))
-        bridge = Bridge("shop", create=True, ranges=(Range("10.9.9.0/24"),), is_gateway=True, masquerade=True)
+        bridge = HostBridge("shop", create=True, ranges=(Range("10.9.9.0/24"),), is_gateway=True, masquerade=True)
         guests = [
-            await world.guest(Card("web", "default", hostname="web")),
-            await world.guest(Card("own", "default", binding="bridge", hostname="own")),
-            await world.guest(Card("shop", "default", binding="host-bridge", bridge=bridge)),
+            await world.guest(NicSpec("web", "default", hostname="web")),
+            await world.guest(NicSpec("own", "default", binding="bridge", hostname="own")),
+            await world.guest(NicSpec("shop", "default", binding="host-bridge", bridge=bridge)),
         ]
         # The bridge's guest is told no gateway unless the range has one.
         guests[2].call("ip", "route", "replace", "default", "via", "10.9.9.1")
@@ -67,15 +67,15 @@ def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
         return str(Child(lab.host, work).result())
 
     async def script() -> None:
-        networks = Networks(lab.folder / "user", Settings(mode="user"))
+        networks = Networks(lab.folder / "user", NetworkSettings(mode="user"))
         networks.users = (2_000_262_144, 2_000_312_144)
-        plug = await networks.plug(Card("web", "default"))
+        plug = await networks.plug(NicSpec("web", "default"))
         assert LINK_LOCAL not in plug.limits
         assert (await asyncio.to_thread(ask, 2_000_262_150), await asyncio.to_thread(ask, 0)) == ("refused", "secret")
         # Another Paddock at the same directory, then the last card.
-        again = Networks(lab.folder / "user", Settings(mode="user"))
+        again = Networks(lab.folder / "user", NetworkSettings(mode="user"))
         again.users = networks.users
-        await again.plug(Card("web", "default"))
+        await again.plug(NicSpec("web", "default"))
         await again.unplug("web", "default")
         assert run("nft", "list", "tables") == ""
 
@@ -87,7 +87,7 @@ def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
 @pytest.mark.spec("kubevirt", 119)
 def test_where_nothing_holds_them_it_is_said(lab: Lab) -> None:
     async def script() -> None:
-        plug = await Networks(lab.folder / "user", Settings(mode="user")).plug(Card("web", "default"))
+        plug = await Networks(lab.folder / "user", NetworkSettings(mode="user")).plug(NicSpec("web", "default"))
         assert LINK_LOCAL in plug.limits
 
     there(lab.host, script)
@@ -97,7 +97,7 @@ def test_where_nothing_holds_them_it_is_said(lab: Lab) -> None:
 @pytest.mark.needs("qemu", "root")
 def test_a_real_machine_in_user_mode(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
     async def script() -> None:
-        yard = await Yard(place, Settings(mode="user"), readable).begin()
+        yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
         users = yard.machines._surroundings.users
         yard.networks.users = (users.first, users.shared)
         machine, plug = await yard.machine(card("web"))

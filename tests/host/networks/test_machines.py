@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images.build import tiny
-from paddock.engine.machine.config import Cpu, Devices, Firmware, Forwarded, Kernel, MachineConfig, Memory, Nic
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import CpuConfig, DeviceConfig, FirmwareConfig, Forwarded, KernelConfig, MachineConfig, MemoryConfig, Nic
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
-from paddock.engine.networks.cards import Card, Plug, Ports, Protocol, Published, PublishedPort, Target
-from paddock.engine.networks.networks import Networks, Settings
+from paddock.engine.networks.cards import AttachedNic, ForwardTarget, NicSpec, Ports, Protocol, PublishedPort, PublishedService
+from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.usermode import HOST_IS_OPEN, NO_MEETING
 from tests.host.machines.conftest import Place, surroundings, until
 from tests.host.machines.conftest import place as machine_place
@@ -36,8 +36,8 @@ def readable(place: Place, tiny_guest: tiny.TinyImage) -> tuple[Path, Path, str]
 class Yard:
     """Networks and machines of one Paddock."""
 
-    def __init__(self, place: Place, settings: Settings, boot: tuple[Path, Path, str]) -> None:
-        self._kernel = Kernel(boot[0], boot[1], "console=ttyS0 quiet")
+    def __init__(self, place: Place, settings: NetworkSettings, boot: tuple[Path, Path, str]) -> None:
+        self._kernel = KernelConfig(boot[0], boot[1], "console=ttyS0 quiet")
         self._memory = _SIZE if boot[2] == "own" else 2 * _SIZE
         self.networks = Networks(place.root / "networks", settings)
         self.networks.forward_by(self._forward)
@@ -54,17 +54,17 @@ class Yard:
         await self.networks.close()
         self.machines.close()
 
-    async def machine(self, card: Card) -> tuple[Machine, Plug]:
+    async def machine(self, card: NicSpec) -> tuple[QemuMachine, AttachedNic]:
         """A guest that has booted."""
         plug = await self.networks.plug(card)
         config = MachineConfig(
             f"ns_{card.owner}",
-            Cpu(model="qemu64", features=(("rdrand", True),)),
-            Memory(self._memory, self._memory),
+            CpuConfig(model="qemu64", features=(("rdrand", True),)),
+            MemoryConfig(self._memory, self._memory),
             kernel=self._kernel,
             nics=(Nic(card.name, plug.mac, plug.backend),),
-            devices=Devices(graphics=False, balloon=False),
-            firmware=Firmware(uuid=str(uuid.uuid4())),
+            devices=DeviceConfig(graphics=False, balloon=False),
+            firmware=FirmwareConfig(uuid=str(uuid.uuid4())),
         )
         machine = await self.machines.define(card.owner, config)
         await machine.start()
@@ -96,14 +96,14 @@ class Yard:
         await machine.forward(name, Forwarded(protocol, address, outside, inside))
 
 
-def card(owner: str, **more: object) -> Card:
+def card(owner: str, **more: object) -> NicSpec:
     """A masqueraded card."""
-    return Card(owner, "default", hostname=owner, group="default", **more)  # type: ignore[arg-type]
+    return NicSpec(owner, "default", hostname=owner, group="default", **more)  # type: ignore[arg-type]
 
 
-def leading(port: int, target: int, name: str, node: int) -> Published:
+def leading(port: int, target: int, name: str, node: int) -> PublishedService:
     """A node port that leads to a machine."""
-    return Published("default/s", (PublishedPort("tcp", port, (Target(name, "default", target),), node),), ("10.97.3.4",))
+    return PublishedService("default/s", (PublishedPort("tcp", port, (ForwardTarget(name, "default", target),), node),), ("10.97.3.4",))
 
 
 @pytest.mark.needs("qemu")
@@ -111,7 +111,7 @@ def test_without_root_it_is_the_same_but_for_what_is_said(
     place: Place, readable: tuple[Path, Path, str], free_port: Callable[[], int]
 ) -> None:
     async def script() -> None:
-        yard = await Yard(place, Settings(mode="user"), readable).begin()
+        yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
         machine, plug = await yard.machine(card("web"))
         assert NO_MEETING in plug.limits and HOST_IS_OPEN in plug.limits and plug.address.startswith("127.64.")
         lease = await machine.agent.execute(["/bin/sh", "-c", "cat /run/net/eth0/lease; ip address show eth0"], 20)
@@ -133,7 +133,7 @@ def test_without_root_it_is_the_same_but_for_what_is_said(
         assert sent == got
         # Paddock ends and comes back: the machine, its address and what was forwarded are the same.
         await yard.end()
-        again = await Yard(place, Settings(mode="user"), readable).begin()
+        again = await Yard(place, NetworkSettings(mode="user"), readable).begin()
         assert await again.networks.plug(card("web")) == plug
         assert await again.says("web") == "web"
         adopted = again.machines.get("web")
@@ -154,7 +154,7 @@ def test_without_root_it_is_the_same_but_for_what_is_said(
 @pytest.mark.needs("qemu", "passt", "root")
 def test_behind_passt_a_guest_does_not_reach_the_hosts_loopback(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
     async def script() -> None:
-        yard = await Yard(place, Settings(mode="user"), readable).begin()
+        yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
         secret = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 7443)
         machine, plug = await yard.machine(card("web", binding="passt", ports=(Ports("tcp", 80),)))
         assert HOST_IS_OPEN not in plug.limits
@@ -184,7 +184,7 @@ def lab(work: Path) -> Iterator[Lab]:
 @pytest.mark.needs("qemu", "netns", "tun", "nft")
 def test_real_machines_on_taps_reach_each_other_and_are_reached(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
     async def script() -> None:
-        yard = await Yard(place, Settings(mode="routed"), readable).begin()
+        yard = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
         web, one = await yard.machine(card("web"))
         _, two = await yard.machine(card("db", queues=2))
         assert await yard.says("web") == "web" and await yard.says("db") == "db"
@@ -204,7 +204,7 @@ def test_real_machines_on_taps_reach_each_other_and_are_reached(place: Place, re
         assert asked.code != 0
         # Stopped and started, by another Paddock: the same MAC and address.
         await yard.end()
-        again = await Yard(place, Settings(mode="routed"), readable).begin()
+        again = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
         machine = again.machines.get("web")
         assert machine is not None
         await machine.stop(0)
@@ -230,7 +230,7 @@ def test_a_connection_through_a_tap_outlives_a_move_into_a_new_qemu(
     place: Place, readable: tuple[Path, Path, str], lab: Lab, queues: int
 ) -> None:
     async def script() -> None:
-        yard = await Yard(place, Settings(mode="routed"), readable).begin()
+        yard = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
         machine, _ = await yard.machine(card("web", queues=queues))
         assert await yard.says("web") == "web"
         reader, writer = await yard.networks.dial("web", "default", 7)

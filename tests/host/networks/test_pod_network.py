@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from paddock.engine.networks.cards import Card, Dhcp, Ports
-from paddock.engine.networks.errors import Unreachable
+from paddock.engine.networks.cards import DhcpOptions, NicSpec, Ports
+from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.netlink import Netlink
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, run
@@ -13,14 +13,14 @@ from tests.host.networks.talking import talk, tcp_ask, tcp_echo, tcp_peer, tcp_s
 
 pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
 
-WEB = Card("web", "default", hostname="web", group="default")
-DB = Card("db", "default", hostname="db", group="default")
+WEB = NicSpec("web", "default", hostname="web", group="default")
+DB = NicSpec("db", "default", hostname="db", group="default")
 
 
 def test_a_guest_is_told_everything_by_dhcp(play: Play) -> None:
     async def script(world: World) -> None:
-        options = Dhcp("tftp.example", "boot.img", ("192.0.2.7", "192.0.2.8"), ((224, "hello"),))
-        guest = await world.guest(Card("web", "default", hostname="web", group="shop", dhcp=options), dhcp=False)
+        options = DhcpOptions("tftp.example", "boot.img", ("192.0.2.7", "192.0.2.8"), ((224, "hello"),))
+        guest = await world.guest(NicSpec("web", "default", hostname="web", group="shop", dhcp=options), dhcp=False)
         told = await guest.dhcp()
         assert (told["ip"], told["mask"], told["router"], told["dns"], told["serverid"]) == (
             "10.0.2.2",
@@ -39,7 +39,7 @@ def test_a_guest_is_told_everything_by_dhcp(play: Play) -> None:
 
 def test_another_network_inside(play: Play) -> None:
     async def script(world: World) -> None:
-        other = await world.guest(Card("other", "default", network="192.168.77.0/28"))
+        other = await world.guest(NicSpec("other", "default", network="192.168.77.0/28"))
         web = await world.guest(WEB)
         assert other.plug.guest_address == "192.168.77.2/28" and other.plug.gateway == "192.168.77.1"
         assert "192.168.77.2/28" in other.call("ip", "address")
@@ -94,7 +94,7 @@ def test_a_host_without_a_default_route_serves_guests_too(play: Play) -> None:
 def test_ports_that_are_not_listed_are_closed_to_everybody(play: Play) -> None:
     async def script(world: World) -> None:
         listed = (Ports("tcp", 80), Ports("tcp", 8000, 8002), Ports("udp", 53))
-        web = await world.guest(Card("web", "default", ports=listed))
+        web = await world.guest(NicSpec("web", "default", ports=listed))
         db = await world.guest(DB)
         servers = [web.child(tcp_serve(port, b"open")) for port in (80, 81, 8001)]
         servers += [web.child(udp_serve(port, b"open")) for port in (53, 54)]
@@ -106,7 +106,7 @@ def test_ports_that_are_not_listed_are_closed_to_everybody(play: Play) -> None:
                 "refused",
             ]
             assert [await Child(asker, udp_ask(address, port, tries=2)).done() for port in (53, 54)] == ["open?", "silent"]
-        with pytest.raises(Unreachable):
+        with pytest.raises(GuestUnreachable):
             await world.networks.dial("web", "default", 81)
         servers += [db.child(tcp_serve(81, b"all")), db.child(udp_serve(54, b"all"))]
         assert await web.child(tcp_ask(db.plug.address, 81)).done() == "all", "no list, no restriction"
@@ -125,7 +125,7 @@ def test_dial_reaches_a_port_of_the_guest(play: Play) -> None:
             try:
                 reader, writer = await world.networks.dial("web", "default", 7)
                 break
-            except Unreachable:
+            except GuestUnreachable:
                 continue
         writer.write(b"hello")
         writer.write_eof()
@@ -181,7 +181,7 @@ def test_a_guest_cannot_reach_the_host_or_pretend_to_be_somebody_else(play: Play
 
 def test_a_bridged_card_of_the_pod_network_has_the_pod_address_itself(play: Play) -> None:
     async def script(world: World) -> None:
-        web = await world.guest(Card("web", "default", binding="bridge", hostname="web", group="default", mac="52:54:00:12:34:56"))
+        web = await world.guest(NicSpec("web", "default", binding="bridge", hostname="web", group="default", mac="52:54:00:12:34:56"))
         db = await world.guest(DB)
         assert web.plug.guest_address == f"{web.plug.address}/18" and web.plug.mac == "52:54:00:12:34:56"
         assert await web.can_ping(db.plug.address) and await db.can_ping(web.plug.address) and await web.can_ping("198.51.100.1")
@@ -194,7 +194,7 @@ def test_a_bridged_card_of_the_pod_network_has_the_pod_address_itself(play: Play
 def test_a_restart_keeps_connections_and_addresses_and_removes_leftovers(play: Play) -> None:
     async def script(world: World) -> None:
         web, db = await world.guest(WEB), await world.guest(DB)
-        left = await world.networks.plug(Card("left", "default"))
+        left = await world.networks.plug(NicSpec("left", "default"))
         server = db.child(tcp_echo(7))
         talking = web.child(talk(db.plug.address, 7))
         await world.networks.close()
@@ -218,7 +218,7 @@ def test_what_is_unplugged_leaves_nothing(play: Play) -> None:
         await world.networks.plug(DB)
         before = (sorted(Netlink().links()), run("ip", "route"), run("nft", "list", "ruleset"))
         await world.networks.plug(WEB)
-        await world.networks.plug(Card("many", "default", queues=4, user=1234))
+        await world.networks.plug(NicSpec("many", "default", queues=4, user=1234))
         said = run("ip", "-d", "-o", "link", "show", world.networks.device("many", "default"))
         link = Netlink().link(world.networks.device("many", "default"))
         assert "user 1234" in said and link is not None and link.many_queues

@@ -4,7 +4,16 @@ import asyncio
 
 import pytest
 
-from paddock.engine.networks.cards import Allow, Card, Peer, Policy, Ports, Published, PublishedPort, Target
+from paddock.engine.networks.cards import (
+    ForwardTarget,
+    NicPeer,
+    NicPolicy,
+    NicSpec,
+    PolicyAllowance,
+    Ports,
+    PublishedPort,
+    PublishedService,
+)
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, Guest, run
 from tests.host.networks.talking import tcp_ask, tcp_echo, tcp_peer, tcp_serve, transfer, udp_ask, udp_serve
@@ -16,14 +25,14 @@ SIZE = 64 << 20
 
 async def guests(world: World, *names: str) -> list[Guest]:
     """Machines, all alike."""
-    return [await world.guest(Card(name, "default", hostname=name, group="default")) for name in names]
+    return [await world.guest(NicSpec(name, "default", hostname=name, group="default")) for name in names]
 
 
-def service(*targets: tuple[str, int], protocol: str = "tcp", sticky: int = 0, **more: tuple[str, ...]) -> Published:
+def service(*targets: tuple[str, int], protocol: str = "tcp", sticky: int = 0, **more: tuple[str, ...]) -> PublishedService:
     """Port 80 of an address, and node port 30080."""
-    leads = tuple(Target(owner, "default", port) for owner, port in targets)
+    leads = tuple(ForwardTarget(owner, "default", port) for owner, port in targets)
     port = PublishedPort("udp" if protocol == "udp" else "tcp", 80, leads, 30080)
-    return Published(f"default/{protocol}", (port,), (ADDRESS,), affinity_seconds=sticky, **more)
+    return PublishedService(f"default/{protocol}", (port,), (ADDRESS,), affinity_seconds=sticky, **more)
 
 
 async def ask(namespace: str, address: str, port: int, times: int = 1, patience: float = 2.0) -> list[str]:
@@ -114,9 +123,9 @@ def test_udp_and_clients_that_stay_with_a_machine(play: Play) -> None:
         web, api, client = await guests(world, "web", "api", "client")
         servers = [each.child(udp_serve(53, said)) for each, said in ((web, b"web"), (api, b"api"))]
         servers += [each.child(tcp_serve(8080, said)) for each, said in ((web, b"web"), (api, b"api"))]
-        tcp = Published(
+        tcp = PublishedService(
             "default/tcp",
-            (PublishedPort("tcp", 80, (Target("web", "default", 8080), Target("api", "default", 8080)), 30081),),
+            (PublishedPort("tcp", 80, (ForwardTarget("web", "default", 8080), ForwardTarget("api", "default", 8080)), 30081),),
             ("10.97.3.5",),
             affinity_seconds=60,
         )
@@ -145,11 +154,11 @@ def test_policies_isolate_machines_in_both_directions(play: Play) -> None:
             return await ask(source.namespace, target.plug.address, port, patience=0.2) == ["yes"]
 
         assert await reaches(web, db) and await reaches(api, db), "everything is allowed by default"
-        await world.networks.police([Policy("deny", ("db",), ingress=())])
+        await world.networks.police([NicPolicy("deny", ("db",), ingress=())])
         assert not await reaches(web, db) and not await reaches(api, db) and await reaches(db, web)
         assert await ask(world.lab.host, db.plug.address, 80) == ["yes"], "the host, for its probes"
-        only_web = Allow((Peer(owners=("web",)),), (Ports("tcp", 80),))
-        await world.networks.police([Policy("deny", ("db",), ingress=()), Policy("web", ("db",), ingress=(only_web,))])
+        only_web = PolicyAllowance((NicPeer(owners=("web",)),), (Ports("tcp", 80),))
+        await world.networks.police([NicPolicy("deny", ("db",), ingress=()), NicPolicy("web", ("db",), ingress=(only_web,))])
         assert await reaches(web, db) and not await reaches(web, db, 81) and not await reaches(api, db)
         # By way of a Service it is the same.
         await world.networks.publish([service(("db", 80))])
@@ -157,8 +166,8 @@ def test_policies_isolate_machines_in_both_directions(play: Play) -> None:
         assert await ask(api.namespace, "10.0.2.1", 30080, patience=0.2) == ["silent"]
         assert await ask(world.lab.outside, "198.51.100.2", 30080, patience=0.2) == ["silent"], "from outside, too"
         # What leaves.
-        block = Allow((Peer(block="10.0.0.0/8", without=(f"{db.plug.address}/32",)),), (Ports("tcp", 80, 81),))
-        await world.networks.police([Policy("out", ("web",), egress=(block,))])
+        block = PolicyAllowance((NicPeer(block="10.0.0.0/8", without=(f"{db.plug.address}/32",)),), (Ports("tcp", 80, 81),))
+        await world.networks.police([NicPolicy("out", ("web",), egress=(block,))])
         assert await reaches(web, api, 81) and not await reaches(web, db) and await reaches(db, web)
         assert not await web.can_ping("198.51.100.1") and await db.can_ping("198.51.100.1")
         assert await web.can_ping("10.0.2.1"), "its own host"
@@ -175,7 +184,7 @@ def test_a_restart_keeps_policies_and_services(play: Play) -> None:
         web, db = await guests(world, "web", "db")
         servers = [web.child(tcp_serve(8080, b"web")), db.child(tcp_serve(80, b"db"))]
         await world.networks.publish([service(("web", 8080))])
-        await world.networks.police([Policy("deny", ("db",), ingress=())])
+        await world.networks.police([NicPolicy("deny", ("db",), ingress=())])
         await world.networks.close()
         world.networks = world.fresh()
         await world.networks.open()
@@ -189,7 +198,7 @@ def test_a_restart_keeps_policies_and_services(play: Play) -> None:
 
 def test_a_network_made_anew_serves_many_cards_at_once(play: Play) -> None:
     async def script(world: World) -> None:
-        cards = [Card(f"vm{number}", "default", group="default") for number in range(40)]
+        cards = [NicSpec(f"vm{number}", "default", group="default") for number in range(40)]
         plugs = await asyncio.gather(*(world.networks.plug(card) for card in cards))
         assert len({plug.address for plug in plugs}) == len({plug.mac for plug in plugs}) == 40
         said = run("nft", "list", "map", "inet", f"paddock_{world.networks.instance}", "inner_of")

@@ -5,13 +5,13 @@ import shutil
 import pytest
 
 from paddock.engine.networks import hostobjects
-from paddock.engine.networks.cards import Bridge, Card
+from paddock.engine.networks.cards import HostBridge, NicSpec
 from paddock.engine.networks.netlink import Netlink
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Guest, run
 
 pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
-WEB = Card("web", "default", hostname="web", group="default")
+WEB = NicSpec("web", "default", hostname="web", group="default")
 
 
 def left() -> list[str]:
@@ -31,7 +31,7 @@ def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(
         assert left() == []
         addresses = []
         for number, server in enumerate(servers):
-            guest = Guest(world.lab, f"g{number}", await server.plug(Card(f"vm{number}", "default")))
+            guest = Guest(world.lab, f"g{number}", await server.plug(NicSpec(f"vm{number}", "default")))
             if number < 6:
                 assert (await guest.dhcp())["ip"] == "10.0.2.2"
                 assert await guest.can_ping("10.0.2.1"), "its name server answers"
@@ -51,7 +51,7 @@ def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(play: 
     async def script(world: World) -> None:
         forwarding = run("cat", "/proc/sys/net/ipv4/conf/eth0/forwarding")
         first = await world.guest(WEB)
-        bridged = await world.networks.plug(Card("db", "second", binding="host-bridge", bridge=Bridge("shop", create=True)))
+        bridged = await world.networks.plug(NicSpec("db", "second", binding="host-bridge", bridge=HostBridge("shop", create=True)))
         assert left() and bridged.mac
         await world.networks.unplug("web", "default")
         assert left(), "a card in a bridge is left"
@@ -68,7 +68,7 @@ def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(play: 
 
 def test_a_restart_after_the_last_machine_leaves_nothing(play: Play) -> None:
     async def script(world: World) -> None:
-        (await world.guest(Card("web", "default", network="192.168.77.0/28"))).unplug()
+        (await world.guest(NicSpec("web", "default", network="192.168.77.0/28"))).unplug()
         await world.networks.close()
         # Its machine went while nobody looked.
         world.networks = world.fresh()
@@ -83,7 +83,7 @@ def test_a_restart_after_the_last_machine_leaves_nothing(play: Play) -> None:
 def test_what_a_directory_that_is_gone_left_is_removed_unless_a_guest_lives(play: Play) -> None:
     async def script(world: World) -> None:
         gone = world.beside("gone")
-        guest = Guest(world.lab, "guest", await gone.plug(Card("vm", "default", network="192.168.77.0/28")))
+        guest = Guest(world.lab, "guest", await gone.plug(NicSpec("vm", "default", network="192.168.77.0/28")))
         await gone.close()
         shutil.rmtree(world.lab.folder / "gone")
         await world.networks.open()

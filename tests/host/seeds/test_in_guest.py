@@ -10,12 +10,12 @@ import pytest
 
 from paddock.engine.images.build import tiny
 from paddock.engine.seeds import configdrive, configfiles, nocloud
-from paddock.engine.seeds.seed import Guest, Seed, Texts
+from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
 from tests.host.bare import boot, card, disk
 from tests.host.conftest import Spawn
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGJ2 somebody@here"
-GUEST = Guest(uuid="6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11", name="web.shop", hostname="web-1", public_keys=(KEY,))
+GUEST = SeedIdentity(uuid="6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11", name="web.shop", hostname="web-1", public_keys=(KEY,))
 USER = b"""#cloud-config
 ssh_authorized_keys:
 - ssh-ed25519 BBBB other@there
@@ -52,7 +52,9 @@ def test_xorriso_reads_every_file(reading: list[str], work: Path) -> None:
 @pytest.mark.needs("qemu")
 @pytest.mark.spec("kubevirt", 75)
 @pytest.mark.parametrize("make", [nocloud.seed, configdrive.seed], ids=["nocloud", "configdrive"])
-def test_cloud_init_data_takes_effect(make: Callable[[Guest, Texts], Seed], tiny_guest: tiny.TinyImage, spawn: Spawn, work: Path) -> None:
+def test_cloud_init_data_takes_effect(
+    make: Callable[[SeedIdentity, Texts], Seed], tiny_guest: tiny.TinyImage, spawn: Spawn, work: Path
+) -> None:
     (work / "seed.iso").write_bytes(make(GUEST, Texts(USER)).image())
     options = kernel(tiny_guest)
     guest = boot(spawn, work, [*options, *disk(work / "seed.iso", "seed"), *card()])

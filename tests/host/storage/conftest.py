@@ -10,13 +10,13 @@ from typing import Any
 
 import orjson
 
-from paddock.app.server import Running
-from paddock.app.settings import Machines, Settings
+from paddock.app.server import ServerHandle
+from paddock.app.settings import MachineSettings, ServerSettings
 from paddock.base.clock import SystemClock
 from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.http.https import Https
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
 
@@ -31,7 +31,7 @@ _KINDS |= {"persistentvolumeclaims": "PersistentVolumeClaim", "uploadtokenreques
 class Site:
     """A server that is up."""
 
-    def __init__(self, running: Running, client: Client, root: Path) -> None:
+    def __init__(self, running: ServerHandle, client: Client, root: Path) -> None:
         self.running = running
         self.client = client
         self.root = root
@@ -103,7 +103,7 @@ class Site:
     async def _has(self, name: str, phase: str) -> bool:
         return (await self.status(name)).get("phase") == phase
 
-    async def layer(self, name: str) -> Layer:
+    async def layer(self, name: str) -> DiskLayer:
         """The disk of a claim."""
         uid = (await self.get(f"{CORE}/persistentvolumeclaims/{name}"))["metadata"]["uid"]
         volume = self.volumes.get(uid)
@@ -112,9 +112,9 @@ class Site:
 
 
 @asynccontextmanager
-async def site(root: Path, machines: Machines = Machines(image_hosts=("127.0.0.1",), network="user")) -> AsyncIterator[Site]:  # noqa: B008
+async def site(root: Path, machines: MachineSettings = MachineSettings(image_hosts=("127.0.0.1",), network="user")) -> AsyncIterator[Site]:  # noqa: B008
     """A server below a directory; again below the same one is a restart."""
-    running = Running(Settings(root=root, port=0, drain_seconds=0.1, machines=machines))
+    running = ServerHandle(ServerSettings(root=root, port=0, drain_seconds=0.1, machines=machines))
     await running.start()
     try:
         access = kubeconfig.find({}, SystemClock(), explicit=root / "kubeconfig")
@@ -132,13 +132,13 @@ def pvc(size: str = "8Mi") -> Data:
     return {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
 
 
-def io(layer: Layer, *commands: str) -> str:
+def io(layer: DiskLayer, *commands: str) -> str:
     """Read or write a disk as a machine would see it."""
     words = [word for command in commands for word in ("-c", command)]
     return subprocess.run(["qemu-io", qemuimg._json(layer), *words], check=True, capture_output=True, text=True, timeout=30).stdout
 
 
-def holds(layer: Layer, pattern: int, offset: str = "0") -> bool:
+def holds(layer: DiskLayer, pattern: int, offset: str = "0") -> bool:
     """Whether 64 kilobytes there are this byte."""
     return "verification failed" not in io(layer, f"read -P {pattern} {offset} 64k")
 

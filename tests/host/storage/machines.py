@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import orjson
 
-from paddock.app.hosting import Hosting
-from paddock.app.settings import Machines as Settings
+from paddock.app.hosting import HostedEngine
+from paddock.app.settings import MachineSettings as Settings
 from paddock.client.errors import NotFound
 from paddock.engine.engine import Engine
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machine import QemuMachine
 from tests.host.storage.conftest import CORE, Data, Site, site
 
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
@@ -55,7 +55,7 @@ class Machines:
         """The status of a run."""
         return dict((await self.instance(name)).get("status") or {})
 
-    async def running(self, name: str, seconds: float = 30) -> Machine:
+    async def running(self, name: str, seconds: float = 30) -> QemuMachine:
         """The engine's machine, when its guest runs."""
         await self._until(name, "runs", lambda status: status.get("phase") == "Running", seconds)
         machine = self.engine.machines.get((await self.instance(name))["metadata"]["uid"])
@@ -68,7 +68,7 @@ class Machines:
         await self.set_strategy(name, "Halted")
         await self.here.until("it is gone", lambda: self._gone(name), 30)
 
-    async def again(self, name: str) -> Machine:
+    async def again(self, name: str) -> QemuMachine:
         """Stop it and start it."""
         await self.stopped(name)
         await self.set_strategy(name, "Always")
@@ -119,7 +119,7 @@ class Machines:
 
         await self.here.until(f"{claim} has {size}", has, 30)
 
-    async def mark(self, machine: Machine) -> None:
+    async def mark(self, machine: QemuMachine) -> None:
         """Have the guest write, and wait until it has."""
         console = machine.console()
         before = await console.read()
@@ -166,7 +166,7 @@ async def machines(root: Path, **settings: Any) -> AsyncIterator[Machines]:
     async with site(root, Settings(image_hosts=("127.0.0.1",), network="user", **settings)) as here:
         supervisor = here.running.machines
         assert supervisor is not None and await supervisor.settled() is None
-        engine = cast(Hosting, supervisor.work)._control.engine
+        engine = cast(HostedEngine, supervisor.work)._control.engine
         try:
             yield Machines(here, engine)
         finally:

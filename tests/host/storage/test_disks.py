@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from paddock.client.errors import Invalid
-from paddock.engine.machine.config import Layer
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import DiskLayer
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.storage import qemuimg
 from paddock.plan import claimsizes
 from tests.host.machines import bootsector
@@ -26,14 +26,14 @@ GUEST = bootsector.marker().ljust(MB, b"\0")
 CODE = GUEST[:16]
 
 
-def path(machine: Machine, disk: str) -> Path:
+def path(machine: QemuMachine, disk: str) -> Path:
     """The file that a disk is written to."""
     found = next(each.layer for each in machine.config.disks if each.name == disk)
     assert found is not None
     return found.path
 
 
-def marked(layer: Layer) -> bool:
+def marked(layer: DiskLayer) -> bool:
     """Whether the guest wrote on a disk, as whoever looks at all its layers sees it."""
     words = ["qemu-io", "-r", "-U", qemuimg._json(layer), "-c", f"read -P {CODE[0]} {bootsector.MARKED} 1"]
     said = subprocess.run(words, check=False, capture_output=True, text=True, timeout=30).stdout
@@ -248,7 +248,7 @@ def can_direct(directory: Path) -> bool:
     return True
 
 
-def opened(machine: Machine, disk: str) -> tuple[bool, str, str]:
+def opened(machine: QemuMachine, disk: str) -> tuple[bool, str, str]:
     """How QEMU was told to open a disk: past the host's cache, by which calls, whether the guest sees a cache."""
     words = Path(f"/proc/{machine.observed.pid}/cmdline").read_bytes().decode().split("\0")
     nodes = [json.loads(word) for word in words if word.startswith("{")]

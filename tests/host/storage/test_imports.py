@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from paddock.app.settings import Machines
+from paddock.app.settings import MachineSettings
 from tests.host.storage.conftest import CDI, CORE, Data, base64_of, disk, holds, io, pvc, site
 from tests.imageserver import Fault, Registry, Seen, Server, authority, basic, layer, running
 
@@ -119,7 +119,7 @@ def test_every_source_with_what_can_be_said_of_it(work: Path) -> None:
     wait = {"no-authority": http(origins.secure, "/a"), "no-certificate": http(origins.mutual, "/a", certConfigMap="roots")}
 
     async def script() -> None:
-        machines = Machines(image_hosts=("127.0.0.1",), insecure_registries=(origins.registry.host,), network="user")
+        machines = MachineSettings(image_hosts=("127.0.0.1",), insecure_registries=(origins.registry.host,), network="user")
         async with site(work / "root", machines) as here:
             for name, values in origins.secrets.items():
                 await here.post(f"{CORE}/secrets", {"metadata": {"name": name}, "stringData": values})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.app.uploads.tokens import Claims, UploadTokens
+from paddock.app.uploads.tokens import TokenClaims, UploadTokens
 from tests.host.storage.conftest import MB, Site, disk, holds, pvc, site
 from tests.host.storage.test_uploads import send, token
 from tests.reference import recipes
@@ -95,7 +95,7 @@ class Expired:
         self._old: set[str] = set()
         read = UploadTokens.read
 
-        def late(tokens: UploadTokens, token: str, now: float) -> Claims | None:
+        def late(tokens: UploadTokens, token: str, now: float) -> TokenClaims | None:
             if self.tokens > 0 and token not in self._old:
                 self.tokens -= 1
                 self._old.add(token)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.machine.config import Format, Layer
+from paddock.engine.machine.config import DiskLayer, Format
 from paddock.engine.storage import files, overlays, qemuimg
 from paddock.engine.storage.errors import NotAllowed, TooSmall, VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
@@ -39,14 +39,14 @@ def volumes(work: Path) -> Volumes:
     return made
 
 
-def io(layer: Layer, *commands: str) -> str:
+def io(layer: DiskLayer, *commands: str) -> str:
     """Read or write a disk as a machine would see it."""
     words = [word for command in commands for word in ("-c", command)]
     name = qemuimg._json(layer)
     return subprocess.run(["qemu-io", name, *words], check=True, capture_output=True, text=True, timeout=30).stdout
 
 
-def holds(layer: Layer, pattern: int, offset: str = "0") -> bool:
+def holds(layer: DiskLayer, pattern: int, offset: str = "0") -> bool:
     return "verification failed" not in io(layer, f"read -P {pattern} {offset} 64k")
 
 
@@ -54,14 +54,14 @@ def image(work: Path, format: Format = "qcow2", size: int = 8 * MB) -> Image:
     path = work / "images" / f"golden.{format}"
     path.parent.mkdir(exist_ok=True)
     subprocess.run(["qemu-img", "create", "-q", "-f", format, path, str(size)], check=True)
-    io(Layer(path, format), "write -P 7 0 1M")
+    io(DiskLayer(path, format), "write -P 7 0 1M")
     path.chmod(0o444)
     return Image("sha256:golden", path, format, size)
 
 
 @pytest.mark.parametrize("size", [512, 600 * MB, (1 << 40) + 512, overlays.LARGEST])
 def test_an_empty_layer_is_what_qemu_img_makes(work: Path, size: int) -> None:
-    below = Layer(work / "base.img", "raw")
+    below = DiskLayer(work / "base.img", "raw")
     subprocess.run(["qemu-img", "create", "-q", "-f", "raw", below.path, "1M"], check=True)
     io(below, "write -P 7 0 1M")
     ours, theirs = work / "ours.qcow2", work / "theirs.qcow2"
@@ -72,7 +72,7 @@ def test_an_empty_layer_is_what_qemu_img_makes(work: Path, size: int) -> None:
     for each in told:
         del each["filename"], each["actual-size"]
     assert told[0] == told[1]
-    layer = Layer(ours, "qcow2", below)
+    layer = DiskLayer(ours, "qcow2", below)
     io(layer, f"write -P 9 {size - 512} 512")
     assert "verification failed" not in io(layer, f"read -P 9 {size - 512} 512")
     if size > MB:
@@ -260,7 +260,7 @@ def test_export_is_flat(volumes: Volumes, work: Path, format: str) -> None:
         content = b"".join([piece async for piece in volumes.export("v", format)])
         path = work / "out"
         path.write_bytes(gzip.decompress(content) if format == "gzip" else content)
-        out = Layer(path, "qcow2" if format == "qcow2" else "raw")
+        out = DiskLayer(path, "qcow2" if format == "qcow2" else "raw")
         assert holds(out, 7) and holds(out, 3, "9M") and list((work / "scratch").iterdir()) == []
         with pytest.raises(NotAllowed):
             await anext(volumes.export("v", "vmdk"))
@@ -308,9 +308,9 @@ def test_the_header_of_a_layer_is_not_believed(volumes: Volumes, work: Path) -> 
 def test_scratch(volumes: Volumes, work: Path) -> None:
     async def script() -> None:
         golden = image(work)
-        layer = await volumes.overlay(volumes.scratch("m", "root"), Layer(golden.path, golden.format), 16 * MB)
+        layer = await volumes.overlay(volumes.scratch("m", "root"), DiskLayer(golden.path, golden.format), 16 * MB)
         io(layer, "write -P 1 0 64k")
-        again = await volumes.overlay(volumes.scratch("m", "root"), Layer(golden.path, golden.format), 16 * MB)
+        again = await volumes.overlay(volumes.scratch("m", "root"), DiskLayer(golden.path, golden.format), 16 * MB)
         assert again == layer and holds(again, 1)
         await volumes.blank(volumes.scratch("m", "empty"), 5 * MB)
         assert volumes.scratch_owners() == {"m"}

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from paddock.app.controllers import fronts
-from paddock.app.controllers.fronts import Fronts
+from paddock.app.controllers.fronts import FrontSettings
 from paddock.client.client import Client
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests.reference import crds, projects, recipes
 from tests.reference.build import Binaries, built
 from tests.reference.client import Api, Json, Kubectl
@@ -114,8 +114,8 @@ def embedded_fronts(binaries: Binaries, directory: Path, interval: float) -> Ite
     """The embedded server with its front doors, and KubeVirt's part played."""
 
     async def front_doors(client: Client) -> None:
-        program = Program(client, component="paddock", instance="embedded", machinery=Machinery())
-        fronts.wire(program, Fronts(resync_seconds=interval))
+        program = ControllerManager(client, component="paddock", instance="embedded", machinery=Machinery())
+        fronts.wire(program, FrontSettings(resync_seconds=interval))
         await program.run()
 
     with serving(directory / "server") as server, ExitStack() as ends:

@@ -7,18 +7,18 @@ import orjson
 from paddock.base.clock import SystemClock
 from paddock.client.client import Client
 from paddock.client.errors import Conflict, NotFound
-from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, plain
 from paddock.meta.ages import timestamp
 from paddock.runtime.controller import DONE, Controller, Outcome, again
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests.reference.operators.upstream import NODE
 from tests.scenario.fronts.player import INSTANCES, Surroundings
 
 PODS = plain("", "v1", "pods", "Pod")
 ADDRESS = "10.0.2.2"
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 _UP = ("Scheduled", "Running")
 _PAUSE_SECONDS = 0.1
 
@@ -56,7 +56,7 @@ class Node(Surroundings):
 
     async def _ended(self, key: Key, uid: str) -> None:
         try:
-            await self._client.delete(PODS, key, Deletion(uid=uid, grace_seconds=0))
+            await self._client.delete(PODS, key, DeletionOptions(uid=uid, grace_seconds=0))
         except (NotFound, Conflict):
             return
 
@@ -67,7 +67,7 @@ class Handler:
     def __init__(self, client: Client) -> None:
         machinery = Machinery()
         self._client = client
-        self.program = Program(client, component="handler", instance="handler", machinery=machinery)
+        self.program = ControllerManager(client, component="handler", instance="handler", machinery=machinery)
         self._instances = self.program.informers.of(INSTANCES)
         self.program.add(Controller("instances", self._instances, self._instance, machinery=machinery))
 

@@ -9,10 +9,10 @@ import orjson
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.errors import ApiError, NotFound
-from paddock.client.options import Deletion, merge_patch
+from paddock.client.options import DeletionOptions, merge_patch
 from paddock.client.target import Data, Target, plain
 from paddock.meta.patch import merge_patch_between
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from tests.scenario.fronts.player import CLAIMS, INSTANCES, MACHINES, SERVICES, VOLUMES, Player
 
 SECRETS = plain("", "v1", "secrets", "Secret")
@@ -31,7 +31,7 @@ _PAUSE_SECONDS = 0.3
 class ClusterPlayer(Player):
     """KubeVirt's part where its own definitions are: a running machine has no status subresource."""
 
-    async def _say(self, target: Target[Any], seen: Seen, status: Data) -> None:
+    async def _say(self, target: Target[Any], seen: CachedObject, status: Data) -> None:
         if target is not INSTANCES:
             await super()._say(target, seen, status)
             return
@@ -61,15 +61,15 @@ async def collect_garbage(client: Client) -> None:
 async def _collect(client: Client) -> None:
     everything = (*FRONTS, INSTANCES, *GENERATED)
     # Owners are looked for after what they own, so that none is missed that is new.
-    found = [(target, Seen.of(raw)) for target in everything for raw in (await client.list_raw(target)).items]
-    there = {Seen.of(raw).meta.uid for target in everything for raw in (await client.list_raw(target)).items}
+    found = [(target, CachedObject.of(raw)) for target in everything for raw in (await client.list_raw(target)).items]
+    there = {CachedObject.of(raw).meta.uid for target in everything for raw in (await client.list_raw(target)).items}
     for target, seen in found:
         owners = seen.meta.ownerReferences or ()
         is_orphan = owners and not any(each.uid in there for each in owners)
         is_protected = seen.meta.going and seen.meta.finalizers == ("kubernetes.io/pvc-protection",)
         try:
             if is_orphan and not seen.meta.going:
-                await client.delete(target, seen.key, Deletion(uid=seen.meta.uid, propagation="Background"))
+                await client.delete(target, seen.key, DeletionOptions(uid=seen.meta.uid, propagation="Background"))
             if is_protected:
                 await client.patch(target, seen.key, merge_patch({"metadata": {"finalizers": None, "uid": seen.meta.uid}}))
         except ApiError:

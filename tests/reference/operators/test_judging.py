@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests.reference import differences, questions, verdict
 from tests.reference.client import Api
 from tests.reference.differences import Case
@@ -37,7 +37,7 @@ def test_the_objects_of_the_dialects_tests_get_the_same_verdict(real: Real, tmp_
 
 
 def _cases(directory: Path) -> Iterator[Case]:
-    there = Settings(target="cluster")
+    there = AdmissionSettings(target="cluster")
     for case in questions.recorded(directory / "admissions", KINDS):
         # Here every rule counts: KubeVirt has them all.
         yield replace(case, ours=judge(case.question, there), own=frozenset())

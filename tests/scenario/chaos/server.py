@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from paddock.app import running
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from tests.scenario.chaos.client import Client, context_of
 
 _PATIENCE = 60.0
@@ -18,7 +18,7 @@ class Server:
     """`paddock apiserver` in a directory."""
 
     def __init__(self, folder: Path) -> None:
-        self.places = Places(folder)
+        self.places = DataPaths(folder)
         # Beside the directory, so that it can be written when nothing else can.
         self.log = folder.with_name(f"{folder.name}.log")
         self.process: subprocess.Popen[bytes] | None = None

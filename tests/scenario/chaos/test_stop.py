@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.edge.http import Peer, Request, Response
+from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.edge.server import Server as Edge
-from paddock.app.server import Running
-from paddock.app.settings import Settings
+from paddock.app.server import ServerHandle
+from paddock.app.settings import ServerSettings
 from tests.scenario.chaos.chaos import Chaos
 
 
@@ -27,12 +27,12 @@ def test_it_is_not_ready_before_it_stops_to_listen(tmp_path: Path, monkeypatch: 
     close = Edge.close
 
     async def script() -> None:
-        server = Running(Settings(root=tmp_path / "server", port=0, controllers=False))
+        server = ServerHandle(ServerSettings(root=tmp_path / "server", port=0, controllers=False))
         await server.start()
 
         def ready() -> int:
-            found = server.api.health.answer(Request("GET", "/readyz", {}, b"", Peer("127.0.0.1")))
-            assert isinstance(found, Response)
+            found = server.api.health.answer(HttpRequest("GET", "/readyz", {}, b"", ConnectionPeer("127.0.0.1")))
+            assert isinstance(found, HttpResponse)
             return found.status
 
         async def noted(edge: Edge, seconds: float) -> None:

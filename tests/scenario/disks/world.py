@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from paddock.client.client import Client
 from paddock.client.target import Data
 from paddock.client.transport import Transport
@@ -15,8 +15,8 @@ from paddock.controllers.pool import controller as pools
 from paddock.controllers.virtualmachine import controller as virtualmachines
 from paddock.runtime.controller import Controller
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
-from paddock.store.contract import Change
+from paddock.runtime.program import ControllerManager
+from paddock.store.contract import CommittedWrite
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.interruption import Interruption
@@ -48,7 +48,7 @@ class World:
         await self.api.__aenter__()
         self.wire = self._connected()
         self.storm: Storm | None = None if self._chance is None else Storm(self.wire, self._chance)
-        self._house = House(self.api.parts, "authority")
+        self._house = BackgroundControllers(self.api.parts, "authority")
         self._house.collector.start()
         self._house.claims.start()
         self.api.store.follow(self._note)
@@ -56,7 +56,7 @@ class World:
         client = self._client(self._connected())
         self._player = lifeharness.Player(client, virtualtime.Clock())
         machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
-        program = Program(client, component="player", instance="player", machinery=machinery)
+        program = ControllerManager(client, component="player", instance="player", machinery=machinery)
         program.add(Controller("player", program.informers.of(INSTANCES), self._player.reconcile, machinery=machinery))
         self._playing = asyncio.create_task(program.run())
         await self._surroundings.start()
@@ -78,7 +78,7 @@ class World:
     def _client(carried: Transport) -> Client:
         return Client(carried)
 
-    def _note(self, changes: tuple[Change, ...]) -> None:
+    def _note(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.deleted and change.key.collection.startswith("datavolumes"):
                 self.deleted[orjson.loads(change.value)["metadata"]["uid"]] = change.key.name
@@ -88,7 +88,7 @@ class World:
     def begin(self) -> None:
         """Start the controllers."""
         machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
-        program = Program(self._client(self.storm or self.wire), component="controllers", instance="one", machinery=machinery)
+        program = ControllerManager(self._client(self.storm or self.wire), component="controllers", instance="one", machinery=machinery)
         virtualmachines.wire(program)
         pools.wire(program)
         if self.storm is not None:

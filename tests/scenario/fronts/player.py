@@ -9,14 +9,14 @@ import orjson
 from paddock.base import quantity
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, ApiError, Conflict, NotFound
-from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, plain
 from paddock.meta.patch import merge_patch_between
 from paddock.plan import claimsizes
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome, owners
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import owned, reference
 from tests import virtualtime
 
@@ -25,7 +25,7 @@ INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachin
 VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
 CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 SERVICES = plain("", "v1", "services", "Service")
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 _SINCE = "2027-01-15T08:00:00Z"
 _ADDRESS = "10.0.2.2"
 
@@ -36,7 +36,7 @@ class Surroundings:
     def __init__(self, client: Client) -> None:
         self.machinery = machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
         self._client = client
-        self.program = Program(client, component="player", instance="player", machinery=machinery)
+        self.program = ControllerManager(client, component="player", instance="player", machinery=machinery)
         informers = self.program.informers
         self._volumes, self._claims, self._services = informers.of(VOLUMES), informers.of(CLAIMS), informers.of(SERVICES)
         of_volumes = Controller("volumes", self._volumes, self._volume, machinery=machinery)
@@ -95,7 +95,7 @@ class Surroundings:
 
     # --- acting -----------------------------------------------------------------------------------------------------------
 
-    async def _make(self, target: Target[Any], owner: Seen, metadata: Data, rest: Data) -> None:
+    async def _make(self, target: Target[Any], owner: CachedObject, metadata: Data, rest: Data) -> None:
         """An object of an owner; one of that name that is there is used."""
         source = MACHINES if target is not CLAIMS else VOLUMES
         meta = {**metadata, "namespace": owner.key.namespace}
@@ -106,14 +106,14 @@ class Surroundings:
             except AlreadyExists:
                 return
 
-    async def _say(self, target: Target[Any], seen: Seen, status: Data) -> None:
+    async def _say(self, target: Target[Any], seen: CachedObject, status: Data) -> None:
         before = orjson.loads(seen.raw).get("status") or {}
         change = merge_patch_between({name: before.get(name) for name in status}, status)
         if not change:
             return
         try:
             # Running machines have no part of their own for the status.
-            await self._client.patch(target, seen.key, merge_patch({"status": change}), Write() if target is INSTANCES else _STATUS)
+            await self._client.patch(target, seen.key, merge_patch({"status": change}), WriteOptions() if target is INSTANCES else _STATUS)
         except NotFound:
             return
         except ApiError as error:
@@ -159,9 +159,9 @@ class Player(Surroundings):
         await self._say(MACHINES, seen, {**status, "ready": is_up, "created": instance is not None})
         return DONE
 
-    async def _remove(self, target: Target[Any], seen: Seen) -> None:
+    async def _remove(self, target: Target[Any], seen: CachedObject) -> None:
         try:
-            await self._client.delete(target, seen.key, Deletion(uid=seen.meta.uid))
+            await self._client.delete(target, seen.key, DeletionOptions(uid=seen.meta.uid))
             await self._client.patch(target, seen.key, merge_patch({"metadata": {"finalizers": None}}))
         except (NotFound, Conflict):
             return

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from paddock.client.errors import Unreachable
 from paddock.client.target import Key
-from paddock.client.transport import Ask, Flow, Reply, Transport
+from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from paddock.runtime.controller import Controller
 
 _UNAVAILABLE = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not now","reason":"ServiceUnavailable","code":503}'
@@ -25,7 +25,7 @@ class Storm:
         self._inner = inner
         self._chance = chance
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         """Maybe."""
         if not self.blows:
             return await self._inner.send(ask)
@@ -34,13 +34,13 @@ class Storm:
         if fate < _LOST:
             raise Unreachable("the request is lost", sent=False)
         if _UNANSWERED <= fate < _REFUSED:
-            return Reply(503, {}, _UNAVAILABLE)
+            return TransportResponse(503, {}, _UNAVAILABLE)
         reply = await self._inner.send(ask)
         if fate < _UNANSWERED:
             raise Unreachable("the answer is lost", sent=True)
         return reply
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         """Until it is cut."""
         return _Cut(self, await self._inner.stream(ask), self._chance)
 
@@ -62,7 +62,7 @@ class Storm:
 class _Cut:
     """A stream that comes late, so that kinds are seen in any order, and ends in the middle."""
 
-    def __init__(self, storm: Storm, inner: Flow, chance: random.Random) -> None:
+    def __init__(self, storm: Storm, inner: ResponseStream, chance: random.Random) -> None:
         self._storm = storm
         self._inner = inner
         self._chance = chance

@@ -17,13 +17,13 @@ import msgspec
 import orjson
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from paddock.app.inside import door
 from paddock.client.client import Client
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.client.target import Data
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.scenario.fronts.player import Player
@@ -68,7 +68,7 @@ class Dialect(msgspec.Struct, frozen=True):
     """What a trial needs to know of a dialect."""
 
     # the program of the front, and that of the cluster: the same one, unless they are `apart`
-    wire: Callable[[Program, Program], Any]
+    wire: Callable[[ControllerManager, ControllerManager], Any]
     # what is there at the beginning
     setting: tuple[Move, ...]
     # what users may do
@@ -112,12 +112,12 @@ class _World:
         self._houses = []
         for server in self._servers:
             await server.__aenter__()
-            house = House(server.parts, "authority")
+            house = BackgroundControllers(server.parts, "authority")
             house.collector.start()
             house.claims.start()
             self._houses.append(house)
         # Nobody else may say how a running machine is.
-        self._player = Player(Client(Inside(door(self.back.api, CONTROLLER, CONTROLLER_GROUPS))))
+        self._player = Player(Client(LocalTransport(door(self.back.api, CONTROLLER, CONTROLLER_GROUPS))))
         await self._player.start()
         await self.begin()
         return self
@@ -134,7 +134,7 @@ class _World:
         """Start the controllers."""
         storms = [self._carried(server) for server in self._servers]
         programs = [
-            Program(
+            ControllerManager(
                 Client(each),
                 component="fronts",
                 instance="trial",
@@ -150,7 +150,7 @@ class _World:
         self._task = asyncio.create_task(_run_all(programs))
 
     def _carried(self, server: Harness) -> Any:
-        inside = Inside(door(server.api, "controller", ("system:masters",)))
+        inside = LocalTransport(door(server.api, "controller", ("system:masters",)))
         if self._chance is None:
             return inside
         self._storms.append(Storm(inside, self._chance))
@@ -218,7 +218,7 @@ async def _put(server: Harness, path: str, body: Data) -> None:
     assert reply.status in (201, 409), reply.data
 
 
-async def _run_all(programs: Sequence[Program]) -> None:
+async def _run_all(programs: Sequence[ControllerManager]) -> None:
     async with asyncio.TaskGroup() as group:
         for each in programs:
             group.create_task(each.run())

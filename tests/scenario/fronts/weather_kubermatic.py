@@ -1,7 +1,7 @@
 """What users do with Kubermatic's forms in front of a cluster, for trials."""
 
 from paddock.controllers.kubermatic import controller
-from paddock.controllers.kubermatic.settings import Settings
+from paddock.controllers.kubermatic.settings import KubermaticSettings
 from tests.scenario.fronts.trial import SWEEP_SECONDS, Dialect, below, merge, put, remove
 
 _MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
@@ -63,7 +63,7 @@ _POOL = {
 _URL = "https://images.example.com/linux.qcow2"
 
 KUBERMATIC = Dialect(
-    wire=lambda front, back: controller.wire(front, back, Settings(resync_seconds=SWEEP_SECONDS)),
+    wire=lambda front, back: controller.wire(front, back, KubermaticSettings(resync_seconds=SWEEP_SECONDS)),
     setting=(below(put(_SECRETS, _LOGIN)), put(_SOURCES, _source(_URL)), put(_MACHINES, _machine("web")), put(_POOLS, _POOL)),
     moves=(
         put(_MACHINES, _machine("other")),

@@ -1,7 +1,7 @@
 """What users do with Stakater's machines, for trials."""
 
 from paddock.controllers.stakater import controller
-from paddock.controllers.stakater.settings import Settings
+from paddock.controllers.stakater.settings import StakaterSettings
 from tests.scenario.fronts.trial import SWEEP_SECONDS, Dialect, merge, put, remove
 
 _FRONTS = "/apis/infrastructure.stakater.com/v1/namespaces/default/virtualmachines"
@@ -47,7 +47,7 @@ def _parameters(**changes: object) -> dict[str, object]:
 
 
 STAKATER = Dialect(
-    wire=lambda front, back: controller.wire(front, Settings(resync_seconds=SWEEP_SECONDS)),
+    wire=lambda front, back: controller.wire(front, StakaterSettings(resync_seconds=SWEEP_SECONDS)),
     setting=(put(_SOURCES, _SOURCE), put(_SECRETS, _SECRET), put(_NETWORKS, _NETWORK), put(_FRONTS, _FRONT)),
     moves=(
         put(_FRONTS, {**_FRONT, "metadata": {"name": "other"}}),

@@ -1,7 +1,7 @@
 """What users do with Machines, for trials."""
 
 from paddock.controllers.vitistack import controller
-from paddock.controllers.vitistack.settings import Settings
+from paddock.controllers.vitistack.settings import VitistackSettings
 from tests.scenario.fronts.trial import SWEEP_SECONDS, Dialect, merge, put, remove
 
 _V = "/apis/vitistack.io/v1alpha1/namespaces/default"
@@ -31,7 +31,7 @@ _MACHINE = {
 }
 
 VITISTACK = Dialect(
-    wire=lambda front, back: controller.wire(front, Settings(resync_seconds=SWEEP_SECONDS)),
+    wire=lambda front, back: controller.wire(front, VitistackSettings(resync_seconds=SWEEP_SECONDS)),
     setting=(
         put("/apis/storage.k8s.io/v1/storageclasses", _CLASS),
         put(_NETWORKS, _NETWORK),

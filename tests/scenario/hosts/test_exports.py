@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-from paddock.apiserver.edge.http import Answer, Peer, Request, Response, Stream
+from paddock.apiserver.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.app.exports.download import Downloads
 from tests.fakehost import FakeHost
 from tests.scenario.hosts.conftest import Play
@@ -32,12 +32,14 @@ async def fetch(host: FakeHost, url: str, token: str, method: str = "GET") -> tu
     assert host.control.exports is not None
     downloads = Downloads(host.control.program.client, host.control.exports, host.engine.volumes)  # type: ignore[arg-type]  # without files
     path = url.removeprefix("https://here:6443")
-    answer: Answer = await downloads.answer(Request(method, path, {"x-kubevirt-export-token": token} if token else {}, b"", Peer("there")))
-    if isinstance(answer, Stream):
+    answer: Answer = await downloads.answer(
+        HttpRequest(method, path, {"x-kubevirt-export-token": token} if token else {}, b"", ConnectionPeer("there"))
+    )
+    if isinstance(answer, StreamResponse):
         sink = Sink()
         await answer.run(sink)
         return answer.status, sink.data
-    assert isinstance(answer, Response)
+    assert isinstance(answer, HttpResponse)
     return answer.status, bytes(answer.body)
 
 

@@ -9,7 +9,7 @@ import pytest
 from paddock.client.options import merge_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.errors import RequestRefused
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 
@@ -340,7 +340,7 @@ def test_what_cannot_be_added_while_it_runs_needs_a_restart(play: Play) -> None:
 
         # What QEMU has no room for is refused by the machine itself.
         async def full(count: int) -> None:
-            raise Refused("cannot add 1 processor", reason="EmulationFull", why="there is no room for it")
+            raise RequestRefused("cannot add 1 processor", reason="EmulationFull", why="there is no room for it")
 
         ran.set_sockets = full  # type: ignore[method-assign]
         await want(3, "3Gi")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.app.metrics import wiring
-from paddock.app.metrics.collector import Collector
+from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.subresources.sessions import Sessions
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.machine.guest import Filesystem
+from paddock.engine.machine.guest import GuestFilesystem
 from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics, VcpuStatistics
 from paddock.meta.objects import ObjectMeta
 from tests.fakehost import Data, FakeHost, machine
@@ -60,17 +60,17 @@ class Page:
     def __init__(self, host: FakeHost) -> None:
         self._host = host
         self.sessions = Sessions(host.api.clock)
-        self.collector = Collector(host.control.program, host.control.engine, self.sessions, lambda: True)
+        self.collector = MetricsCollector(host.control.program, host.control.engine, self.sessions, lambda: True)
 
-        async def before(*_: object) -> Response:
-            return Response(200, b"# HELP up Whether.\n# TYPE up gauge\nup 1\n")
+        async def before(*_: object) -> HttpResponse:
+            return HttpResponse(200, b"# HELP up Whether.\n# TYPE up gauge\nup 1\n")
 
         host.api.api.paths[wiring.PATH] = before
         wiring.install(host.api.api, self.collector)
 
     async def read(self) -> dict[str, Family]:
         answer = await self._host.api.answer("GET", wiring.PATH)
-        assert isinstance(answer, Response) and answer.status == 200
+        assert isinstance(answer, HttpResponse) and answer.status == 200
         return read(answer.body.decode())
 
 
@@ -145,7 +145,7 @@ async def prepared(host: FakeHost, page: Page) -> None:
     await host.make(document)
     running = await host.running(seconds=30)
     running.told = USED
-    running.agent.told_filesystems = (Filesystem("vda1", 'C:\\"x"\n', "ext4", 5, 10),) * 2
+    running.agent.told_filesystems = (GuestFilesystem("vda1", 'C:\\"x"\n', "ext4", 5, 10),) * 2
     running.agent.told_load = (0.5, 0.25, 0.125)
     running.agent.connect()
     await host.make(SNAPSHOT)

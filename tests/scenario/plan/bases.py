@@ -7,7 +7,7 @@ from paddock.base.jsondata import copied
 from paddock.dialects import admission
 from paddock.schema import shape
 from paddock.schema.finding import Path
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 from tests import documents
 
 Data = dict[str, Any]
@@ -107,7 +107,7 @@ def _pair(kind: Kind, base: Data, place: documents.Place, values: tuple[Any, Any
     """The base with the one value, and with the other: laid over it, beside what is there, or in its place, whichever is valid."""
     for way in ("over", "beside", "alone"):
         old, new = (_laid(kind, base, place, value, way) for value in values)
-        if old != new and all(admission.admit(copied(each), Settings()).accepted for each in (old, new)):
+        if old != new and all(admission.admit(copied(each), AdmissionSettings()).accepted for each in (old, new)):
             return old, new
     return None
 

@@ -16,7 +16,7 @@ import pytest
 from paddock.base.jsondata import copied
 from paddock.dialects import admission, catalog
 from paddock.plan.changes import UNWRITTEN
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.fakehost import FakeHost
@@ -225,7 +225,7 @@ def test_every_field_of_a_machine_waits_or_does_not_as_planned(tmp_path: Path) -
     assert kind is not None
     made = (Change(each.path, _own_disk(each.old), _own_disk(each.new)) for each in changes(kind, _MOST))
     # A lun needs a claim.
-    tried = [each for each in made if all(admission.admit(copied(side), Settings()).accepted for side in (each.old, each.new))]
+    tried = [each for each in made if all(admission.admit(copied(side), AdmissionSettings()).accepted for side in (each.old, each.new))]
     verdicts = planned(tried, tmp_path)
     waits: dict[str, bool] = {}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests import virtualtime
 from tests.fakehost import FakeHost
 from tests.scenario.hosts.conftest import Play, Script, play
@@ -20,7 +20,7 @@ def gated(tmp_path: Path) -> Gated:
 
     def run(script: Script, gate: str) -> float:
         async def inside() -> None:
-            async with FakeHost(tmp_path, Settings(gates=frozenset({gate}))) as host:
+            async with FakeHost(tmp_path, AdmissionSettings(gates=frozenset({gate}))) as host:
                 await script(host)
 
         return virtualtime.run(inside())

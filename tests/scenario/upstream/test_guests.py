@@ -33,7 +33,7 @@ def test_a_command_that_fails_ends_a_guest_that_has_to_live(play: Play) -> None:
         ran.agent.connect()
         await asyncio.sleep(30)
         assert await phase(host) == "Running"
-        ran.agent.run = lambda argv: guest.Executed(1, b"", b"")
+        ran.agent.run = lambda argv: guest.GuestExecResult(1, b"", b"")
         await asyncio.sleep(60)
         assert await phase(host) == "Failed"
 

@@ -5,19 +5,19 @@ from typing import Any
 
 from paddock.meta import ages
 from paddock.plan.why import walk
-from paddock.plan.why.explain import Answer, explain
+from paddock.plan.why.explain import Explanation, explain
 from paddock.plan.why.links import WIDE
-from paddock.plan.why.scene import About, Ask, Children, Ref, Scene
+from paddock.plan.why.scene import Ask, ChildQuery, EventQuery, ObjectPlace, ObjectSnapshot
 
 Data = dict[str, Any]
 NOW = 1_800_000_000.0
 
 
-def ref_of(data: Data) -> Ref:
+def ref_of(data: Data) -> ObjectPlace:
     """The place of an object."""
     group = data["apiVersion"].rpartition("/")[0]
     namespace = "" if (group, data["kind"]) in WIDE else data["metadata"].get("namespace", "default")
-    return Ref(group, data["kind"], namespace, data["metadata"]["name"])
+    return ObjectPlace(group, data["kind"], namespace, data["metadata"]["name"])
 
 
 class Cluster:
@@ -29,7 +29,7 @@ class Cluster:
         # how often something was asked for
         self.rounds = 0
 
-    def scene(self, start: Ref) -> Scene:
+    def scene(self, start: ObjectPlace) -> ObjectSnapshot:
         """Everything that an explanation asks for."""
         asked: set[Ask] = {start}
         while True:
@@ -40,31 +40,31 @@ class Cluster:
             self.rounds += 1
             asked |= more
 
-    def why(self, start: Ref) -> Answer:
+    def why(self, start: ObjectPlace) -> Explanation:
         """The explanation."""
         return explain(self.scene(start), start)
 
-    def _of(self, asked: Iterable[Ask]) -> Scene:
+    def _of(self, asked: Iterable[Ask]) -> ObjectSnapshot:
         asked = set(asked)
         blind = {each: "not allowed" for each in asked if getattr(each, "kind", "Event") in self._blind}
         seen = asked - blind.keys()
-        lists = {each: self._list(each) for each in seen if isinstance(each, Children)}
-        places = {each for each in seen if isinstance(each, Ref)} | {each for found in lists.values() for each in found}
-        return Scene(
+        lists = {each: self._list(each) for each in seen if isinstance(each, ChildQuery)}
+        places = {each for each in seen if isinstance(each, ObjectPlace)} | {each for found in lists.values() for each in found}
+        return ObjectSnapshot(
             now=NOW,
             objects={each: self.objects[each] for each in places if each in self.objects},
             missing=frozenset(each for each in places if each not in self.objects),
             blind=blind,
             lists=lists,
-            events={each: self._events(each) for each in seen if isinstance(each, About)},
+            events={each: self._events(each) for each in seen if isinstance(each, EventQuery)},
         )
 
-    def _list(self, asked: Children) -> tuple[Ref, ...]:
+    def _list(self, asked: ChildQuery) -> tuple[ObjectPlace, ...]:
         wanted = dict(pair.split("=", 1) for pair in asked.labels.split(",") if pair)
         found = (each for each in self.objects if each[:3] == asked[:3])
         return tuple(each for each in found if wanted.items() <= (self.objects[each]["metadata"].get("labels") or {}).items())
 
-    def _events(self, asked: About) -> tuple[Data, ...]:
+    def _events(self, asked: EventQuery) -> tuple[Data, ...]:
         found = (each for ref, each in self.objects.items() if ref.kind == "Event" and ref.namespace == asked.namespace)
         return tuple(each for each in found if each["involvedObject"]["name"] == asked.name)
 

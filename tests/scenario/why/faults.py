@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from paddock.cli.asked import candidates
-from paddock.cli.looking import Looking
-from paddock.plan.why.explain import Answer, explain
+from paddock.cli.looking import ServerReader
+from paddock.plan.why.explain import Explanation, explain
 from tests.fakehost import FakeHost
 from tests.virtualtime import Clock
 
@@ -27,15 +27,15 @@ class Fault:
     seconds: float = 5.0
 
 
-async def asked(host: FakeHost, text: str) -> Answer:
+async def asked(host: FakeHost, text: str) -> Explanation:
     """What `paddock why` finds out."""
-    looking = Looking(host.api.client(), Clock())
+    looking = ServerReader(host.api.client(), Clock())
     found = await looking.find(candidates(text, "default"))
     assert found, f"there is no {text}"
     return explain(await looking.gather(found[0]), found[0])
 
 
-async def answered(host: FakeHost, fault: Fault) -> Answer:
+async def answered(host: FakeHost, fault: Fault) -> Explanation:
     """Inject a fault and ask."""
     await fault.inject(host)
     await asyncio.sleep(fault.seconds)

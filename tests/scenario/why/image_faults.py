@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 from paddock.engine.images import facts, http, job, registry, sparse
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
-from paddock.engine.images.http import Response
-from paddock.engine.images.reach import Reach
+from paddock.engine.images.http import DownloadResponse
+from paddock.engine.images.reach import ReachPolicy
 from paddock.engine.storage import errors as storage
 from tests.fakehost import FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
@@ -20,14 +20,14 @@ URL = "https://images.example/debian.qcow2"
 IMAGE = "registry.example/debian:12"
 
 
-def answer(status: int, reason: str, body: bytes = b"") -> Response:
-    return cast(Response, SimpleNamespace(url=URL, status=status, reason=reason, read=lambda _: body, headers={}))
+def answer(status: int, reason: str, body: bytes = b"") -> DownloadResponse:
+    return cast(DownloadResponse, SimpleNamespace(url=URL, status=status, reason=reason, read=lambda _: body, headers={}))
 
 
 def _unresolved() -> ImageError:
     with patch("socket.getaddrinfo", side_effect=socket.gaierror(-2, "Name or service not known")):
         try:
-            Reach().dial("images.example", 443, 1.0)
+            ReachPolicy().dial("images.example", 443, 1.0)
         except ImageError as error:
             return error
     raise AssertionError("the name was resolved")

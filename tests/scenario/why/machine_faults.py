@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from paddock.engine.machine.guest import Executed
+from paddock.engine.machine.guest import GuestExecResult
 from paddock.plan.instance import cloudinit
 from tests.fakehost import FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
@@ -83,7 +83,7 @@ async def _bad_cloud_init(host: FakeHost) -> None:
     result = json.dumps({"v1": {"errors": ["('scripts_user', RuntimeError('Runparts: 1 failures'))"]}})
     stages = json.dumps({"v1": {"modules-final": {"errors": ["scripts_user"]}}})
     said = {cloudinit.RESULT: result, cloudinit.STATUS: stages}
-    found.agent.run = lambda argv: Executed(0, said.get(argv[-1], "").encode(), b"")
+    found.agent.run = lambda argv: GuestExecResult(0, said.get(argv[-1], "").encode(), b"")
     found.agent.connect()
     await asyncio.sleep(30)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.plan.why.explain import Answer
+from paddock.plan.why.explain import Explanation
 from paddock.plan.why.table import every
 from tests import virtualtime
 from tests.fakehost import FakeHost
@@ -49,7 +49,7 @@ def test_the_right_cause_comes_first_with_kubevirt(fault: Told) -> None:
     check(fault, Cluster(fault.objects, fault.blind).why(ref_of(fault.objects[0])))
 
 
-def check(fault: Fault | Told, answer: Answer) -> None:
+def check(fault: Fault | Told, answer: Explanation) -> None:
     """The first finding is the cause, read from the right object."""
     told = [(each.rule, str(each.node.ref), each.cause) for each in answer.findings]
     assert answer.cause is not None, answer

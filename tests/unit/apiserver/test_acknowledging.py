@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.store.contract import Change, Key, Unavailable
+from paddock.store.contract import CommittedWrite, StoreKey, StoreUnavailable
 from paddock.store.memory import MemoryStore
 from tests.apiharness import Harness
 
@@ -22,10 +22,10 @@ class SlowStore(MemoryStore):
         self.gate.set()
         self.fails = ""
 
-    async def _commit(self, changes: tuple[Change, ...]) -> None:
+    async def _commit(self, changes: tuple[CommittedWrite, ...]) -> None:
         await self.gate.wait()
         if self.fails:
-            raise Unavailable("cannot write", why=self.fails)
+            raise StoreUnavailable("cannot write", why=self.fails)
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
@@ -111,15 +111,15 @@ def test_a_group_that_cannot_be_committed_was_seen_by_nobody() -> None:
 
 def test_a_commit_that_breaks_in_an_unknown_way_is_answered_too() -> None:
     class Broken(MemoryStore):
-        async def _commit(self, changes: tuple[Change, ...]) -> None:
+        async def _commit(self, changes: tuple[CommittedWrite, ...]) -> None:
             raise ZeroDivisionError("a defect")
 
     async def script() -> None:
         store = Broken()
-        write = store.put(Key("things", "", "a"), 0, lambda _: b"x")
-        with pytest.raises(Unavailable, match="a defect"):
+        write = store.put(StoreKey("things", "", "a"), 0, lambda _: b"x")
+        with pytest.raises(StoreUnavailable, match="a defect"):
             await write.committed()
-        assert store.decided(Key("things", "", "a")) is None
+        assert store.decided(StoreKey("things", "", "a")) is None
 
     asyncio.run(script())
 
@@ -129,12 +129,12 @@ def test_a_follower_that_breaks_takes_nobody_with_it() -> None:
         store = MemoryStore()
         heard: list[int] = []
 
-        def broken(changes: tuple[Change, ...]) -> None:
+        def broken(changes: tuple[CommittedWrite, ...]) -> None:
             raise ZeroDivisionError("a defect")
 
         store.follow(broken)
         store.follow(lambda changes: heard.extend(change.revision for change in changes))
-        assert await store.put(Key("things", "", "a"), 0, lambda _: b"x").committed() == 1
+        assert await store.put(StoreKey("things", "", "a"), 0, lambda _: b"x").committed() == 1
         assert heard == [1]
 
     asyncio.run(script())

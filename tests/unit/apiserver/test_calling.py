@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from paddock.apiserver.calling import Address, Caller, CallFailed, address_of
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.calling import Caller, CallFailed, WebhookAddress, address_of
+from paddock.apiserver.edge.http import HttpResponse
 from tests.webhooks import HOST, Webhook
 
 
@@ -49,7 +49,7 @@ URL = "https://hook.ns.svc:443/convert"
     ],
 )
 def test_a_service_leads_to_its_endpoints(objects: dict[str, Any], host: str, port: int) -> None:
-    assert address_of(BY_SERVICE, Objects(**objects)) == Address(URL, host, port, "/convert", "hook.ns.svc")
+    assert address_of(BY_SERVICE, Objects(**objects)) == WebhookAddress(URL, host, port, "/convert", "hook.ns.svc")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_address_that_leads_nowhere(config: dict[str, Any], objects: dict[str
 
 def test_a_url_is_taken_apart() -> None:
     config = {"url": "https://example.com:8443/a?b=c", "caBundle": base64.b64encode(b" \n").decode()}
-    assert address_of(config, Objects()) == Address("https://example.com:8443/a?b=c", "example.com", 8443, "/a?b=c", "example.com")
+    assert address_of(config, Objects()) == WebhookAddress("https://example.com:8443/a?b=c", "example.com", 8443, "/a?b=c", "example.com")
 
 
 @pytest.mark.spec("kube-api", 148)
@@ -142,20 +142,20 @@ def test_what_is_idle_is_hung_up_without_waiting_for_the_webhook(tmp_path: Path)
 def test_what_can_go_wrong(tmp_path: Path) -> None:
     async def script() -> None:
         caller = Caller()
-        async with Webhook(tmp_path, lambda _: Response(500, b"no", ())) as hook, Webhook(tmp_path / "b", lambda _: {}) as other:
+        async with Webhook(tmp_path, lambda _: HttpResponse(500, b"no", ())) as hook, Webhook(tmp_path / "b", lambda _: {}) as other:
             address = address_of(hook.client_config, Objects())
             assert (await caller.post(address, b"{}", 5)).status == 500
             foreign = address_of({**hook.client_config, "caBundle": other.bundle}, Objects())
             with pytest.raises(CallFailed, match="certificate verify failed"):
                 await caller.post(foreign, b"{}", 5)
-            misnamed = Address(address.url, address.host, address.port, "/", "other.example", address.authority)
+            misnamed = WebhookAddress(address.url, address.host, address.port, "/", "other.example", address.authority)
             with pytest.raises(CallFailed, match="certificate"):
                 await caller.post(misnamed, b"{}", 5)
             assert not other.asked
         with pytest.raises(CallFailed, match="onnect"):
             await caller.post(address, b"{}", 5)
         with pytest.raises(CallFailed):
-            await caller.post(Address(address.url, address.host, address.port, "/", HOST, "no certificate"), b"{}", 5)
+            await caller.post(WebhookAddress(address.url, address.host, address.port, "/", HOST, "no certificate"), b"{}", 5)
         await caller.close()
 
     asyncio.run(script())

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from paddock.apiserver.housekeeping import compaction
-from paddock.apiserver.housekeeping.eventlife import EventLife
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.eventlife import EventExpiry
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from paddock.apiserver.security.tokens import AccountTokens, own_keyring
 from tests import virtualtime
 from tests.apiharness import Clock, Events, Harness
@@ -50,7 +50,7 @@ class Server(Harness):
 
     async def __aenter__(self) -> "Server":
         await super().__aenter__()
-        self.house = House(self.parts, "authority")
+        self.house = BackgroundControllers(self.parts, "authority")
         self.house.start()
         await self.house.settled()
         return self
@@ -168,7 +168,7 @@ def test_events_of_an_earlier_start_are_judged_by_their_dates(skew: float, lives
         server.clock.skew = skew
         await server.house.stop()
         begun = server.time()
-        life = EventLife(server.parts, server.time)
+        life = EventExpiry(server.parts, server.time)
         while not await life.forget_old():
             assert server.time() - begun <= lives
             await asyncio.sleep(10)

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 import paddock.dialects
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.resources.resource import ServedResource
 from tests.apiharness import Harness, Reply
 
 EXAMPLES = Path(paddock.dialects.__file__).parent
@@ -99,7 +99,7 @@ def examples() -> list[dict[str, Any]]:
 class Fuzzer:
     """Draws requests."""
 
-    def __init__(self, seed: int, resources: list[Resource], good: list[dict[str, Any]]) -> None:
+    def __init__(self, seed: int, resources: list[ServedResource], good: list[dict[str, Any]]) -> None:
         self._random = random.Random(seed)
         self._resources = resources
         self._good = good
@@ -139,7 +139,7 @@ class Fuzzer:
         }
         return {**made, pick(("value", "from")): pick((self._value(2), place, body))}
 
-    def _subject(self) -> tuple[Resource, Any]:
+    def _subject(self) -> tuple[ServedResource, Any]:
         """A resource, and a body that may have to do with it."""
         if self._random.random() < 0.6:
             body = orjson.loads(orjson.dumps(self._random.choice(self._good)))
@@ -153,11 +153,11 @@ class Fuzzer:
                 return of[0], body
         return self._random.choice(self._resources), self._value(3)
 
-    def _collection(self, resource: Resource) -> str:
+    def _collection(self, resource: ServedResource) -> str:
         root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
         return f"{root}{'/namespaces/default' if resource.namespaced else ''}/{resource.plural}"
 
-    def _path(self, resource: Resource) -> str:
+    def _path(self, resource: ServedResource) -> str:
         pick = self._random.choice
         root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
         scope = pick(("/namespaces/default", "", "/namespaces/none", "/namespaces/ü")) if resource.namespaced else ""
@@ -240,7 +240,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 async def _fuzz(first: int, count: int) -> list[str]:
     """What was answered with an internal error, as its seed and request."""
-    good, broken, resources = examples(), [], list[Resource]()
+    good, broken, resources = examples(), [], list[ServedResource]()
     async with Harness() as api:
         for seed in range(first, first + count):
             if seed % 100 == 0:
@@ -248,7 +248,7 @@ async def _fuzz(first: int, count: int) -> list[str]:
                 resources = list(api.registry)
             method, target, body, headers = Fuzzer(seed, resources, good).request()
             answer = await api.answer(method, target, body, **{name.replace("-", "_"): value for name, value in headers.items()})
-            if isinstance(answer, Response) and answer.status >= 500 and answer.status != 504:
+            if isinstance(answer, HttpResponse) and answer.status >= 500 and answer.status != 504:
                 broken.append(f"seed {seed}: {method} {target[:200]} {headers} {body[:300]!r}: {Reply(answer).raw[:300]!r}")
     return broken
 

@@ -12,9 +12,9 @@ import yaml
 
 from paddock.dialects import admission
 from paddock.meta.manifests.load import load
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.unreadable import UnreadableManifest
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 from tests.apiharness import Harness
 from tests.scripted import scripted
 from tests.unit.dialects.kubevirt import objects
@@ -61,7 +61,7 @@ def documents() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         try:
             offline = [each.data for each in load(text.encode(), place)]
             sent = [each for each in yaml.safe_load_all(text) if each is not None]
-        except (Unreadable, yaml.YAMLError, ValueError):
+        except (UnreadableManifest, yaml.YAMLError, ValueError):
             continue
         if len(offline) == len(sent):
             for number, (one, other) in enumerate(zip(offline, sent, strict=True)):
@@ -93,7 +93,7 @@ def is_explained(text: str) -> bool:
     return any(text.startswith(place) for place in EXPLAINED)
 
 
-def offline(document: dict[str, Any], settings: Settings) -> Verdict:
+def offline(document: dict[str, Any], settings: AdmissionSettings) -> Verdict:
     """What `validate` says of a document alone."""
     found = admission.admit(document, settings).findings
     errors = [f"{each.field}: {each.message}" for each in found if each.severity is Severity.ERROR and not is_explained(each.field)]
@@ -123,13 +123,13 @@ async def online(api: Harness, kind: Kind, document: dict[str, Any]) -> Verdict:
 async def disagreements(found: Iterator[tuple[str, dict[str, Any], dict[str, Any]]]) -> tuple[int, list[str]]:
     """How many documents were looked at, and those of which the sides say different things."""
     count, wrong = 0, []
-    async with Harness(settings=Settings(trusted=False)) as api:
+    async with Harness(settings=AdmissionSettings(trusted=False)) as api:
         for place, one, other in found:
             kind = served(one)
             if kind is None:
                 continue
             count += 1
-            here, there = offline(one, Settings()), await online(api, kind, other)
+            here, there = offline(one, AdmissionSettings()), await online(api, kind, other)
             if here != there and not (not here.accepted and not there.accepted):
                 extra = sorted(here.warnings ^ there.warnings)
                 wrong.append(f"{place}: offline {here.accepted} {here.told}; server {there.accepted} {there.told}; {extra}")

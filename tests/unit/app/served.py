@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.app.server import Running
-from paddock.app.settings import Settings
+from paddock.app.server import ServerHandle
+from paddock.app.settings import ServerSettings
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -28,9 +28,9 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Running]:
+async def running(settings: ServerSettings) -> AsyncIterator[ServerHandle]:
     """A server that is up for the length of the block."""
-    server = Running(settings)
+    server = ServerHandle(settings)
     await server.start()
     try:
         yield server

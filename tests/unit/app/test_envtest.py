@@ -12,7 +12,7 @@ import pytest
 from paddock.apiserver.security.pki import Authority, new_key
 from paddock.app import etcd, kubeflags, options
 from paddock.app.commands import envtest_assets
-from paddock.app.settings import Settings
+from paddock.app.settings import ServerSettings
 from paddock.base.errors import Terminal
 from paddock.cli.console import Console
 from tests.unit.app.served import ask, running, trusting
@@ -43,7 +43,7 @@ class Brought:
         place.with_suffix(".key").write_bytes(key)
         return place.with_suffix(".crt"), place.with_suffix(".key")
 
-    def settings(self, *more: str) -> Settings:
+    def settings(self, *more: str) -> ServerSettings:
         """What envtest says."""
         given = [
             "--allow-privileged=true",

@@ -8,7 +8,7 @@ import pytest
 from paddock.app.inside import door
 from paddock.client.client import Client
 from paddock.client.errors import Forbidden, Unreachable
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.client.target import Key, plain
 from tests.apiharness import GuardedHarness
 
@@ -18,7 +18,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 def test_rights_are_those_of_the_user(tmp_path: Path) -> None:
     async def script() -> None:
-        async with GuardedHarness(tmp_path) as api, Client(Inside(door(api.api, "reader", ("readers",)))) as client:
+        async with GuardedHarness(tmp_path) as api, Client(LocalTransport(door(api.api, "reader", ("readers",)))) as client:
             data = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
             with pytest.raises(Forbidden, match='User "reader" cannot list resource "configmaps"'):
                 await client.list(MAPS)
@@ -44,7 +44,7 @@ def test_rights_are_those_of_the_user(tmp_path: Path) -> None:
 def test_a_client_that_is_closed_asks_nothing(tmp_path: Path) -> None:
     async def script() -> None:
         async with GuardedHarness(tmp_path) as api:
-            client = Client(Inside(door(api.api, "root", ("system:masters",))))
+            client = Client(LocalTransport(door(api.api, "root", ("system:masters",))))
             events = client.watch(MAPS)
             following = asyncio.create_task(anext(events, None))
             await asyncio.sleep(0.01)

@@ -3,27 +3,27 @@
 import asyncio
 
 from paddock.app.probes import Probes
-from paddock.base.metrics import Metrics
-from paddock.client.access import Access, Fixed
+from paddock.base.metrics import MetricsRegistry
+from paddock.client.access import Access, StaticCredential
 from paddock.client.http.https import Https
-from paddock.client.transport import Ask
-from paddock.runtime.health import Health
+from paddock.client.transport import TransportRequest
+from paddock.runtime.health import HealthChecks
 
 
 def test_pages() -> None:
     async def script() -> None:
-        metrics = Metrics()
+        metrics = MetricsRegistry()
         metrics.counter("things_total", "Things.").inc()
-        health = Health(metrics)
+        health = HealthChecks(metrics)
         waiting = "waiting for configmaps"
         health.add_ready("caches", lambda: waiting)
         health.add_alive("loop", lambda: "")
         probes = Probes(health)
         port = await probes.listen("127.0.0.1", 0)
-        client = Https(Access(server=f"http://127.0.0.1:{port}", credentials=Fixed()))
+        client = Https(Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential()))
 
         async def get(path: str, method: str = "GET") -> tuple[int, str]:
-            reply = await client.send(Ask(method=method, target=path))
+            reply = await client.send(TransportRequest(method=method, target=path))
             return reply.status, reply.body.decode()
 
         assert await get("/healthz") == await get("/livez") == (200, "[+]loop ok\nok\n")

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from paddock.apiserver.security.identity import TokenFile
+from paddock.apiserver.security.identity import StaticTokenFile
 from paddock.app import options, running
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from tests.unit.app.served import ask, trusting
 
 TOKEN = "a-token-that-nobody-may-see"
@@ -43,7 +43,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ]
     subprocess.run(start, check=True, capture_output=True, timeout=60)
     yield root
-    found = running.find(Places(root))
+    found = running.find(DataPaths(root))
     assert found is not None
     os.kill(found.pid, signal.SIGTERM)
     while running.is_alive(found):
@@ -51,7 +51,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def address(root: Path) -> tuple[str, int]:
-    found = running.find(Places(root))
+    found = running.find(DataPaths(root))
     assert found is not None
     place = urlsplit(found.address)
     return str(place.hostname), int(place.port or 0)
@@ -125,7 +125,7 @@ def test_no_token_and_no_key_is_in_a_log(started: Path) -> None:
 def test_a_private_file_of_tokens_is_nothing_to_warn_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "tokens").write_text(f"{TOKEN},ada,1\n")
     (tmp_path / "tokens").chmod(0o600)
-    found = TokenFile(tmp_path / "tokens").user(TOKEN)
+    found = StaticTokenFile(tmp_path / "tokens").user(TOKEN)
     assert found is not None
     assert found.name == "ada"
     assert caplog.text == ""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from paddock.apiserver.housekeeping.presence import Problem
+from paddock.apiserver.housekeeping.presence import NodeProblem
 from paddock.app.supervision import PAUSES, STARTING, Supervisor
 from paddock.base.errors import Terminal
 from tests import virtualtime
@@ -23,10 +23,10 @@ class Play:
         self.working = 0
         self.standing_by = 0
         self.supervisor = Supervisor(lambda: Work(self), lambda: Standby(self), lambda error: "EngineFailed")
-        self.problems: list[Problem | None] = []
+        self.problems: list[NodeProblem | None] = []
         self.supervisor.listeners.append(self.problems.append)
 
-    def problem_now(self) -> Problem | None:
+    def problem_now(self) -> NodeProblem | None:
         return self.supervisor.problem
 
     def reach(self, step: str) -> None:
@@ -64,7 +64,7 @@ class Standby:
     def __init__(self, play: Play) -> None:
         self._play = play
 
-    async def report(self, problem: Problem) -> None:
+    async def report(self, problem: NodeProblem) -> None:
         self._play.standing_by = 1
 
     async def stop(self) -> None:
@@ -87,7 +87,7 @@ def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
     async def script(play: Play) -> None:
         assert play.problem_now() == STARTING
         problem = await play.supervisor.settled()
-        assert problem == Problem("EngineFailed", "there is no network; make one")
+        assert problem == NodeProblem("EngineFailed", "there is no network; make one")
         await asyncio.sleep(0.1)
         assert play.standing_by == 1
         await asyncio.sleep(4 * PAUSES.longest)
@@ -115,7 +115,7 @@ def test_controllers_that_end_are_started_again() -> None:
     async def script(play: Play) -> None:
         assert await play.supervisor.settled() is None
         await asyncio.sleep(3600.5)
-        assert play.problem_now() == Problem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
+        assert play.problem_now() == NodeProblem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
         assert play.standing_by == 1
         await asyncio.sleep(2)
         assert play.problem_now() is None

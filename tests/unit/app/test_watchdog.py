@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from paddock.app.watchdog import Watchdog
-from paddock.base.metrics import Metrics
+from paddock.app.watchdog import LoopWatchdog
+from paddock.base.metrics import MetricsRegistry
 from tests.scripted import scripted
 
 
@@ -39,8 +39,8 @@ def seen() -> "pytest.Generator[Seen, None, None]":  # type: ignore[name-defined
 
 
 @scripted
-async def still(metrics: Metrics, seen: Seen) -> None:
-    watchdog = Watchdog(metrics, stalled_seconds=0.05)
+async def still(metrics: MetricsRegistry, seen: Seen) -> None:
+    watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
     try:
         stand_still(seen.event)
         # The watchdog counts when the loop is back.
@@ -51,7 +51,7 @@ async def still(metrics: Metrics, seen: Seen) -> None:
 
 
 def test_a_loop_that_stands_still_is_reported_with_its_stack(seen: Seen) -> None:
-    metrics = Metrics()
+    metrics = MetricsRegistry()
     still(metrics, seen)
     (record,) = seen.records
     assert record.levelno == logging.WARNING
@@ -62,8 +62,8 @@ def test_a_loop_that_stands_still_is_reported_with_its_stack(seen: Seen) -> None
 
 def test_the_metric_is_there_before_anything_happens() -> None:
     async def script() -> str:
-        metrics = Metrics()
-        watchdog = Watchdog(metrics)
+        metrics = MetricsRegistry()
+        watchdog = LoopWatchdog(metrics)
         watchdog.stop()
         return metrics.text()
 
@@ -71,10 +71,10 @@ def test_the_metric_is_there_before_anything_happens() -> None:
 
 
 def test_one_line_is_logged_and_all_are_counted(seen: Seen) -> None:
-    metrics = Metrics()
+    metrics = MetricsRegistry()
 
     async def script() -> None:
-        watchdog = Watchdog(metrics, stalled_seconds=0.05)
+        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
         told = threading.Event()
         tell = watchdog._tell
 

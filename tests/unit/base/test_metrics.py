@@ -2,11 +2,11 @@
 
 import pytest
 
-from paddock.base.metrics import Metrics
+from paddock.base.metrics import MetricsRegistry
 
 
 def test_the_text_of_all_sorts() -> None:
-    metrics = Metrics()
+    metrics = MetricsRegistry()
     requests = metrics.counter("requests_total", "Requests,\nall of them.", ("code", "path"))
     requests.inc("200", 'a"b\\c\nd')
     requests.inc("200", 'a"b\\c\nd', by=2)
@@ -39,7 +39,7 @@ def test_the_text_of_all_sorts() -> None:
 
 
 def test_a_name_is_one_metric() -> None:
-    metrics = Metrics()
+    metrics = MetricsRegistry()
     first = metrics.counter("a_total", "A.", ("x",))
     assert metrics.counter("a_total", "A.", ("x",)) is first
     with pytest.raises(ValueError, match="a_total is a counter"):
@@ -51,7 +51,7 @@ def test_a_name_is_one_metric() -> None:
 
 
 def test_series_of_what_is_gone_go() -> None:
-    metrics = Metrics()
+    metrics = MetricsRegistry()
     phases = metrics.gauge("phases", "Phases.", ("phase",))
     found: list[dict[tuple[str, ...], float]] = [{("Running",): 2.0}, {("Stopped",): 1.0}]
     metrics.before(lambda: phases.replace(found.pop(0)))

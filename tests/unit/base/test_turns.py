@@ -2,14 +2,14 @@
 
 import asyncio
 
-from paddock.base.turns import Turns
+from paddock.base.turns import FairSlots
 from tests.scripted import timeless
 
 
 class Work:
     """Turns that are held until they are told to end, and the order in which they began."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairSlots) -> None:
         self.turns = turns
         self.begun: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -33,7 +33,7 @@ class Work:
 
 @timeless
 async def test_one_owner_leaves_room_for_others() -> None:
-    work = Work(Turns(4, 2))
+    work = Work(FairSlots(4, 2))
     await work.begin("a1", "a2", "a3", "a4", "b1")
     assert work.begun == ["a1", "a2", "b1"]
     assert work.turns.blocked("a") == "a has 2 under way, and 2 is the most"
@@ -46,7 +46,7 @@ async def test_one_owner_leaves_room_for_others() -> None:
 
 @timeless
 async def test_a_free_slot_goes_to_the_owner_with_the_fewest() -> None:
-    work = Work(Turns(3, 2))
+    work = Work(FairSlots(3, 2))
     await work.begin("a1", "a2", "b1", "b2", "c1")
     assert work.begun == ["a1", "a2", "b1"]
     assert work.turns.blocked("c") == "all 3 are taken: a has 2, b has 1"
@@ -59,7 +59,7 @@ async def test_a_free_slot_goes_to_the_owner_with_the_fewest() -> None:
 
 @timeless
 async def test_those_who_give_up_leave_nothing_behind() -> None:
-    work = Work(Turns(1, 1))
+    work = Work(FairSlots(1, 1))
     await work.begin("a1", "a2", "b1")
     work.tasks["a2"].cancel()
     await work.end("a1")
@@ -71,7 +71,7 @@ async def test_those_who_give_up_leave_nothing_behind() -> None:
 
 @timeless
 async def test_a_turn_that_is_given_and_given_up_in_one_moment_is_free_again() -> None:
-    work = Work(Turns(1, 1))
+    work = Work(FairSlots(1, 1))
     await work.begin("a1", "b1")
     work._ends["a1"].set()
     await asyncio.sleep(0)

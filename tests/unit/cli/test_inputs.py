@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from paddock.cli import inputs
-from paddock.meta.manifests.limits import Limits
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.limits import ManifestLimits
+from paddock.meta.manifests.unreadable import UnreadableManifest
 
 
 def test_a_directory_is_read_recursively_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +22,7 @@ def test_a_directory_is_read_recursively_in_order(tmp_path: Path, monkeypatch: p
 
 
 def test_a_directory_without_manifests(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match=r"no \*.yaml, \*.yml or \*.json in this directory; name a file, or another directory"):
+    with pytest.raises(UnreadableManifest, match=r"no \*.yaml, \*.yml or \*.json in this directory; name a file, or another directory"):
         list(inputs.sources([str(tmp_path)]))
 
 
@@ -34,12 +34,12 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_more_is_read_than_needed_to_refuse(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_bytes(b"x" * 100)
-    assert inputs.read(str(file), Limits(size=10)) == (str(file), b"x" * 11)
+    assert inputs.read(str(file), ManifestLimits(size=10)) == (str(file), b"x" * 11)
 
 
 @pytest.mark.parametrize(("name", "said"), [("missing", "no such file or directory"), ("a\0b", "cannot be read: embedded null byte")])
 def test_what_cannot_be_opened(name: str, said: str) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableManifest) as caught:
         inputs.read(name)
     assert str(caught.value) == f"{name}: {said}"
 
@@ -48,5 +48,5 @@ def test_what_cannot_be_opened(name: str, said: str) -> None:
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.touch(mode=0)
-    with pytest.raises(Unreadable, match="may not be read; check its permissions"):
+    with pytest.raises(UnreadableManifest, match="may not be read; check its permissions"):
         inputs.read(str(file))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.cli.kinds import NotFound, descend, members, resolve
+from paddock.cli.kinds import KindNotFound, descend, members, resolve
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_name_of_several_dialects_is_kubevirts_as_with_kubectl(text: str) -> N
     ],
 )
 def test_not_found(text: str, dialect: str | None, said: str) -> None:
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(KindNotFound) as caught:
         resolve(text, dialect)
     assert str(caught.value).startswith(said)
 
@@ -75,6 +75,6 @@ def test_descend(text: str, type_name: str, names: list[str]) -> None:
     ],
 )
 def test_no_such_field(text: str, said: str) -> None:
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(KindNotFound) as caught:
         descend(resolve(text, None))
     assert str(caught.value).startswith(said)

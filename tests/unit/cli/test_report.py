@@ -7,14 +7,14 @@ import yaml
 
 from paddock.cli import report
 from paddock.cli.console import one_line
-from paddock.cli.objects import Located
+from paddock.cli.objects import LocatedFinding
 from paddock.meta.manifests.document import Position
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
 
-def located(found: Finding) -> Located:
-    return Located("dir/f.yaml", Position(3, 7), "VirtualMachine/web", found)
+def located(found: Finding) -> LocatedFinding:
+    return LocatedFinding("dir/f.yaml", Position(3, 7), "VirtualMachine/web", found)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_structured() -> None:
 
 
 def test_tally() -> None:
-    tally = report.Tally()
+    tally = report.FindingTally()
     assert tally.summary() == "0 objects: nothing found"
     tally.objects = 1
     tally.add([located(finding.warning((), "w", "r")), located(finding.invalid((), 1, "e", "r")), located(finding.warning((), "w", "r"))])

@@ -11,14 +11,14 @@ import pytest
 from paddock.app.inside import door
 from paddock.base.clock import SystemClock
 from paddock.cli.asked import NoKind, candidates
-from paddock.cli.looking import Looking, NotLookedAt
+from paddock.cli.looking import ObjectUnavailable, ServerReader
 from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.http.https import Https
-from paddock.client.inside import Inside
-from paddock.client.transport import Ask, Reply
+from paddock.client.inside import LocalTransport
+from paddock.client.transport import TransportRequest, TransportResponse
 from paddock.plan.why.explain import explain
-from paddock.plan.why.scene import Ref, Scene
+from paddock.plan.why.scene import ObjectPlace, ObjectSnapshot
 from tests.apiclient import served
 from tests.apiharness import Harness
 from tests.fakehost import machine
@@ -27,38 +27,40 @@ from tests.virtualtime import Clock
 
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 SEED = [{"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "seed"}}}]
-WEB = Ref("kubevirt.io", "VirtualMachine", "default", "web")
+WEB = ObjectPlace("kubevirt.io", "VirtualMachine", "default", "web")
 
 
-class Denying(Inside):
+class Denying(LocalTransport):
     """A way to a server that refuses some addresses, and counts."""
 
     def __init__(self, api: Harness, *refused: str) -> None:
         super().__init__(door(api.api, "ada", ("system:masters",)))
         self._refused = refused
-        self.asked: list[Ask] = []
+        self.asked: list[TransportRequest] = []
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         self.asked.append(ask)
         if any(each in ask.target for each in self._refused):
             status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "ada may not"}
-            return Reply(403, {}, json.dumps(status).encode())
+            return TransportResponse(403, {}, json.dumps(status).encode())
         return await super().send(ask)
 
 
-def looked(*refused: str, objects: tuple[tuple[str, Any], ...] = (), ask: str = "vm/web") -> tuple[list[Ref], Scene, list[Ask]]:
+def looked(
+    *refused: str, objects: tuple[tuple[str, Any], ...] = (), ask: str = "vm/web"
+) -> tuple[list[ObjectPlace], ObjectSnapshot, list[TransportRequest]]:
     """What was found at a server that refuses some addresses."""
 
-    async def script() -> tuple[list[Ref], Scene, list[Ask]]:
+    async def script() -> tuple[list[ObjectPlace], ObjectSnapshot, list[TransportRequest]]:
         async with Harness() as api:
             for path, document in objects:
                 reply = await api.post(path, document)
                 assert reply.status == 201, reply.data
             transport = Denying(api, *refused)
             async with Client(transport) as client:
-                looking = Looking(client, Clock())
+                looking = ServerReader(client, Clock())
                 found = await looking.find(candidates(ask, "default"))
-                scene = await looking.gather(found[0]) if found else Scene(now=0.0)
+                scene = await looking.gather(found[0]) if found else ObjectSnapshot(now=0.0)
                 return found, scene, transport.asked
 
     return asyncio.run(script())
@@ -72,7 +74,7 @@ SEEDED = (
 
 def test_of_secrets_nothing_but_the_metadata_is_asked_for() -> None:
     _, scene, asked = looked(objects=SEEDED)
-    secret = scene.objects[Ref("", "Secret", "default", "seed")]
+    secret = scene.objects[ObjectPlace("", "Secret", "default", "seed")]
     assert set(secret) == {"metadata"}
     assert "very secret" not in str(scene)
     assert all("PartialObjectMetadata" in ask.accept for ask in asked if "/secrets/" in ask.target)
@@ -92,7 +94,7 @@ def test_what_may_not_be_seen_is_noted() -> None:
 
 
 def test_an_object_that_may_not_be_seen_itself_is_an_error() -> None:
-    with pytest.raises(NotLookedAt, match="ada may not"):
+    with pytest.raises(ObjectUnavailable, match="ada may not"):
         looked("/virtualmachines/", objects=SEEDED)
 
 

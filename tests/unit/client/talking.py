@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 import uvloop
 
-from paddock.apiserver.edge.http import Answer, Request, Response
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.apiserver.edge.server import Server
 from paddock.apiserver.security.pki import Authority
-from paddock.apiserver.security.tls import Serving
-from paddock.client.access import Access, Fixed
+from paddock.apiserver.security.tls import ServingContext
+from paddock.client.access import Access, StaticCredential
 from paddock.client.http.https import Https
-from paddock.client.transport import Ask
+from paddock.client.transport import TransportRequest
 
-GET = Ask(method="GET", target="/x?y=1")
-POST = Ask(method="POST", target="/x", body=b"body")
+GET = TransportRequest(method="GET", target="/x?y=1")
+POST = TransportRequest(method="POST", target="/x", body=b"body")
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -63,7 +63,7 @@ async def listening(talk: Talk) -> AsyncIterator[int]:
 @asynccontextmanager
 async def reaching(port: int, **access: Any) -> AsyncIterator[Https]:
     scheme = access.pop("scheme", "http")
-    transport = Https(Access(server=f"{scheme}://127.0.0.1:{port}", **{"credentials": Fixed(), **access}))
+    transport = Https(Access(server=f"{scheme}://127.0.0.1:{port}", **{"credentials": StaticCredential(), **access}))
     try:
         yield transport
     finally:
@@ -71,7 +71,7 @@ async def reaching(port: int, **access: Any) -> AsyncIterator[Https]:
 
 
 @asynccontextmanager
-async def edge(handler: Callable[[Request], Awaitable[Answer]], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def edge(handler: Callable[[HttpRequest], Awaitable[Answer]], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     server = Server(handler, tls=tls)
     port = await server.listen("127.0.0.1", 0)
     try:
@@ -82,10 +82,10 @@ async def edge(handler: Callable[[Request], Awaitable[Answer]], tls: ssl.SSLCont
 
 def serving(authority: Authority, names: list[str]) -> ssl.SSLContext:
     """TLS of a server of an authority."""
-    return Serving(lambda: authority.server(names), authority.certificate_file).context
+    return ServingContext(lambda: authority.server(names), authority.certificate_file).context
 
 
-async def echo(request: Request) -> Answer:
+async def echo(request: HttpRequest) -> Answer:
     """Who asked for what."""
     said = {
         "method": request.method,
@@ -95,4 +95,4 @@ async def echo(request: Request) -> Answer:
         "token": request.headers.get("authorization", ""),
         "type": request.headers.get("content-type", ""),
     }
-    return Response(200, msgspec.json.encode(said), (("content-type", "application/json"),))
+    return HttpResponse(200, msgspec.json.encode(said), (("content-type", "application/json"),))

@@ -11,10 +11,10 @@ from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.client import errors
 from paddock.client.retrying import Retries, pause
 from paddock.meta import failure
-from paddock.meta.failure import About, Failure
+from paddock.meta.failure import Failure, FailureTarget
 from paddock.schema import finding
 
-ABOUT = About(name="a", kind="configmaps")
+ABOUT = FailureTarget(name="a", kind="configmaps")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ ABOUT = About(name="a", kind="configmaps")
         (failure.too_many_requests(3), errors.TooManyRequests),
         (failure.unavailable("disk"), errors.Unavailable),
         (failure.internal("x"), errors.Unavailable),
-        (failure.not_acceptable(["a"]), errors.Other),
+        (failure.not_acceptable(["a"]), errors.OtherStatus),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
@@ -52,7 +52,7 @@ def test_every_failure_of_the_server_has_its_type(said: Failure, wanted: type[er
     [
         (404, b"404 page not found\n", errors.NotFound, "404 page not found"),
         (502, b"<html>Bad Gateway</html>", errors.Unavailable, "<html>Bad Gateway</html>"),
-        (418, b"", errors.Other, "the server answered 418"),
+        (418, b"", errors.OtherStatus, "the server answered 418"),
         (0, b'{"code": 410, "reason": "Gone"}', errors.Expired, "the server answered 410"),
         (409, b'{"reason": "SomethingNew"}', errors.Conflict, "the server answered 409"),
         (500, b"\xff\xfe", errors.Unavailable, "\ufffd\ufffd"),

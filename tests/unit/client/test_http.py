@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.apiserver.security.pki import Authority
-from paddock.client.access import Access, ClientCertificate, Credential, Fixed, bearer
+from paddock.client.access import Access, ClientCertificate, Credential, StaticCredential, bearer
 from paddock.client.errors import BadAccess, BadAnswer, TimedOut, Unreachable
 from paddock.client.http import https
-from paddock.client.transport import Ask
+from paddock.client.transport import TransportRequest
 from tests.unit.client.talking import GET, POST, echo, edge, listening, play, reaching, serving
 
 
@@ -19,11 +19,11 @@ def test_requests_share_a_connection() -> None:
     async def script() -> None:
         ports = set()
 
-        async def handler(request: Request) -> Answer:
+        async def handler(request: HttpRequest) -> Answer:
             ports.add(request.headers["host"])
             return await echo(request)
 
-        async with edge(handler) as port, reaching(port, credentials=Fixed(bearer("t"))) as transport:
+        async with edge(handler) as port, reaching(port, credentials=StaticCredential(bearer("t"))) as transport:
             for _ in range(3):
                 reply = await transport.send(GET)
                 assert msgspec.json.decode(reply.body)["target"] == "/x?y=1"
@@ -40,13 +40,13 @@ def test_requests_share_a_connection() -> None:
 
 def test_a_stream_has_a_connection_of_its_own_and_ends() -> None:
     async def script() -> None:
-        async def handler(request: Request) -> Answer:
-            async def run(sink: Sink) -> None:
+        async def handler(request: HttpRequest) -> Answer:
+            async def run(sink: StreamSink) -> None:
                 for _ in range(50):
                     sink.write(b"x" * 100_000)
                     await sink.drained()
 
-            return Stream(200, run)
+            return StreamResponse(200, run)
 
         async with edge(handler) as port, reaching(port) as transport:
             flow = await transport.stream(GET)
@@ -100,7 +100,7 @@ def test_answers_of_all_sorts(answer: bytes, body: bytes | type[Exception]) -> N
 
 
 @pytest.mark.parametrize("ask", [GET, POST], ids=["GET", "POST"])
-def test_a_kept_connection_that_was_closed_meanwhile(ask: Ask) -> None:
+def test_a_kept_connection_that_was_closed_meanwhile(ask: TransportRequest) -> None:
     """What reads is asked again on a new connection; what writes is not, because nobody knows how far it came."""
 
     async def script() -> None:
@@ -184,9 +184,9 @@ def test_a_refused_credential_is_renewed_once() -> None:
     async def script() -> None:
         asked: list[str] = []
 
-        async def handler(request: Request) -> Answer:
+        async def handler(request: HttpRequest) -> Answer:
             asked.append(request.headers["authorization"])
-            return Response(200 if asked[-1] == "Bearer good" else 401, b"{}")
+            return HttpResponse(200 if asked[-1] == "Bearer good" else 401, b"{}")
 
         async with edge(handler) as port:
             async with reaching(port, credentials=Renewed("old", "good")) as transport:
@@ -201,7 +201,7 @@ def test_a_refused_credential_is_renewed_once() -> None:
 
 def test_a_token_cannot_smuggle_headers() -> None:
     async def script() -> None:
-        async with reaching(1, credentials=Fixed(bearer("t\r\nimpersonate-user: root"))) as transport:
+        async with reaching(1, credentials=StaticCredential(bearer("t\r\nimpersonate-user: root"))) as transport:
             with pytest.raises(BadAccess, match="line break"):
                 await transport.send(GET)
 
@@ -216,7 +216,7 @@ def test_tls_trusts_one_authority_and_shows_a_certificate(tmp_path: Path) -> Non
     async def script() -> None:
         authority, other = Authority(tmp_path / "a"), Authority(tmp_path / "b")
         certificate = ClientCertificate(*authority.client("ada", ("g",)))
-        credentials = Fixed(Credential((), certificate))
+        credentials = StaticCredential(Credential((), certificate))
         async with edge(echo, serving(authority, ["h.example"])) as port:
             async with reaching(port, scheme="https", authority=authority.certificate, credentials=credentials) as transport:
                 assert user_of((await transport.send(GET)).body) == "ada"
@@ -267,7 +267,7 @@ def test_a_new_client_certificate_is_shown_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [b"no certificate", b""])
 def test_certificates_that_are_none(tmp_path: Path, wrong: bytes) -> None:
     async def script() -> None:
-        credentials = Fixed(Credential((), ClientCertificate(wrong, wrong)))
+        credentials = StaticCredential(Credential((), ClientCertificate(wrong, wrong)))
         async with reaching(1, scheme="https", authority=b"x", credentials=credentials) as transport:
             with pytest.raises(BadAccess):
                 await transport.send(GET)
@@ -281,4 +281,4 @@ def test_certificates_that_are_none(tmp_path: Path, wrong: bytes) -> None:
 def test_servers_that_are_none() -> None:
     for server in ("ftp://h", "https://"):
         with pytest.raises(BadAccess, match="is no server"):
-            https.Https(Access(server=server, credentials=Fixed()))
+            https.Https(Access(server=server, credentials=StaticCredential()))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.housekeeping.collector import GarbageCollector
 from paddock.client.client import Client
 from paddock.client.errors import Conflict, NotFound
 from paddock.client.options import merge_patch
@@ -14,7 +14,7 @@ from paddock.client.target import Data, Key, plain
 from paddock.meta import ages
 from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests import virtualtime
 from tests.apiharness import Harness, Reply
 from tests.interruption import Interruption
@@ -102,7 +102,7 @@ class Life:
         self.client = client
         self.clock = virtualtime.Clock()
         self.machinery = Machinery(clock=self.clock, chance=random.Random(1))
-        self.program = Program(client, component="virtualmachine-controller", instance="test", machinery=self.machinery)
+        self.program = ControllerManager(client, component="virtualmachine-controller", instance="test", machinery=self.machinery)
         self.player = Player(client, self.clock)
         self.played = Controller("player", self.program.informers.of(INSTANCES), self.player.reconcile, machinery=self.machinery)
         self.program.add(self.played)
@@ -169,14 +169,14 @@ class Life:
 
 
 @asynccontextmanager
-async def living(*wires: Callable[[Program], Any], collects: bool = False, writing: float = 0.0) -> AsyncIterator[Life]:
+async def living(*wires: Callable[[ControllerManager], Any], collects: bool = False, writing: float = 0.0) -> AsyncIterator[Life]:
     """A world with these controllers, and with the garbage collector where that is asked for; their writes take time."""
     async with Harness() as api:
         wire_of_all = Interruption.of(api)
         wire_of_all.writing = writing
         client = Client(wire_of_all)
         life = Life(api, client)
-        collector = Collector(api.parts)
+        collector = GarbageCollector(api.parts)
         if collects:
             collector.start()
         for wire in wires:

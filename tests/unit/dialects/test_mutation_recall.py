@@ -8,7 +8,7 @@ from paddock.dialects import catalog
 from paddock.dialects.admission import admit
 from paddock.schema.check import check
 from paddock.schema.finding import Finding, Severity, format_path
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 from tests import documents
 from tests.mutations import Mutation, mutations
 
@@ -20,7 +20,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind
 def _findings(mutation: Mutation) -> Sequence[Finding]:
     """What admission says, which begins with what the check says; a document that is no object has no kind to be admitted by."""
     if isinstance(mutation.thing, dict):
-        return admit(mutation.thing, Settings()).findings
+        return admit(mutation.thing, AdmissionSettings()).findings
     return check(mutation.kind.cls, mutation.thing).findings
 
 
@@ -50,4 +50,4 @@ def test_a_document_with_every_field_passes_its_schema(kind: Kind) -> None:
 
 @each_kind
 def test_rules_look_at_a_document_with_every_field(kind: Kind) -> None:
-    assert admit(documents.fullest(kind), Settings()).kind is kind
+    assert admit(documents.fullest(kind), AdmissionSettings()).kind is kind

@@ -13,7 +13,7 @@ from paddock.meta.wire import from_data, to_data
 from paddock.schema import shape
 from paddock.schema.check import check
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 from tests import documents as fixed
 from tests import strategies
 
@@ -59,10 +59,10 @@ def _is_zero(prop: shape.Property, value: Any) -> bool:
 @given(data=st.data())
 def test_admission_looks_at_every_document_without_stumbling(kind: Kind, data: st.DataObject) -> None:
     old, new = data.draw(strategies.documents(kind)), data.draw(strategies.documents(kind))
-    before, after = admit(old, Settings()), admit(new, Settings(target="cluster"))
+    before, after = admit(old, AdmissionSettings()), admit(new, AdmissionSettings(target="cluster"))
     assert before.value is not None
-    assert admit(old, Settings()) == before
-    changed = admit_change(before.value, after, Settings())
+    assert admit(old, AdmissionSettings()) == before
+    changed = admit_change(before.value, after, AdmissionSettings())
     assert changed.findings[: len(after.findings)] == after.findings
 
 
@@ -80,6 +80,6 @@ def test_no_rubbish_anywhere_makes_admission_stumble(kind: Kind, data: st.DataOb
     place = data.draw(st.sampled_from(_places(kind.group, kind.kind)))
     thing = place.wrap(data.draw(strategies.JUNK))
     if isinstance(thing, dict):
-        admitted = admit({"apiVersion": kind.api_version, "kind": kind.kind, **thing}, Settings())
+        admitted = admit({"apiVersion": kind.api_version, "kind": kind.kind, **thing}, AdmissionSettings())
         assert admitted.kind is not None
     check(kind.cls, thing)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock.engine import claims
-from paddock.engine.claims import BLOCK, FIRST, Claims, ClaimsUnusable
+from paddock.engine.claims import BLOCK, FIRST, HostReservations, ReservationsUnusable
 from paddock.engine.networks.addresses import choose_network
 
 
@@ -27,18 +27,18 @@ def directories(tmp_path: Path, count: int) -> list[Path]:
 @pytest.mark.spec("kubevirt", 118)
 def test_directories_have_blocks_of_their_own_and_keep_them(tmp_path: Path, place: Path) -> None:
     made = directories(tmp_path, 25)
-    first = [Claims(place).users(each) for each in made]
+    first = [HostReservations(place).users(each) for each in made]
     assert len(set(first)) == 25 and all(abs(one - other) >= BLOCK for one in first for other in first if one != other)
-    assert [Claims(place).users(each) for each in reversed(made)] == first[::-1], "the next process reads the same"
+    assert [HostReservations(place).users(each) for each in reversed(made)] == first[::-1], "the next process reads the same"
 
 
 def test_numbers_of_earlier_versions_are_given_to_nobody(tmp_path: Path, place: Path) -> None:
-    assert Claims(place).users(directories(tmp_path, 1)[0]) >= FIRST + BLOCK
+    assert HostReservations(place).users(directories(tmp_path, 1)[0]) >= FIRST + BLOCK
 
 
 def test_a_directory_has_networks_that_no_other_has(tmp_path: Path, place: Path) -> None:
     made = directories(tmp_path, 25)
-    given = [Claims(place).network(each, lambda others: choose_network("", others, "10.96.0.0/12")) for each in made]
+    given = [HostReservations(place).network(each, lambda others: choose_network("", others, "10.96.0.0/12")) for each in made]
     assert len(set(given)) == 25
 
 
@@ -46,35 +46,35 @@ def test_a_directory_that_is_gone_lets_go_and_one_whose_processes_run_does_not(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two, three, four = directories(tmp_path, 4)
-    first, second = Claims(place).users(one), Claims(place).users(two)
+    first, second = HostReservations(place).users(one), HostReservations(place).users(two)
     one.rmdir()
     two.rmdir()
     monkeypatch.setattr(claims, "_uids", lambda: {second + 5})
-    assert Claims(place).users(three) == first
-    assert Claims(place).users(four) not in (first, second)
+    assert HostReservations(place).users(three) == first
+    assert HostReservations(place).users(four) not in (first, second)
 
 
 def test_a_lost_record_gives_nobody_the_numbers_of_what_runs(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = directories(tmp_path, 2)
-    running = Claims(place).users(one)
+    running = HostReservations(place).users(one)
     (place / "claims.json").unlink()
     monkeypatch.setattr(claims, "_uids", lambda: {running})
-    assert Claims(place).users(two) != running
+    assert HostReservations(place).users(two) != running
 
 
 def test_what_is_released_is_free(tmp_path: Path, place: Path) -> None:
     one, two = directories(tmp_path, 2)
-    first = Claims(place).users(one)
-    Claims(place).release(one)
-    assert Claims(place).users(two) == first
+    first = HostReservations(place).users(one)
+    HostReservations(place).release(one)
+    assert HostReservations(place).users(two) == first
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'{"version": 2, "claims": []}', b'{"claims": 3}'])
 def test_a_damaged_record_is_an_error_and_stays(tmp_path: Path, place: Path, raw: bytes) -> None:
     place.mkdir()
     (place / "claims.json").write_bytes(raw)
-    with pytest.raises(ClaimsUnusable, match=r"claims\.json"):
-        Claims(place).users(tmp_path)
+    with pytest.raises(ReservationsUnusable, match=r"claims\.json"):
+        HostReservations(place).users(tmp_path)
     assert (place / "claims.json").read_bytes() == raw
 
 
@@ -84,7 +84,7 @@ def test_many_processes_at_once_get_different_blocks(tmp_path: Path, place: Path
     for each in made:
         reader, writer = os.pipe()
         if os.fork() == 0:
-            os.write(writer, str(Claims(place).users(each)).encode())
+            os.write(writer, str(HostReservations(place).users(each)).encode())
             os._exit(0)
         os.close(writer)
         readers.append(reader)

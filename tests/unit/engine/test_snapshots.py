@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machines import Machines
-from paddock.engine.snapshots import Snapshots, Taken, _rounds, _steps
+from paddock.engine.snapshots import SnapshotContext, Snapshots, _rounds, _steps
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volumes import Volumes
 from tests.enginefakes import FakeMachine, FakeMachines
@@ -18,10 +18,10 @@ from tests.enginefakes_storage import FakeVolumes
 GIB = 1 << 30
 
 
-def chain(*names: str) -> Layer:
-    layer: Layer | None = None
+def chain(*names: str) -> DiskLayer:
+    layer: DiskLayer | None = None
     for name in names:
-        layer = Layer(Path(name), "qcow2", layer)
+        layer = DiskLayer(Path(name), "qcow2", layer)
     assert layer is not None
     return layer
 
@@ -49,8 +49,8 @@ async def running(machines: FakeMachines, volumes: FakeVolumes, *, agent: bool =
     disks = []
     for name in ("root", "data"):
         volume = await volumes.create(f"vol-{name}", GIB)
-        disks.append(Disk(name, volume.layer))
-    machine = await machines.define("m", MachineConfig("m", Cpu(), Memory(GIB, GIB), disks=tuple(disks)))
+        disks.append(DiskConfig(name, volume.layer))
+    machine = await machines.define("m", MachineConfig("m", CpuConfig(), MemoryConfig(GIB, GIB), disks=tuple(disks)))
     await machine.start()
     await asyncio.sleep(0.01)
     volumes.open |= {"vol-root", "vol-data"}
@@ -76,7 +76,7 @@ def test_the_disks_of_a_machine_go_on_together_while_it_is_quiet() -> None:
         machines, volumes, snapshots = parts()
         machine = await running(machines, volumes)
         taken = await snapshots.take(WANTED)
-        assert taken == Taken(online=True, agent=True, quiesced=True)
+        assert taken == SnapshotContext(online=True, agent=True, quiesced=True)
         assert [set(each) for each in machine.overlays] == [{"root", "data"}]
         names = [name for name, *_ in machine.agent.calls]
         assert (names, machine.agent.is_frozen) == (["freeze", "thaw"], False)
@@ -92,7 +92,7 @@ def test_without_an_agent_it_is_taken_all_the_same() -> None:
     async def script() -> None:
         machines, volumes, snapshots = parts()
         await running(machines, volumes, agent=False)
-        assert await snapshots.take(WANTED) == Taken(online=True)
+        assert await snapshots.take(WANTED) == SnapshotContext(online=True)
 
     play(script())
 
@@ -115,10 +115,10 @@ def test_a_guest_is_thawed_when_its_disks_cannot_go_on() -> None:
         machine = await running(machines, volumes)
 
         async def refuse(layers: object) -> None:
-            raise Refused("cannot lay it", reason="NotAnOverlay")
+            raise RequestRefused("cannot lay it", reason="NotAnOverlay")
 
         machine.overlay_disks = refuse  # type: ignore[method-assign]
-        with pytest.raises(Refused):
+        with pytest.raises(RequestRefused):
             await snapshots.take(WANTED)
         assert not machine.agent.is_frozen
         assert volumes.get_snapshot("s1") is None
@@ -130,7 +130,7 @@ def test_volumes_at_rest_need_no_machine() -> None:
     async def script() -> None:
         _, volumes, snapshots = parts()
         await volumes.create("vol-root", GIB)
-        assert await snapshots.take({"vol-root": "s1"}) == Taken()
+        assert await snapshots.take({"vol-root": "s1"}) == SnapshotContext()
         assert volumes.get_snapshot("s1") is not None
 
     play(script())

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paddock.meta import adoption
-from paddock.meta.adoption import UNCONFIRMED, Step
+from paddock.meta.adoption import UNCONFIRMED, AdoptionStep
 
 MINE, OTHER = {"uid": "mine", "kind": "VirtualMachine"}, {"uid": "other", "kind": "ConfigMap"}
 AT: dict[str, Any] = {"uid": "object", "resourceVersion": "7"}
@@ -14,21 +14,21 @@ AT: dict[str, Any] = {"uid": "object", "resourceVersion": "7"}
 @pytest.mark.parametrize(
     ("owners", "labels", "deleting", "due"),
     [
-        ([], None, False, Step.ADOPT),
-        ([], None, True, Step.NONE),
+        ([], None, False, AdoptionStep.ADOPT),
+        ([], None, True, AdoptionStep.NONE),
         # Somebody else began, and was let go of.
-        ([], {UNCONFIRMED: "other"}, False, Step.ADOPT),
-        (["mine"], None, False, Step.NONE),
-        (["mine"], {UNCONFIRMED: "mine"}, False, Step.CONFIRM),
-        (["mine"], {UNCONFIRMED: "mine"}, True, Step.NONE),
-        (["mine"], {UNCONFIRMED: "other"}, False, Step.NONE),
-        (["other"], None, False, Step.NONE),
-        (["other"], {UNCONFIRMED: "other"}, False, Step.NONE),
+        ([], {UNCONFIRMED: "other"}, False, AdoptionStep.ADOPT),
+        (["mine"], None, False, AdoptionStep.NONE),
+        (["mine"], {UNCONFIRMED: "mine"}, False, AdoptionStep.CONFIRM),
+        (["mine"], {UNCONFIRMED: "mine"}, True, AdoptionStep.NONE),
+        (["mine"], {UNCONFIRMED: "other"}, False, AdoptionStep.NONE),
+        (["other"], None, False, AdoptionStep.NONE),
+        (["other"], {UNCONFIRMED: "other"}, False, AdoptionStep.NONE),
         # A mark without an owner says nothing.
-        (["other"], {UNCONFIRMED: "mine"}, False, Step.NONE),
+        (["other"], {UNCONFIRMED: "mine"}, False, AdoptionStep.NONE),
     ],
 )
-def test_what_is_due(owners: list[str], labels: dict[str, str] | None, deleting: bool, due: Step) -> None:
+def test_what_is_due(owners: list[str], labels: dict[str, str] | None, deleting: bool, due: AdoptionStep) -> None:
     assert adoption.step("mine", owners, labels, deleting=deleting) is due
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
-from paddock.engine.networks.cards import Bridge, Range
+from paddock.engine.networks.cards import HostBridge, Range
 from paddock.plan.attachments import bridge_of
 
 
@@ -33,20 +33,20 @@ LOCAL = {
 @pytest.mark.parametrize(
     ("config", "wanted"),
     [
-        (bridge(), Bridge("br1")),
-        (bridge(bridge=None, type="cnv-bridge"), Bridge("cni0")),
-        (bridge(vlan=7), Bridge("br1", vlan=7)),
-        ({"cniVersion": "0.4.0", "plugins": [bridge(mtu=9000), {"type": "tuning"}]}, Bridge("br1", mtu=9000)),
-        (bridge(isGateway=True, ipMasq=True), Bridge("br1", is_gateway=True, masquerade=True)),
-        (bridge(ipam=STATIC), Bridge("br1", static=(("10.1.1.7/24", "10.1.1.1"),), routes=(("10.2.0.0/16", "10.1.1.9"),))),
-        (bridge(ipam=LOCAL), Bridge("br1", ranges=(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", "10.1.1.1"),))),
-        (bridge(ipam={"type": "host-local", "subnet": "10.1.1.0/24"}), Bridge("br1", ranges=(Range("10.1.1.0/24"),))),
-        (bridge(ipam={"type": "whereabouts", "range": "10.1.1.64/26"}), Bridge("br1", ranges=(Range("10.1.1.64/26"),))),
-        (bridge(ipam={"type": "dhcp"}), Bridge("br1")),
-        (bridge(dns={"nameservers": ["10.1.1.53"], "search": ["example"]}), Bridge("br1", dns=("10.1.1.53",), search=("example",))),
+        (bridge(), HostBridge("br1")),
+        (bridge(bridge=None, type="cnv-bridge"), HostBridge("cni0")),
+        (bridge(vlan=7), HostBridge("br1", vlan=7)),
+        ({"cniVersion": "0.4.0", "plugins": [bridge(mtu=9000), {"type": "tuning"}]}, HostBridge("br1", mtu=9000)),
+        (bridge(isGateway=True, ipMasq=True), HostBridge("br1", is_gateway=True, masquerade=True)),
+        (bridge(ipam=STATIC), HostBridge("br1", static=(("10.1.1.7/24", "10.1.1.1"),), routes=(("10.2.0.0/16", "10.1.1.9"),))),
+        (bridge(ipam=LOCAL), HostBridge("br1", ranges=(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", "10.1.1.1"),))),
+        (bridge(ipam={"type": "host-local", "subnet": "10.1.1.0/24"}), HostBridge("br1", ranges=(Range("10.1.1.0/24"),))),
+        (bridge(ipam={"type": "whereabouts", "range": "10.1.1.64/26"}), HostBridge("br1", ranges=(Range("10.1.1.64/26"),))),
+        (bridge(ipam={"type": "dhcp"}), HostBridge("br1")),
+        (bridge(dns={"nameservers": ["10.1.1.53"], "search": ["example"]}), HostBridge("br1", dns=("10.1.1.53",), search=("example",))),
     ],
 )
-def test_what_becomes_a_bridge(config: Any, wanted: Bridge) -> None:
+def test_what_becomes_a_bridge(config: Any, wanted: HostBridge) -> None:
     assert bridge_of("ns/lan", definition(config)) == wanted
 
 

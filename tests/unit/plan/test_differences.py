@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from paddock.dialects import admission, catalog
-from paddock.plan.differences import HIDDEN, Difference, differences, format_named
+from paddock.plan.differences import HIDDEN, FieldDifference, differences, format_named
 from paddock.schema import shape
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 STAKATER = {"apiVersion": "infrastructure.stakater.com/v1", "kind": "VirtualMachine"}
 MACHINE = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine"}
@@ -15,9 +15,9 @@ VITISTACK = {"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine"}
 SECRET = {"apiVersion": "v1", "kind": "Secret"}
 
 
-def compare(head: dict[str, str], before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
+def compare(head: dict[str, str], before: dict[str, Any], after: dict[str, Any]) -> list[FieldDifference]:
     """The differences of two objects that are checked first."""
-    forms = [admission.admit({**head, "metadata": {"name": "x"}, **form}, Settings()).data for form in (before, after)]
+    forms = [admission.admit({**head, "metadata": {"name": "x"}, **form}, AdmissionSettings()).data for form in (before, after)]
     kind = catalog.find(admission.split_api_version(head["apiVersion"])[0], head["kind"])
     assert kind is not None
     return list(differences(shape.shape_of(kind.cls), *forms))

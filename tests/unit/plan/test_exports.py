@@ -27,7 +27,7 @@ def test_the_token_is_the_one_given() -> None:
 
 @pytest.mark.parametrize("manifests", [True, False])
 def test_addresses(manifests: bool) -> None:
-    found = plan.links(export(), [plan.Volume("root", "id")], "https://here", "PEM", manifests=manifests)
+    found = plan.links(export(), [plan.ExportedVolume("root", "id")], "https://here", "PEM", manifests=manifests)
     assert found.internal == found.external and found.external is not None
     assert found.external.cert == "PEM"
     (volume,) = found.external.volumes or []

@@ -11,7 +11,7 @@ from paddock.dialects.kubevirt.virtualmachine import StartFailure, VirtualMachin
 from paddock.meta import failure, patch
 from paddock.meta.wire import from_data, to_data
 from paddock.plan import lifecycle, runrequests
-from paddock.plan.runstrategy import STEPS, Life, Step, Strategy, next_step, strategy_of
+from paddock.plan.runstrategy import STEPS, InstanceState, RunStep, RunStrategy, next_step, strategy_of
 
 NOW = 1_800_000_000.0
 
@@ -39,14 +39,16 @@ def instance(phase: str, *, uid: str = "run", going: bool = False, ran: bool = T
 
 
 def test_every_strategy_says_something_of_every_life() -> None:
-    assert {(strategy, life) for strategy in STEPS for life in STEPS[strategy]} == {(s, life) for s in Strategy for life in Life}
-    for strategy in Strategy:
-        for life in Life:
-            assert next_step(strategy, life, before=None) in Step
+    assert {(strategy, life) for strategy in STEPS for life in STEPS[strategy]} == {
+        (s, life) for s in RunStrategy for life in InstanceState
+    }
+    for strategy in RunStrategy:
+        for life in InstanceState:
+            assert next_step(strategy, life, before=None) in RunStep
 
 
-@pytest.mark.parametrize(("before", "step"), [(None, Step.START), ("Halted", Step.START), ("RerunOnFailure", Step.KEEP)])
-def test_a_machine_that_is_new_to_rerun_starts(before: str | None, step: Step) -> None:
+@pytest.mark.parametrize(("before", "step"), [(None, RunStep.START), ("Halted", RunStep.START), ("RerunOnFailure", RunStep.KEEP)])
+def test_a_machine_that_is_new_to_rerun_starts(before: str | None, step: RunStep) -> None:
     assert lifecycle.decide(machine("RerunOnFailure", {"runStrategy": before} if before else {}), None).step is step
 
 
@@ -70,19 +72,19 @@ def test_requests_that_are_fulfilled_go(requests: list[dict[str, Any]], found: V
 
 def test_the_request_for_a_rerun_is_written_before_anything_is_deleted() -> None:
     decision = lifecycle.decide(machine("RerunOnFailure", {"runStrategy": "RerunOnFailure"}), instance("Failed"))
-    assert decision.step is Step.KEEP and [each.action for each in decision.requests] == ["Start"]
+    assert decision.step is RunStep.KEEP and [each.action for each in decision.requests] == ["Start"]
     asked = {"runStrategy": "RerunOnFailure", "stateChangeRequests": [{"action": "Start"}]}
-    assert lifecycle.decide(machine("RerunOnFailure", asked), instance("Failed")).step is Step.STOP
+    assert lifecycle.decide(machine("RerunOnFailure", asked), instance("Failed")).step is RunStep.STOP
     # Deleted by a user, then killed: nobody asked for another.
     gone = lifecycle.decide(machine("RerunOnFailure", {"runStrategy": "RerunOnFailure"}), instance("Failed", going=True))
-    assert gone == lifecycle.Decision(Step.KEEP)
+    assert gone == lifecycle.LifecycleDecision(RunStep.KEEP)
 
 
 def test_a_paused_start_of_a_halted_machine_changes_its_strategy_first() -> None:
     request = {"stateChangeRequests": [{"action": "Start", "data": {"paused": "true"}}]}
-    assert lifecycle.decide(machine("Halted", request), None).becomes is Strategy.ALWAYS
+    assert lifecycle.decide(machine("Halted", request), None).becomes is RunStrategy.ALWAYS
     decision = lifecycle.decide(machine("Always", request), None)
-    assert decision.step is Step.START and decision.paused
+    assert decision.step is RunStep.START and decision.paused
 
 
 @given(st.integers(1, 1000), st.floats(0, 1))
@@ -92,9 +94,9 @@ def test_pauses_grow_and_end(failures: int, chance: float) -> None:
     assert plain <= pause <= min(300.0, plain * 1.5)
 
 
-@pytest.mark.parametrize("strategy", Strategy)
-def test_failed_starts_are_counted_where_they_count(strategy: Strategy) -> None:
-    counted = strategy in (Strategy.ALWAYS, Strategy.RERUN, Strategy.ONCE)
+@pytest.mark.parametrize("strategy", RunStrategy)
+def test_failed_starts_are_counted_where_they_count(strategy: RunStrategy) -> None:
+    counted = strategy in (RunStrategy.ALWAYS, RunStrategy.RERUN, RunStrategy.ONCE)
     first = lifecycle.start_failure(machine(strategy), instance("Failed", ran=False), NOW, 0.0)
     assert (first is not None and first.consecutiveFailCount == 1) == counted
     if first is None:
@@ -115,11 +117,11 @@ def test_no_failure_holds_nothing() -> None:
     assert lifecycle.held_seconds(None, NOW) == lifecycle.held_seconds(StartFailure(), NOW) == 0.0
 
 
-EVENTS = ("start", "stop", "restart", "shutdown", "crash", "delete", *(f"become {each}" for each in list(Strategy)[:5]))
+EVENTS = ("start", "stop", "restart", "shutdown", "crash", "delete", *(f"become {each}" for each in list(RunStrategy)[:5]))
 
 
-@given(st.sampled_from(list(Strategy)[:5]), st.lists(st.sampled_from(EVENTS), max_size=12))
-def test_whatever_happens_a_machine_comes_to_rest(strategy: Strategy, events: list[str]) -> None:
+@given(st.sampled_from(list(RunStrategy)[:5]), st.lists(st.sampled_from(EVENTS), max_size=12))
+def test_whatever_happens_a_machine_comes_to_rest(strategy: RunStrategy, events: list[str]) -> None:
     world = _World(strategy)
     world.settle()
     for event in events:
@@ -127,16 +129,16 @@ def test_whatever_happens_a_machine_comes_to_rest(strategy: Strategy, events: li
         world.settle()
     runs, now = world.instance is not None and world.phase == "Running", strategy_of(world.machine().spec)
     assert not world.requests
-    if now is Strategy.ALWAYS:
+    if now is RunStrategy.ALWAYS:
         assert runs
-    if now is Strategy.HALTED:
+    if now is RunStrategy.HALTED:
         assert world.instance is None
 
 
 class _World:
     """A machine, its instance and a controller that does what is decided, in a few lines."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: RunStrategy) -> None:
         self.strategy, self.before, self.requests = str(strategy), "", [{"action": "Stop", "uid": "none"}]
         self.instance: str | None = None
         self.phase, self.count = "", 0
@@ -154,9 +156,9 @@ class _World:
             self.requests = [to_data(each) for each in decision.requests]
             if decision.becomes is not None:
                 self.strategy = str(decision.becomes)
-            elif decision.step is Step.STOP:
+            elif decision.step is RunStep.STOP:
                 self.instance = None
-            elif decision.step is Step.START:
+            elif decision.step is RunStep.START:
                 self.count += 1
                 self.instance, self.phase = f"run-{self.count}", "Running"
             self.before = self.strategy

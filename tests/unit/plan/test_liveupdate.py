@@ -94,7 +94,7 @@ def test_another_instancetype_waits() -> None:
 
 
 def test_nothing_new_is_nothing_to_do() -> None:
-    assert liveupdate.update(BASE, copied(BASE), instance(BASE)) == liveupdate.Update()
+    assert liveupdate.update(BASE, copied(BASE), instance(BASE)) == liveupdate.LiveUpdate()
 
 
 @pytest.mark.parametrize(("waits", "moved"), [(False, "pool-2"), (True, "pool-1")])

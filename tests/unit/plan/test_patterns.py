@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from paddock.plan.differences import How
-from paddock.plan.effects import Effect, Row, best
+from paddock.plan.differences import ValueChange
+from paddock.plan.effects import Effect, EffectRow, best
 from paddock.plan.patterns import generalize, parse, places
 
 DATA: dict[str, Any] = {"a": {"b": [{"c": 1}, {"d": 2}, 5], "m": {"x": {"c": 3}, "y": {"c": 4}}}, "n": None}
@@ -40,30 +40,30 @@ def test_generalize() -> None:
 
 
 ROWS = (
-    Row("a", Effect.RESTART, "all"),
-    Row("a.b", Effect.LIVE, "up", (How.UP,)),
-    Row("a.b", Effect.NONE, "b"),
-    Row("a.l[]", Effect.LIVE, "plugged", (How.ADDED,), ("claim",)),
-    Row("a.*.deep", Effect.LOSS, "deep"),
+    EffectRow("a", Effect.RESTART, "all"),
+    EffectRow("a.b", Effect.LIVE, "up", (ValueChange.UP,)),
+    EffectRow("a.b", Effect.NONE, "b"),
+    EffectRow("a.l[]", Effect.LIVE, "plugged", (ValueChange.ADDED,), ("claim",)),
+    EffectRow("a.*.deep", Effect.LOSS, "deep"),
 )
 
 
 @pytest.mark.parametrize(
     ("path", "how", "entry", "why"),
     [
-        ("a", How.CHANGED, None, "all"),
-        ("a.z", How.CHANGED, None, "all"),
-        ("a.b", How.CHANGED, None, "b"),
-        ("a.b", How.UP, None, "up"),
-        ("a.b.c", How.DOWN, None, "b"),
-        ("a.l[]", How.ADDED, {"claim": {}}, "plugged"),
-        ("a.l[]", How.ADDED, {"image": {}}, "all"),
-        ("a.l[]", How.REMOVED, {"claim": {}}, "all"),
-        ("a.q.deep.er", How.CHANGED, None, "deep"),
-        ("z", How.CHANGED, None, None),
+        ("a", ValueChange.CHANGED, None, "all"),
+        ("a.z", ValueChange.CHANGED, None, "all"),
+        ("a.b", ValueChange.CHANGED, None, "b"),
+        ("a.b", ValueChange.UP, None, "up"),
+        ("a.b.c", ValueChange.DOWN, None, "b"),
+        ("a.l[]", ValueChange.ADDED, {"claim": {}}, "plugged"),
+        ("a.l[]", ValueChange.ADDED, {"image": {}}, "all"),
+        ("a.l[]", ValueChange.REMOVED, {"claim": {}}, "all"),
+        ("a.q.deep.er", ValueChange.CHANGED, None, "deep"),
+        ("z", ValueChange.CHANGED, None, None),
         ("a.b", None, None, "b"),
     ],
 )
-def test_the_longest_pattern_wins(path: str, how: How | None, entry: object, why: str | None) -> None:
+def test_the_longest_pattern_wins(path: str, how: ValueChange | None, entry: object, why: str | None) -> None:
     row = best(ROWS, parse(path), how, entry)
     assert (row and row.why) == why

@@ -7,9 +7,9 @@ import pytest
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.meta.pods import Affinity
 from paddock.meta.wire import from_data
-from paddock.plan.placement import Host, Neighbour, Surroundings, Taint, placed, pod_labels
+from paddock.plan.placement import Neighbour, NodeTaint, PlacementEnvironment, PlacementNode, placed, pod_labels
 
-HOST = Host("here", {"kubernetes.io/hostname": "here", "zone": "a", "cpus": "8"})
+HOST = PlacementNode("here", {"kubernetes.io/hostname": "here", "zone": "a", "cpus": "8"})
 WEB = {"app": "web"}
 TERM: dict[str, Any] = {"labelSelector": {"matchLabels": WEB}, "topologyKey": "kubernetes.io/hostname"}
 
@@ -29,7 +29,7 @@ def spread(**more: Any) -> dict[str, Any]:
     return {"topologySpreadConstraints": [{**constraint, **more}]}
 
 
-def why(spec: dict[str, Any], around: Surroundings, who: Neighbour | None = None) -> str:
+def why(spec: dict[str, Any], around: PlacementEnvironment, who: Neighbour | None = None) -> str:
     found = placed(from_data({"domain": {"devices": {}}, **spec}, VirtualMachineInstanceSpec), who or Neighbour("default", WEB), around)
     return found.message if found is not None else ""
 
@@ -67,12 +67,12 @@ AFFINITY, ANTI = "didn't match pod affinity rules", "didn't match pod anti-affin
     ],
 )
 def test_alone_on_the_host(spec: dict[str, Any], wanted: str) -> None:
-    found = why(spec, Surroundings(HOST))
+    found = why(spec, PlacementEnvironment(HOST))
     assert wanted in found and bool(wanted) == bool(found)
 
 
 def test_the_words_of_a_scheduler() -> None:
-    assert why({"nodeSelector": {"zone": "b"}}, Surroundings(HOST)) == f"0/1 nodes are available: 1 node(s) {SELECTOR}."
+    assert why({"nodeSelector": {"zone": "b"}}, PlacementEnvironment(HOST)) == f"0/1 nodes are available: 1 node(s) {SELECTOR}."
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_the_words_of_a_scheduler() -> None:
     ],
 )
 def test_taints(tolerations: list[dict[str, Any]], wanted: str) -> None:
-    host = Host("here", HOST.labels, (Taint("k", "v", "NoSchedule"), Taint("soft", "", "PreferNoSchedule")))
-    assert wanted in why({"tolerations": tolerations}, Surroundings(host))
+    host = PlacementNode("here", HOST.labels, (NodeTaint("k", "v", "NoSchedule"), NodeTaint("soft", "", "PreferNoSchedule")))
+    assert wanted in why({"tolerations": tolerations}, PlacementEnvironment(host))
 
 
 def test_a_closed_host() -> None:
-    closed = Surroundings(Host("here", unschedulable=True))
+    closed = PlacementEnvironment(PlacementNode("here", unschedulable=True))
     assert "were unschedulable" in why({}, closed)
     assert not why({"tolerations": [{"operator": "Exists"}]}, closed)
 
@@ -113,24 +113,24 @@ def test_a_closed_host() -> None:
     ],
 )
 def test_unwanted_neighbours(term: dict[str, Any], other: Neighbour, wanted: str) -> None:
-    around = Surroundings(HOST, (other,), namespaces={"other": {"team": "x"}})
+    around = PlacementEnvironment(HOST, (other,), namespaces={"other": {"team": "x"}})
     assert wanted in why(required("podAntiAffinity", {**TERM, **term}), around)
 
 
 def test_wanted_neighbours_who_are_here() -> None:
     db = {**TERM, "labelSelector": {"matchLabels": {"app": "db"}}}
-    assert not why(required("podAffinity", db), Surroundings(HOST, (Neighbour("default", {"app": "db"}),)))
+    assert not why(required("podAffinity", db), PlacementEnvironment(HOST, (Neighbour("default", {"app": "db"}),)))
 
 
 def test_those_who_are_here_may_object() -> None:
     affinity = from_data(required("podAntiAffinity", TERM)["affinity"], Affinity)
-    around = Surroundings(HOST, (Neighbour("default", {"app": "db"}, affinity),))
+    around = PlacementEnvironment(HOST, (Neighbour("default", {"app": "db"}, affinity),))
     assert "existing pods anti-affinity" in why({}, around)
     assert not why({}, around, Neighbour("default", {"app": "cache"}))
 
 
 def test_more_places_than_there_are() -> None:
-    around = Surroundings(HOST, (Neighbour("default", WEB),))
+    around = PlacementEnvironment(HOST, (Neighbour("default", WEB),))
     assert "topology spread constraints" in why(spread(minDomains=2), around)
 
 

@@ -6,15 +6,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.engine.networks.cards import Allow, Peer, Policy, Ports
-from paddock.plan.policies import Subject, World, policies
+from paddock.engine.networks.cards import NicPeer, NicPolicy, PolicyAllowance, Ports
+from paddock.plan.policies import ClusterView, PolicySubject, policies
 
 SUBJECTS = (
-    Subject("web", "shop", {"app": "web"}, {("http", "TCP"): 8080}),
-    Subject("db", "shop", {"app": "db"}, {("http", "TCP"): 9090, ("dns", "UDP"): 53}),
-    Subject("spy", "other", {"app": "web"}),
+    PolicySubject("web", "shop", {"app": "web"}, {("http", "TCP"): 8080}),
+    PolicySubject("db", "shop", {"app": "db"}, {("http", "TCP"): 9090, ("dns", "UDP"): 53}),
+    PolicySubject("spy", "other", {"app": "web"}),
 )
-WORLD = World(SUBJECTS, {"shop": {"team": "a"}, "other": {"team": "b"}})
+WORLD = ClusterView(SUBJECTS, {"shop": {"team": "a"}, "other": {"team": "b"}})
 ADDRESSES = {"web": "10.112.64.5", "db": "10.112.64.6", "spy": "10.112.64.7"}
 Data = dict[str, Any]
 
@@ -24,7 +24,7 @@ def policy(name: str = "p", namespace: str = "shop", **spec: Any) -> Data:
 
 
 def test_nothing_said_is_nothing_let_in() -> None:
-    assert policies([policy(podSelector={})], WORLD) == [Policy("shop/p", ("db", "web"), (), None)]
+    assert policies([policy(podSelector={})], WORLD) == [NicPolicy("shop/p", ("db", "web"), (), None)]
 
 
 def test_a_policy_without_machines_says_nothing() -> None:
@@ -34,16 +34,16 @@ def test_a_policy_without_machines_says_nothing() -> None:
 def test_names_of_ports_are_numbers_at_each_machine() -> None:
     found = policies([policy(podSelector={}, ingress=[{"ports": [{"port": "http"}]}])], WORLD)
     assert {each.owners: each.ingress for each in found} == {
-        ("web",): (Allow(None, (Ports("tcp", 8080),)),),
-        ("db",): (Allow(None, (Ports("tcp", 9090),)),),
+        ("web",): (PolicyAllowance(None, (Ports("tcp", 8080),)),),
+        ("db",): (PolicyAllowance(None, (Ports("tcp", 9090),)),),
     }
     assert len({each.name for each in found}) == 2
     (out,) = policies(
         [policy(podSelector={"matchLabels": {"app": "web"}}, egress=[{"ports": [{"port": "http"}]}], policyTypes=["Egress"])], WORLD
     )
     assert out.ingress is None and out.egress == (
-        Allow((Peer(owners=("web",)),), (Ports("tcp", 8080),)),
-        Allow((Peer(owners=("db",)),), (Ports("tcp", 9090),)),
+        PolicyAllowance((NicPeer(owners=("web",)),), (Ports("tcp", 8080),)),
+        PolicyAllowance((NicPeer(owners=("db",)),), (Ports("tcp", 9090),)),
     )
 
 
@@ -92,7 +92,7 @@ def labels_hold(selector: Data, labels: Any) -> bool:
     return bool(said)
 
 
-def peer_holds(peer: Data, who: Subject, home: str) -> bool:
+def peer_holds(peer: Data, who: PolicySubject, home: str) -> bool:
     if "ipBlock" in peer:
         address = ipaddress.ip_address(ADDRESSES[who.owner])
         inside = address in ipaddress.ip_network(peer["ipBlock"]["cidr"])
@@ -105,7 +105,7 @@ def peer_holds(peer: Data, who: Subject, home: str) -> bool:
     return who.namespace in spaces and labels_hold(peer.get("podSelector", {}), who.labels)
 
 
-def port_holds(port: Data, protocol: str, number: int, target: Subject) -> bool:
+def port_holds(port: Data, protocol: str, number: int, target: PolicySubject) -> bool:
     if port.get("protocol", "TCP") != protocol:
         return False
     first: Any = port.get("port", 0)
@@ -114,7 +114,7 @@ def port_holds(port: Data, protocol: str, number: int, target: Subject) -> bool:
     return bool(first <= number <= port.get("endPort", first or 65535))
 
 
-def expected(given_policies: list[Data], source: Subject, target: Subject, protocol: str, number: int) -> bool:
+def expected(given_policies: list[Data], source: PolicySubject, target: PolicySubject, protocol: str, number: int) -> bool:
     for direction, side, subject, other in (("Ingress", "from", target, source), ("Egress", "to", source, target)):
         speaking = [
             each
@@ -134,7 +134,7 @@ def expected(given_policies: list[Data], source: Subject, target: Subject, proto
     return True
 
 
-def carried_out(found: list[Policy], source: str, target: str, protocol: str, number: int) -> bool:
+def carried_out(found: list[NicPolicy], source: str, target: str, protocol: str, number: int) -> bool:
     """As the engine's chains would decide."""
     for direction, subject, other in (("ingress", target, source), ("egress", source, target)):
         speaking = [each for each in found if subject in each.owners and getattr(each, direction) is not None]
@@ -144,7 +144,7 @@ def carried_out(found: list[Policy], source: str, target: str, protocol: str, nu
     return True
 
 
-def passes(allow: Allow, other: str, protocol: str, number: int) -> bool:
+def passes(allow: PolicyAllowance, other: str, protocol: str, number: int) -> bool:
     address = ipaddress.ip_address(ADDRESSES[other])
     peers = allow.peers is None or any(
         other in peer.owners

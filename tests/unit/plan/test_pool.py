@@ -123,7 +123,7 @@ def test_the_lowest_free_numbers_come_first(taken: tuple[str, ...], wanted: int,
 def test_a_round_makes_a_few_of_a_billion_machines() -> None:
     given = pool_of(FLAT)
     huge = msgspec.structs.replace(given, spec=msgspec.structs.replace(given.spec, replicas=10**9))
-    around = poolscale.Circumstances({"my-vm-http-pool-1"}, "my-vm-http-pool-1", (), 0.0, lambda: 0.5)
+    around = poolscale.ScaleContext({"my-vm-http-pool-1"}, "my-vm-http-pool-1", (), 0.0, lambda: 0.5)
     found = poolscale.plan(huge, [], around)
     assert (found.make[:2], len(found.make)) == ((0, 2), poolscale.BURST)
     assert found.wait
@@ -132,8 +132,8 @@ def test_a_round_makes_a_few_of_a_billion_machines() -> None:
 def test_a_round_deletes_a_few_of_many_machines() -> None:
     given = pool_of(FLAT)
     empty = msgspec.structs.replace(given, spec=msgspec.structs.replace(given.spec, replicas=0))
-    members = [poolscale.Member(pool.replica(given, index)) for index in range(poolscale.BURST + 1)]
-    around = poolscale.Circumstances((), pool.revision_name(given), (), 0.0, lambda: 0.5)
+    members = [poolscale.PoolMember(pool.replica(given, index)) for index in range(poolscale.BURST + 1)]
+    around = poolscale.ScaleContext((), pool.revision_name(given), (), 0.0, lambda: 0.5)
     found = poolscale.plan(empty, members, around)
     assert len(found.delete) == poolscale.BURST and found.wait
 

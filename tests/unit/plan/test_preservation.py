@@ -10,7 +10,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
 from paddock.plan import pool as machines
 from paddock.plan import poolscale, preservation
-from paddock.plan.poolscale import Circumstances, Member, Plan
+from paddock.plan.poolscale import PoolMember, ScaleContext, ScalePlan
 from paddock.plan.preservation import STATE_PRESERVATION
 
 MARKED = {STATE_PRESERVATION: "Offline"}
@@ -84,9 +84,9 @@ def test_names_of_disks() -> None:
 )
 def test_who_goes_on_after_an_interruption(replicas: int, scale_in: dict[str, Any], deleted: tuple[str, ...]) -> None:
     wanted = pool(replicas, scale_in)
-    members = [Member(_machine(wanted, number, marked=number == 1)) for number in range(3)]
-    around = Circumstances({each.name for each in members}, "web-1", {"web-1"}, 0.0, lambda: 0.5)
-    assert poolscale.plan(wanted, members, around) == Plan(delete=deleted)
+    members = [PoolMember(_machine(wanted, number, marked=number == 1)) for number in range(3)]
+    around = ScaleContext({each.name for each in members}, "web-1", {"web-1"}, 0.0, lambda: 0.5)
+    assert poolscale.plan(wanted, members, around) == ScalePlan(delete=deleted)
 
 
 def _machine(wanted: VirtualMachinePool, number: int, *, marked: bool) -> VirtualMachine:

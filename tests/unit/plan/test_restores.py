@@ -57,7 +57,7 @@ def content(*backups: dict[str, Any]) -> VirtualMachineSnapshotContent:
     ],
 )
 def test_names_of_claims(spec: dict[str, Any], name: str) -> None:
-    assert plan.volumes(restore(**spec), content()) == [plan.Volume("root", name, "snap", "disk")]
+    assert plan.volumes(restore(**spec), content()) == [plan.RestoredVolume("root", name, "snap", "disk")]
 
 
 def test_a_claim_is_filled_from_its_snapshot() -> None:
@@ -112,8 +112,8 @@ def test_nobody_else_loses_a_disk() -> None:
     with pytest.raises(plan.RestoreRefused, match="one claim"):
         plan.check(restore(volumeRestoreOverrides=two), content(BACKUP, {**BACKUP, "volumeName": "data"}))
     backup = (content().spec.volumeBackups or [])[0]
-    assert plan.is_former(plan.Volume("root", "disk", "snap"), backup)
-    assert not plan.is_former(plan.Volume("root", "else", "snap"), backup)
+    assert plan.is_former(plan.RestoredVolume("root", "disk", "snap"), backup)
+    assert not plan.is_former(plan.RestoredVolume("root", "else", "snap"), backup)
 
 
 @pytest.mark.parametrize(

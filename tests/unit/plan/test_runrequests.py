@@ -9,7 +9,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import failure, patch
 from paddock.meta.wire import from_data, to_data
 from paddock.plan import runrequests
-from paddock.plan.runstrategy import Strategy
+from paddock.plan.runstrategy import RunStrategy
 
 STRATEGIES = ("Always", "RerunOnFailure", "Manual", "Halted", "Once")
 PHASES = ("none", "Running", "Succeeded", "Failed")
@@ -38,7 +38,7 @@ def instance(phase: str, grace: int | None = 30) -> VirtualMachineInstance | Non
     return from_data({**data, "status": {"phase": phase}}, VirtualMachineInstance)
 
 
-def came_to(machine: VirtualMachine, change: runrequests.Change) -> str:
+def came_to(machine: VirtualMachine, change: runrequests.RunPatches) -> str:
     """What a change makes of the machine, in short."""
     data = to_data(machine)
     if change.machine:
@@ -143,7 +143,9 @@ def test_requests_forget_failed_starts(verb: str, strategy: str, phase: str) -> 
 def test_a_shorter_grace() -> None:
     change = runrequests.stop(machine("Halted"), instance("Running"), grace_seconds=0)
     grace = "/spec/terminationGracePeriodSeconds"
-    assert change == runrequests.Change(instance=({"op": "test", "path": grace, "value": 30}, {"op": "replace", "path": grace, "value": 0}))
+    assert change == runrequests.RunPatches(
+        instance=({"op": "test", "path": grace, "value": 30}, {"op": "replace", "path": grace, "value": 0})
+    )
     assert outcome("stop", "Halted", "Running", grace_seconds=30).startswith("409 Halted only supports")
     assert outcome("stop", "Always", "Running", grace_seconds=-1).startswith("400")
     added = runrequests.stop(machine("Always"), instance("Running", None), grace_seconds=5)
@@ -179,7 +181,7 @@ def test_a_migration_carries_the_label_by_which_it_is_cancelled() -> None:
 
 
 def test_every_strategy_is_decided() -> None:
-    for strategy in Strategy:
+    for strategy in RunStrategy:
         for verb in ("start", "stop", "restart"):
             for phase in PHASES:
                 assert outcome(verb, strategy, phase)

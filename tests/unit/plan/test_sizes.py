@@ -9,7 +9,7 @@ from paddock.meta.wire import from_data
 from paddock.plan import instancetype
 from paddock.plan.commonpreferences import preferences
 from paddock.plan.commonsizes import instancetypes
-from paddock.plan.instancetype import Missing, expanded, topology
+from paddock.plan.instancetype import MissingInstancetype, expanded, topology
 
 Data = dict[str, Any]
 
@@ -146,7 +146,7 @@ def test_where_an_instancetype_is_found(kind: str | None, resource: str, namespa
     found = instancetype.find("instancetype", {"instancetype": {"name": "small", "kind": kind}}, "here", look)
     assert found is not None and found.spec == {"cpu": {"guest": 2}}
     assert found.everywhere == (resource == CLUSTER)
-    with pytest.raises(Missing, match="small"):
+    with pytest.raises(MissingInstancetype, match="small"):
         instancetype.find("instancetype", {"instancetype": {"name": "small", "kind": kind}}, "here", objects())
 
 
@@ -162,7 +162,7 @@ def test_the_copy_that_was_kept_comes_first() -> None:
     assert found is not None and (found.revision, found.spec["cpu"]["guest"]) == ("copy", 1)
     other = instancetype.find("instancetype", matcher, "here", look, {"instancetypeRef": {"name": "large"}})
     assert other is not None and not other.revision
-    with pytest.raises(Missing, match="gone"):
+    with pytest.raises(MissingInstancetype, match="gone"):
         instancetype.find("instancetype", {"instancetype": {"name": "small", "revisionName": "gone"}}, "here", look)
 
 
@@ -206,7 +206,7 @@ def test_what_an_instancetype_is_inferred_from(volume: Data, found: list[tuple[s
 
 @pytest.mark.parametrize("volume", [{"emptyDisk": {}}, {"persistentVolumeClaim": {"claimName": "c"}}, {"dataVolume": {"name": "d"}}])
 def test_what_nothing_can_be_inferred_from(volume: Data) -> None:
-    with pytest.raises(Missing):
+    with pytest.raises(MissingInstancetype):
         instancetype.inferred("instancetype", inferring(**volume), "here", objects())
     spec = inferring(**volume)
     spec["instancetype"]["inferFromVolumeFailurePolicy"] = "Ignore"
@@ -215,7 +215,7 @@ def test_what_nothing_can_be_inferred_from(volume: Data) -> None:
 
 @pytest.mark.spec("kubevirt", 92)
 def test_an_expanded_machine_refers_to_nothing() -> None:
-    size = instancetype.Found("instancetype", "VirtualMachineClusterInstancetype", "small", next(iter(instancetypes())))
+    size = instancetype.ResolvedInstancetype("instancetype", "VirtualMachineClusterInstancetype", "small", next(iter(instancetypes())))
     machine = {"spec": {"instancetype": {"name": "small"}, "template": {"spec": {"domain": {"devices": {}}}}}}
     made = instancetype.expanded_machine(machine, [size])
     assert "instancetype" not in made["spec"] and made["spec"]["template"]["spec"]["domain"]["memory"]["guest"] == "512Mi"

@@ -5,19 +5,19 @@ from typing import Any
 import orjson
 
 from paddock.client.target import Key, plain
-from paddock.runtime.cache import Cache, Seen, by_label
+from paddock.runtime.cache import Cache, CachedObject, by_label
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
 
 
-def seen(name: str, revision: int = 1, namespace: str = "default", owner: str = "", **labels: str) -> Seen:
+def seen(name: str, revision: int = 1, namespace: str = "default", owner: str = "", **labels: str) -> CachedObject:
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "resourceVersion": str(revision), "labels": labels}
     if owner:
         metadata["ownerReferences"] = [{"apiVersion": "example.com/v1", "kind": "Machine", "name": owner, "uid": owner, "controller": True}]
-    return Seen.of(orjson.dumps({"kind": "ConfigMap", "metadata": metadata}))
+    return CachedObject.of(orjson.dumps({"kind": "ConfigMap", "metadata": metadata}))
 
 
-def names(found: list[Seen]) -> list[str]:
+def names(found: list[CachedObject]) -> list[str]:
     return [each.meta.name for each in found]
 
 

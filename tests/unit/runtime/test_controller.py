@@ -10,10 +10,10 @@ import pytest
 from paddock.base.errors import Terminal, Transient
 from paddock.client.target import Key, plain
 from paddock.runtime import logs
-from paddock.runtime.controller import DONE, Controller, Outcome, Settings, again, labelled, owners
+from paddock.runtime.controller import DONE, Controller, ControllerSettings, Outcome, again, labelled, owners
 from paddock.runtime.informers import Informers
-from paddock.runtime.program import Program
-from paddock.runtime.reference import Reference
+from paddock.runtime.program import ControllerManager
+from paddock.runtime.reference import InvolvedObject
 from tests.unit.runtime.conftest import Play, World
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
@@ -27,14 +27,14 @@ class Heard:
     def __init__(self) -> None:
         self.told: list[tuple[str, str, str]] = []
 
-    def tell(self, about: Reference, kind: str, reason: str, note: str) -> None:
+    def tell(self, about: InvolvedObject, kind: str, reason: str, note: str) -> None:
         self.told.append((about.name, kind, note))
 
 
 class Running:
     """A controller that runs, with everything it did."""
 
-    def __init__(self, world: World, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
+    def __init__(self, world: World, settings: ControllerSettings = ControllerSettings()) -> None:  # noqa: B008 - frozen
         self.looks: list[tuple[float, str]] = []
         self.answers: dict[str, Any] = {}
         self.heard = Heard()
@@ -73,7 +73,7 @@ class Running:
 
 def test_what_was_never_heard_of_is_found_by_the_sweep(play: Play) -> None:
     async def script(world: World) -> None:
-        async with Running(world, Settings(sweep_seconds=60)) as running:
+        async with Running(world, ControllerSettings(sweep_seconds=60)) as running:
             deaf, running.controller.queue.add = running.controller.queue.add, lambda key: None  # type: ignore[method-assign]
             await world.api.post(PATH, {"metadata": {"name": "lost"}})
             await asyncio.sleep(30)
@@ -167,7 +167,7 @@ def test_a_defect_is_caught_counted_told_and_tried_again(play: Play) -> None:
 
 def test_a_reconcile_that_hangs_is_ended(play: Play) -> None:
     async def script(world: World) -> None:
-        async with Running(world, Settings(seconds=5)) as running:
+        async with Running(world, ControllerSettings(seconds=5)) as running:
             running.answers["a"] = asyncio.Event().wait
             await world.api.post(PATH, {"metadata": {"name": "a"}})
             await asyncio.sleep(8)
@@ -260,7 +260,7 @@ def test_log_records_say_what_they_are_about(play: Play) -> None:
 
 def test_a_program_from_its_start_to_its_end(play: Play) -> None:
     async def script(world: World) -> None:
-        program = Program(world.client, component="maps", instance="host", machinery=world.machinery)
+        program = ControllerManager(world.client, component="maps", instance="host", machinery=world.machinery)
         looked: list[str] = []
 
         async def reconcile(key: Key) -> Outcome:
@@ -295,7 +295,7 @@ def test_a_program_from_its_start_to_its_end(play: Play) -> None:
 
 def test_a_program_ends_with_an_informer_that_broke(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(world: World) -> None:
-        program = Program(world.client, component="maps", instance="host", machinery=world.machinery)
+        program = ControllerManager(world.client, component="maps", instance="host", machinery=world.machinery)
         maps = program.informers.of(MAPS)
 
         async def reconcile(key: Key) -> Outcome:

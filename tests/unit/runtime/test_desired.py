@@ -12,12 +12,12 @@ from paddock.client.client import Client
 from paddock.client.errors import Conflict, Invalid
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target, declared, plain
-from paddock.client.transport import Ask, Flow, Reply, Transport
+from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from paddock.dialects.kubevirt import virtualmachine
 from paddock.runtime import finalizers
-from paddock.runtime.desired import DesiredSet, NotOurs, Reached, Wanted
+from paddock.runtime.desired import DesiredObject, DesiredOutcome, DesiredSet, ForeignObject
 from paddock.runtime.informers import Informers
-from paddock.runtime.reference import Reference, reference
+from paddock.runtime.reference import InvolvedObject, reference
 from tests.unit.runtime.conftest import Play, World
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
@@ -36,12 +36,12 @@ class Counting:
         self._inner = inner
         self.writes: list[str] = []
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         if ask.method != "GET":
             self.writes.append(f"{ask.method} {ask.target.partition('?')[0]}")
         return await self._inner.send(ask)
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         return await self._inner.stream(ask)
 
     async def close(self) -> None:
@@ -56,14 +56,14 @@ class Site:
         self.wire = Counting(world.client._transport)
         self.client = Client(self.wire)
         self.informers = Informers(self.client, world.machinery)
-        self.owner = Reference("v1", "ConfigMap", "default", "owner", "")
+        self.owner = InvolvedObject("v1", "ConfigMap", "default", "owner", "")
         self.set = self.again()
 
     def again(self) -> DesiredSet:
         """The set as a program that has just started has it."""
         return DesiredSet(self.client, [self.informers.of(kind) for kind in KINDS], manager="vm-controller")
 
-    async def reach(self, *wanted: Wanted) -> Reached:
+    async def reach(self, *wanted: DesiredObject) -> DesiredOutcome:
         reached = await self.set.reach(self.owner, wanted)
         await asyncio.sleep(1)
         return reached
@@ -86,12 +86,12 @@ async def site(world: World) -> AsyncIterator[Site]:
     await made.informers.stop()
 
 
-def config(name: str, **data: str) -> Wanted:
-    return Wanted(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
+def config(name: str, **data: str) -> DesiredObject:
+    return DesiredObject(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
 
 
-def object_of(target: Target[Data], name: str, **body: Any) -> Wanted:
-    return Wanted(
+def object_of(target: Target[Data], name: str, **body: Any) -> DesiredObject:
+    return DesiredObject(
         target, {"apiVersion": target.api_version, "kind": target.kind, "metadata": {"name": name, "namespace": "default"}, **body}
     )
 
@@ -124,7 +124,7 @@ def test_applied_once_then_left_alone(play: Play) -> None:
             (owner,) = made["metadata"]["ownerReferences"]
             assert (owner["uid"], owner["controller"], owner["blockOwnerDeletion"]) == (here.owner.uid, True, True)
             for _ in range(3):
-                assert await here.reach(*EVERYTHING) == Reached(unchanged=5)
+                assert await here.reach(*EVERYTHING) == DesiredOutcome(unchanged=5)
             assert here.written() == []
 
     play(script)
@@ -135,7 +135,7 @@ def test_nothing_is_written_before_the_watch_has_come_round(play: Play) -> None:
         async with site(world) as here:
             await here.set.reach(here.owner, EVERYTHING)
             here.written()
-            assert await here.set.reach(here.owner, EVERYTHING) == Reached(unchanged=5)
+            assert await here.set.reach(here.owner, EVERYTHING) == DesiredOutcome(unchanged=5)
             assert here.written() == []
 
     play(script)
@@ -170,7 +170,7 @@ def test_what_others_change_of_ours_is_set_right_and_the_rest_is_theirs(play: Pl
             await world.api.merge(f"{machine}/status", {"status": {"printableStatus": "Running"}})
             await world.api.merge(machine, {"metadata": {"annotations": {"theirs": "1"}}})
             await asyncio.sleep(1)
-            assert await here.reach(*EVERYTHING) == Reached(unchanged=5)
+            assert await here.reach(*EVERYTHING) == DesiredOutcome(unchanged=5)
             assert here.written() == []
             await world.api.merge(machine, {"spec": {"runStrategy": "Halted"}})
             await asyncio.sleep(1)
@@ -186,7 +186,7 @@ def test_what_goes_while_the_set_is_applied_is_not_made_again(play: Play) -> Non
             await here.reach(config("first"), config("second"))
             send = here.wire.send
 
-            async def slow(ask: Ask) -> Reply:
+            async def slow(ask: TransportRequest) -> TransportResponse:
                 reply = await send(ask)
                 if "first" in ask.target:
                     await world.api.delete(f"{BASE}/configmaps/second")
@@ -203,10 +203,10 @@ def test_what_goes_while_the_set_is_applied_is_not_made_again(play: Play) -> Non
 
 
 def test_what_others_put_beside_ours_goes_where_both_are_not_allowed(play: Play) -> None:
-    def service(number: int) -> Wanted:
+    def service(number: int) -> DesiredObject:
         ports = [{"name": "access", "port": number, "protocol": "TCP"}]
         metadata = {"name": "made", "namespace": "default"}
-        return Wanted(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports}})
+        return DesiredObject(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports}})
 
     async def script(world: World) -> None:
         async with site(world) as here:
@@ -267,10 +267,10 @@ def test_what_is_kept_stays_when_it_is_not_wanted_any_more(play: Play) -> None:
     async def script(world: World) -> None:
         async with site(world) as here:
             here.set = DesiredSet(here.client, [here.informers.of(SERVICES)], manager="vm-controller", keeps=[here.informers.of(MAPS)])
-            kept = Wanted(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}})
+            kept = DesiredObject(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}})
             assert (await here.reach(kept)).applied == ("configmaps default/kept",)
             assert (await here.reach(kept)).unchanged == 1
-            assert await here.reach() == Reached()
+            assert await here.reach() == DesiredOutcome()
             assert (await here.api.get(f"{BASE}/configmaps/kept")).status == 200
 
     play(script)
@@ -280,12 +280,12 @@ def test_what_was_read_is_said_again_to_the_object_that_was_read_alone(play: Pla
     async def script(world: World) -> None:
         async with site(world) as here:
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": {"a": "1"}}
-            await here.reach(Wanted(MAPS, body))
+            await here.reach(DesiredObject(MAPS, body))
             seen = here.informers.of(MAPS).cache.get(Key("default", "a"))
             assert seen is not None
             await here.client.patch(MAPS, Key("default", "a"), merge_patch({"data": {"a": "2"}}))
             with pytest.raises(Conflict):
-                await here.set.reach(here.owner, [Wanted(MAPS, {**body, "data": {"a": "3"}}, at=seen.meta.resourceVersion)])
+                await here.set.reach(here.owner, [DesiredObject(MAPS, {**body, "data": {"a": "3"}}, at=seen.meta.resourceVersion)])
             assert (await here.api.get(f"{BASE}/configmaps/a")).data["data"] == {"a": "2"}
 
     play(script)
@@ -332,12 +332,12 @@ def test_objects_of_others_are_not_taken(play: Play, adopt: bool) -> None:
             other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other-uid", "controller": True}
             await world.api.post(f"{BASE}/configmaps", {"metadata": {"name": "b", "ownerReferences": [other]}})
             await asyncio.sleep(1)
-            with pytest.raises(NotOurs, match="belongs to ConfigMap other"):
+            with pytest.raises(ForeignObject, match="belongs to ConfigMap other"):
                 await here.reach(msgspec.structs.replace(config("b"), adopt=adopt))
             if adopt:
                 assert (await here.reach(msgspec.structs.replace(config("a"), adopt=True))).applied == ("configmaps default/a",)
             else:
-                with pytest.raises(NotOurs, match="nobody that says so"):
+                with pytest.raises(ForeignObject, match="nobody that says so"):
                     await here.reach(config("a"))
             assert (await world.api.get(f"{BASE}/configmaps/a")).data["data"] == {"theirs": "1"}
 

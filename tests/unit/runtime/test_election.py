@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddock.app.inside import door
-from paddock.client.client import Client
-from paddock.client.client import Settings as ClientSettings
+from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import Unreachable
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.client.retrying import Retries
 from paddock.client.target import Data, Key
-from paddock.client.transport import Ask, Flow, Reply
-from paddock.runtime.election import BadTerms, Election, StillActing, Terms
+from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock.runtime.election import BadTerms, Election, LeaseTerms, StillActing
 from paddock.runtime.machinery import Machinery
 from tests import virtualtime
 from tests.apiharness import Harness
@@ -28,12 +27,12 @@ LEASE = Key("default", "controllers")
 class Wire:
     """A way to the server that can be slow or broken."""
 
-    def __init__(self, inner: Inside) -> None:
+    def __init__(self, inner: LocalTransport) -> None:
         self._inner = inner
         self.broken = False
         self.delay = 0.0
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         await asyncio.sleep(self.delay)
         if self.broken:
             raise Unreachable("the wire is cut", sent=False)
@@ -44,7 +43,7 @@ class Wire:
             raise Unreachable("the wire is cut", sent=True)
         return reply
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         return await self._inner.stream(ask)
 
     async def close(self) -> None:
@@ -62,10 +61,10 @@ class Stage:
         self.tasks: list[asyncio.Task[None]] = []
 
     def candidate(self, name: str, *, skew: float = 0.0, stubborn: float = 0.0) -> tuple[Wire, asyncio.Task[None], Election]:
-        wire = Wire(Inside(door(self.api.api, name)))
+        wire = Wire(LocalTransport(door(self.api.api, name)))
         client = Client(wire, ClientSettings(retries=Retries(attempts=1)))
         machinery = Machinery(clock=virtualtime.Clock(skew), chance=random.Random(name))
-        election = Election(client, Terms(key=LEASE, identity=name), machinery)
+        election = Election(client, LeaseTerms(key=LEASE, identity=name), machinery)
 
         async def lead() -> None:
             self.acting.append(name)
@@ -214,8 +213,8 @@ def test_work_that_does_not_end_ends_the_program() -> None:
 
 def test_the_end_of_the_work_is_the_end_and_its_error_is_raised() -> None:
     async def script() -> None:
-        async with Harness() as api, Client(Inside(door(api.api, "a"))) as client:
-            election = Election(client, Terms(key=LEASE, identity="a"), Machinery(clock=virtualtime.Clock()))
+        async with Harness() as api, Client(LocalTransport(door(api.api, "a"))) as client:
+            election = Election(client, LeaseTerms(key=LEASE, identity="a"), Machinery(clock=virtualtime.Clock()))
 
             async def lead() -> None:
                 raise KeyError("broken")
@@ -229,9 +228,9 @@ def test_the_end_of_the_work_is_the_end_and_its_error_is_raised() -> None:
 
 def test_terms_that_would_let_two_lead_are_refused() -> None:
     async def script() -> None:
-        async with Harness() as api, Client(Inside(door(api.api, "a"))) as client:
+        async with Harness() as api, Client(LocalTransport(door(api.api, "a"))) as client:
             for duration, deadline, retry in ((10.0, 10.0, 2.0), (15.0, 2.0, 2.0), (15.9, 15.0, 2.0), (15.0, 10.0, 0.0)):
-                terms = Terms(key=LEASE, identity="a", duration=duration, deadline=deadline, retry=retry)
+                terms = LeaseTerms(key=LEASE, identity="a", duration=duration, deadline=deadline, retry=retry)
                 with pytest.raises(BadTerms):
                     Election(client, terms, Machinery())
 

@@ -12,16 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paddock.app.inside import door
-from paddock.client.client import Client
-from paddock.client.client import Settings as ClientSettings
+from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import Unreachable
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.client.options import Selection
 from paddock.client.retrying import Retries
 from paddock.client.target import Key, plain
-from paddock.client.transport import Ask, Flow, Reply
-from paddock.runtime.cache import Change
-from paddock.runtime.informer import Gate, Informer
+from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock.runtime.cache import CacheChange
+from paddock.runtime.informer import Informer, ListGate
 from paddock.runtime.informers import Informers
 from paddock.runtime.machinery import Machinery
 from paddock.store.memory import MemoryStore
@@ -37,15 +36,15 @@ class Line:
     """A transport to a server that comes and goes, over a line that can be cut."""
 
     def __init__(self, *, minor: str = "") -> None:
-        self.inner: Inside | None = None
+        self.inner: LocalTransport | None = None
         self.flows: list[_Cut] = []
-        self.asked: list[Ask] = []
+        self.asked: list[TransportRequest] = []
         self.refuse_streams = False
         self._minor = minor
 
     def connect(self, api: Harness | None) -> None:
         """Lead to this server, or to none."""
-        self.inner = None if api is None else Inside(door(api.api, "controller"))
+        self.inner = None if api is None else LocalTransport(door(api.api, "controller"))
         self.cut()
 
     def cut(self) -> None:
@@ -54,17 +53,17 @@ class Line:
             flow.cut()
         self.flows.clear()
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         self.asked.append(ask)
         if ask.target == "/version" and self._minor:
-            return Reply(200, {}, orjson.dumps({"minor": self._minor}))
+            return TransportResponse(200, {}, orjson.dumps({"minor": self._minor}))
         return await self._there().send(ask)
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         self.asked.append(ask)
         if self.refuse_streams and "sendInitialEvents" in ask.target:
             said = {"reason": "Invalid", "code": 422, "message": "sendInitialEvents is forbidden"}
-            return await _answered(Reply(422, {}, orjson.dumps(said)))
+            return await _answered(TransportResponse(422, {}, orjson.dumps(said)))
         flow = _Cut(await self._there().stream(ask))
         self.flows.append(flow)
         return flow
@@ -77,23 +76,23 @@ class Line:
         """How often everything was asked for."""
         return sum("sendInitialEvents" in ask.target or ask.target.startswith("/api/v1/configmaps?limit") for ask in self.asked)
 
-    def _there(self) -> Inside:
+    def _there(self) -> LocalTransport:
         if self.inner is None:
             raise Unreachable("nobody is there", sent=False)
         return self.inner
 
 
-async def _answered(reply: Reply) -> Flow:
-    async def carry(_: Ask) -> Reply:
+async def _answered(reply: TransportResponse) -> ResponseStream:
+    async def carry(_: TransportRequest) -> TransportResponse:
         return reply
 
-    return await Inside(carry).stream(Ask(method="GET", target="/"))
+    return await LocalTransport(carry).stream(TransportRequest(method="GET", target="/"))
 
 
 class _Cut:
     """A stream that can be cut from outside."""
 
-    def __init__(self, inner: Flow) -> None:
+    def __init__(self, inner: ResponseStream) -> None:
         self.status = inner.status
         self.headers = inner.headers
         self._inner = inner
@@ -119,7 +118,7 @@ def one_try(line: Line) -> Client:
 
 @asynccontextmanager
 async def informing(client: Client, machinery: Machinery) -> AsyncIterator[Informer]:
-    informer = Informer(client, MAPS, machinery=machinery, gate=Gate())
+    informer = Informer(client, MAPS, machinery=machinery, gate=ListGate())
     task = asyncio.create_task(informer.run())
     try:
         yield informer
@@ -147,7 +146,7 @@ def test_everybody_hears_of_every_change(play: Play) -> None:
         informers = Informers(world.client, world.machinery)
         heard: list[tuple[str, str]] = []
 
-        def handler(change: Change) -> None:
+        def handler(change: CacheChange) -> None:
             kind = "came" if change.old is None else "went" if change.new is None else "changed"
             heard.append((kind, change.seen.meta.name))
 
@@ -198,7 +197,7 @@ def test_a_defect_of_one_listener_hurts_nobody_else(play: Play) -> None:
         async with informing(world.client, world.machinery) as informer:
             heard: list[str] = []
 
-            def broken(change: Change) -> None:
+            def broken(change: CacheChange) -> None:
                 raise KeyError(change.seen.meta.name)
 
             informer.handle(broken)
@@ -291,19 +290,19 @@ def test_many_informers_list_a_few_at_a_time() -> None:
     async def script() -> None:
         at_once, most = 0, 0
 
-        async def carry(ask: Ask) -> Reply:
+        async def carry(ask: TransportRequest) -> TransportResponse:
             nonlocal at_once, most
             if ask.target == "/version":
-                return Reply(200, {}, b'{"minor": "20"}')
+                return TransportResponse(200, {}, b'{"minor": "20"}')
             if "watch=true" in ask.target:
                 await asyncio.sleep(3600)
             at_once += 1
             most = max(most, at_once)
             await asyncio.sleep(1)
             at_once -= 1
-            return Reply(200, {}, b'{"metadata": {"resourceVersion": "1"}, "items": []}')
+            return TransportResponse(200, {}, b'{"metadata": {"resourceVersion": "1"}, "items": []}')
 
-        informers = Informers(Client(Inside(carry)), Machinery(chance=random.Random(0)), lists_at_a_time=3)
+        informers = Informers(Client(LocalTransport(carry)), Machinery(chance=random.Random(0)), lists_at_a_time=3)
         for number in range(12):
             informers.of(plain("example.com", "v1", f"kind{number}s", "Kind"))
         informers.start()
@@ -423,9 +422,9 @@ def test_the_cache_becomes_the_servers_state_whatever_happens(steps: list[tuple[
         scene = Scene(Line(minor="" if streams else "20"))
         await scene.up()
         replayed: dict[Key, str] = {}
-        surprises: list[Change] = []
+        surprises: list[CacheChange] = []
 
-        def handler(change: Change) -> None:
+        def handler(change: CacheChange) -> None:
             """What somebody who only listens knows: nothing may come twice or be missed."""
             key = change.seen.key
             if change.new is None:

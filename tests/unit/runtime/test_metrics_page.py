@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from paddock.base.metrics import Metrics
+from paddock.base.metrics import MetricsRegistry
 
 ROOT = Path(__file__).parents[3]
 _MADE = re.compile(r"\.(?:counter|gauge|histogram)\(\s*\"(paddock_[a-z_]+)\"")
@@ -13,4 +13,4 @@ def test_the_page_and_the_code_name_the_same_metrics() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src/paddock/runtime").glob("*.py")))
     page = (ROOT / "docs/dev/controllers.md").read_text(encoding="utf-8")
     assert set(_MADE.findall(code)) == set(re.findall(r"`(paddock_[a-z_]+)`", page))
-    assert Metrics().names() == ()
+    assert MetricsRegistry().names() == ()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paddock.base.backoff import Backoff
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.queue import Closed, WorkQueue
+from paddock.runtime.queue import QueueClosed, WorkQueue
 from tests import virtualtime
 
 
@@ -106,7 +106,7 @@ def test_the_end() -> None:
         keys.add_after("a", 5)
         keys.close()
         keys.add("b")
-        with pytest.raises(Closed):
+        with pytest.raises(QueueClosed):
             await waiting
 
     assert run(script()) == 0

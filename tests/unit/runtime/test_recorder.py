@@ -6,20 +6,19 @@ from typing import Any
 
 import msgspec
 
-from paddock.client.client import Client
-from paddock.client.client import Settings as ClientSettings
+from paddock.client.client import Client, ClientSettings
 from paddock.client.errors import Unreachable
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.client.retrying import Retries
-from paddock.client.transport import Ask, Reply
-from paddock.runtime.correlation import Correlator, Told
+from paddock.client.transport import TransportRequest, TransportResponse
+from paddock.runtime.correlation import Correlator, EventRequest
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.recorder import Recorder
-from paddock.runtime.reference import Reference
+from paddock.runtime.reference import InvolvedObject
 from tests import virtualtime
 from tests.unit.runtime.conftest import Play, World
 
-WEB = Reference("kubevirt.io/v1", "VirtualMachine", "default", "web", "uid-1", "7")
+WEB = InvolvedObject("kubevirt.io/v1", "VirtualMachine", "default", "web", "uid-1", "7")
 EVENTS = "/api/v1/namespaces/default/events"
 
 
@@ -34,7 +33,7 @@ def test_the_like_of_an_event_counts_it_up(play: Play) -> None:
         recorder.start()
         for revision in range(3):
             recorder.tell(
-                Reference("kubevirt.io/v1", "VirtualMachine", "default", "web", "uid-1", str(revision)), "Normal", "Started", "up"
+                InvolvedObject("kubevirt.io/v1", "VirtualMachine", "default", "web", "uid-1", str(revision)), "Normal", "Started", "up"
             )
             await asyncio.sleep(60)
         recorder.tell(WEB, "Warning", "Crashed", "down")
@@ -83,8 +82,8 @@ def test_objects_of_cluster_scope_and_namespaces_that_are_gone(play: Play) -> No
     async def script(world: World) -> None:
         recorder = Recorder(world.client, "controller", "host", world.machinery)
         recorder.start()
-        recorder.tell(Reference("v1", "Node", "", "host-1", "u"), "Normal", "Ready", "up")
-        recorder.tell(Reference("v1", "ConfigMap", "nowhere", "a", "u"), "Normal", "Ready", "up")
+        recorder.tell(InvolvedObject("v1", "Node", "", "host-1", "u"), "Normal", "Ready", "up")
+        recorder.tell(InvolvedObject("v1", "ConfigMap", "nowhere", "a", "u"), "Normal", "Ready", "up")
         await recorder.stop()
         (event,) = await events(world)
         assert event["involvedObject"]["kind"] == "Node"
@@ -98,17 +97,17 @@ def test_nobody_waits_for_a_server_that_is_gone() -> None:
         sent: list[bytes] = []
         there = False
 
-        async def carry(ask: Ask) -> Reply:
+        async def carry(ask: TransportRequest) -> TransportResponse:
             if not there:
                 raise Unreachable("nobody", sent=False)
             sent.append(ask.body)
-            return Reply(201, {}, ask.body)
+            return TransportResponse(201, {}, ask.body)
 
         machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(0))
-        recorder = Recorder(Client(Inside(carry), ClientSettings(retries=Retries(attempts=1))), "c", "h", machinery)
+        recorder = Recorder(Client(LocalTransport(carry), ClientSettings(retries=Retries(attempts=1))), "c", "h", machinery)
         recorder.start()
         for number in range(1500):
-            recorder.tell(Reference("v1", "ConfigMap", "default", f"m{number}", "u"), "Normal", "Ready", "up")
+            recorder.tell(InvolvedObject("v1", "ConfigMap", "default", f"m{number}", "u"), "Normal", "Ready", "up")
         await asyncio.sleep(20)
         there = True
         await asyncio.sleep(60)
@@ -121,7 +120,7 @@ def test_nobody_waits_for_a_server_that_is_gone() -> None:
 
 def test_many_of_one_sort_become_one() -> None:
     correlator = Correlator("c", "h")
-    decisions = [correlator.decide(Told(WEB, "Warning", "Failed", f"attempt {number}"), 1000.0 + number) for number in range(15)]
+    decisions = [correlator.decide(EventRequest(WEB, "Warning", "Failed", f"attempt {number}"), 1000.0 + number) for number in range(15)]
     made = [each for each in decisions if each is not None and not each.counts_up]
     assert len(made) == 11
     last = decisions[-1]
@@ -131,23 +130,25 @@ def test_many_of_one_sort_become_one() -> None:
 
 def test_an_object_that_has_too_much_to_say_is_not_heard_for_a_while() -> None:
     correlator = Correlator("c", "h")
-    told = [correlator.decide(Told(WEB, "Warning", "Failed", "the same"), 1000.0) for _ in range(40)]
+    told = [correlator.decide(EventRequest(WEB, "Warning", "Failed", "the same"), 1000.0) for _ in range(40)]
     assert sum(each is not None for each in told) == 25
-    other = Told(Reference("v1", "ConfigMap", "default", "a", "u"), "Warning", "Failed", "the same")
+    other = EventRequest(InvolvedObject("v1", "ConfigMap", "default", "a", "u"), "Warning", "Failed", "the same")
     assert correlator.decide(other, 1000.0) is not None
-    assert correlator.decide(Told(WEB, "Warning", "Failed", "the same"), 1000.0 + 299) is None
-    assert correlator.decide(Told(WEB, "Warning", "Failed", "the same"), 1000.0 + 301) is not None
+    assert correlator.decide(EventRequest(WEB, "Warning", "Failed", "the same"), 1000.0 + 299) is None
+    assert correlator.decide(EventRequest(WEB, "Warning", "Failed", "the same"), 1000.0 + 301) is not None
 
 
 def test_notes_and_names_have_an_end() -> None:
-    decision = Correlator("c", "h").decide(Told(Reference("v1", "ConfigMap", "default", "n" * 253, "u"), "Normal", "Long", "ü" * 2000), 5.0)
+    decision = Correlator("c", "h").decide(
+        EventRequest(InvolvedObject("v1", "ConfigMap", "default", "n" * 253, "u"), "Normal", "Long", "ü" * 2000), 5.0
+    )
     assert decision is not None
     assert len(decision.event["message"].encode()) <= 1024
     assert len(decision.event["metadata"]["name"]) == 253
 
 
 def test_a_part_of_a_program_speaks_under_its_own_name() -> None:
-    told = Told(WEB, "Normal", "Made", "it is made", "part")
+    told = EventRequest(WEB, "Normal", "Made", "it is made", "part")
     decision = Correlator("whole", "host").decide(told, 1000.0)
     assert decision is not None
     assert decision.event["source"] == {"component": "part", "host": "host"} and decision.event["reportingComponent"] == "part"

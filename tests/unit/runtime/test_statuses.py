@@ -9,7 +9,7 @@ from paddock.client.errors import Conflict
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import virtualmachine
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.informers import Informers
 from paddock.runtime.statuses import write_status
 from tests.unit.runtime.conftest import Play, World
@@ -38,7 +38,7 @@ class Site:
         await asyncio.sleep(1)
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> CachedObject:
         found = self.informer.cache.get(KEY)
         assert found is not None
         return found

@@ -9,7 +9,7 @@ from paddock.meta.objects import Resource, TemplateMeta
 from paddock.schema import finding
 from paddock.schema.field import Empty, Field, Freeform, IntOrString, Object, Quantity, Time
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Cel, Column, Kind, Scale, Settings, Version, rule, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Scale, Version, rule, transition
 
 
 def declare(name: str, *, base: type[Object] = Object, **fields: Any) -> type[Object]:
@@ -98,7 +98,7 @@ class Sample(Resource):
     Cel("spec", "!self.running || self.count == 1", "a running one is alone", ".count"),
     Cel("spec.disks[]", "self.bus != 'sata' || self.name != 'root'", "the root disk is not on sata", ".bus", "FieldValueForbidden"),
 )
-def runs_alone(sample: Sample, settings: Settings) -> Iterator[Finding]:
+def runs_alone(sample: Sample, settings: AdmissionSettings) -> Iterator[Finding]:
     """A running one is alone, and its root disk is fast."""
     if sample.spec.running and sample.spec.count > 1:
         yield finding.invalid(("spec", "count"), sample.spec.count, "a running one is alone", "sample/runs-alone")
@@ -108,14 +108,14 @@ def runs_alone(sample: Sample, settings: Settings) -> Iterator[Finding]:
 
 
 @rule("sample/name", Cel("", "self.metadata.name.size() <= 63", "must be no more than 63 characters", ".metadata.name"))
-def name_is_short(sample: Sample, settings: Settings) -> Iterator[Finding]:
+def name_is_short(sample: Sample, settings: AdmissionSettings) -> Iterator[Finding]:
     """The name fits into a label."""
     if len(sample.metadata.name) > 63:
         yield finding.invalid(("metadata", "name"), sample.metadata.name, "must be no more than 63 characters", "sample/name")
 
 
 @transition("sample/grows", Cel("spec", "self.count >= oldSelf.count", "never fewer", ".count", "FieldValueNotFound"))
-def grows(old: Sample, new: Sample, settings: Settings) -> Iterator[Finding]:
+def grows(old: Sample, new: Sample, settings: AdmissionSettings) -> Iterator[Finding]:
     """There are never fewer than before."""
     if new.spec.count < old.spec.count:
         yield finding.forbidden(("spec", "count"), "never fewer", "sample/grows")

@@ -7,7 +7,7 @@ import pytest
 from paddock.meta.wire import from_data
 from paddock.schema.check import Checked, check, settle
 from paddock.schema.field import Field, Object
-from paddock.schema.finding import Cause, Severity
+from paddock.schema.finding import CauseType, Severity
 from paddock.schema.scalars import BareWord
 from tests import documents
 from tests.unit.schema.sample import SAMPLE, Sample, Spec
@@ -118,17 +118,17 @@ def test_one_mistake_gives_one_finding(spec: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "cause"),
     [
-        ({"count": "x"}, Cause.TYPE_INVALID),
-        ({"count": 0}, Cause.INVALID),
-        ({"mode": "x"}, Cause.NOT_SUPPORTED),
-        ({"nickname": "abcdefghi"}, Cause.TOO_LONG),
-        ({"tags": ["a", "b", "c", "d"]}, Cause.TOO_MANY),
-        ({"tags": ["a", "a"]}, Cause.DUPLICATE),
-        ({"disks": [{"name": "a"}]}, Cause.REQUIRED),
-        ({"multiqueue": True, "multiQueue": True}, Cause.FORBIDDEN),
+        ({"count": "x"}, CauseType.TYPE_INVALID),
+        ({"count": 0}, CauseType.INVALID),
+        ({"mode": "x"}, CauseType.NOT_SUPPORTED),
+        ({"nickname": "abcdefghi"}, CauseType.TOO_LONG),
+        ({"tags": ["a", "b", "c", "d"]}, CauseType.TOO_MANY),
+        ({"tags": ["a", "a"]}, CauseType.DUPLICATE),
+        ({"disks": [{"name": "a"}]}, CauseType.REQUIRED),
+        ({"multiqueue": True, "multiQueue": True}, CauseType.FORBIDDEN),
     ],
 )
-def test_the_cause_is_the_one_clients_match_on(spec: Any, cause: Cause) -> None:
+def test_the_cause_is_the_one_clients_match_on(spec: Any, cause: CauseType) -> None:
     assert [found.cause for found in _check(spec).findings] == [cause]
 
 
@@ -160,7 +160,7 @@ def test_a_document_that_is_no_object() -> None:
     for raw in strange:
         checked = check(Sample, raw)
         assert checked.value == {}
-        assert [(found.path, found.cause) for found in checked.findings] == [((), Cause.TYPE_INVALID)]
+        assert [(found.path, found.cause) for found in checked.findings] == [((), CauseType.TYPE_INVALID)]
 
 
 def test_null_is_the_same_as_absent() -> None:

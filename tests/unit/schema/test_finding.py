@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paddock.schema import finding
-from paddock.schema.finding import Cause, Finding, Path, Severity
+from paddock.schema.finding import CauseType, Finding, Path, Severity
 
 
 @pytest.mark.parametrize(
@@ -53,22 +53,26 @@ PATH: Path = ("spec", "x")
 @pytest.mark.parametrize(
     ("found", "message", "cause"),
     [
-        (finding.invalid(PATH, "a", "must be b", "r"), 'Invalid value: "a": must be b', Cause.INVALID),
-        (finding.secret_invalid(PATH, "must be b", "r"), "Invalid value: must be b", Cause.INVALID),
-        (finding.required(PATH, "r"), "Required value", Cause.REQUIRED),
-        (finding.required(PATH, "r", "say so"), "Required value: say so", Cause.REQUIRED),
-        (finding.unsupported(PATH, "a", ("b", "c"), "r"), 'Unsupported value: "a": supported values: "b", "c"', Cause.NOT_SUPPORTED),
-        (finding.unsupported(PATH, "a", ("b",), "r", "try b"), 'Unsupported value: "a": supported values: "b"; try b', Cause.NOT_SUPPORTED),
-        (finding.duplicate(PATH, "a", "r"), 'Duplicate value: "a"', Cause.DUPLICATE),
-        (finding.duplicate(PATH, "a", "r", "why"), 'Duplicate value: "a": why', Cause.DUPLICATE),
-        (finding.forbidden(PATH, "not here", "r"), "Forbidden: not here", Cause.FORBIDDEN),
-        (finding.too_many(PATH, 3, 1, "r"), "Too many: 3: must have at most 1 item", Cause.TOO_MANY),
-        (finding.too_many(PATH, 3, 2, "r"), "Too many: 3: must have at most 2 items", Cause.TOO_MANY),
-        (finding.too_long(PATH, 9, "r"), "Too long: must be no more than 9 characters", Cause.TOO_LONG),
-        (finding.too_long(PATH, 9, "r", "bytes"), "Too long: may not be more than 9 bytes", Cause.TOO_LONG),
+        (finding.invalid(PATH, "a", "must be b", "r"), 'Invalid value: "a": must be b', CauseType.INVALID),
+        (finding.secret_invalid(PATH, "must be b", "r"), "Invalid value: must be b", CauseType.INVALID),
+        (finding.required(PATH, "r"), "Required value", CauseType.REQUIRED),
+        (finding.required(PATH, "r", "say so"), "Required value: say so", CauseType.REQUIRED),
+        (finding.unsupported(PATH, "a", ("b", "c"), "r"), 'Unsupported value: "a": supported values: "b", "c"', CauseType.NOT_SUPPORTED),
+        (
+            finding.unsupported(PATH, "a", ("b",), "r", "try b"),
+            'Unsupported value: "a": supported values: "b"; try b',
+            CauseType.NOT_SUPPORTED,
+        ),
+        (finding.duplicate(PATH, "a", "r"), 'Duplicate value: "a"', CauseType.DUPLICATE),
+        (finding.duplicate(PATH, "a", "r", "why"), 'Duplicate value: "a": why', CauseType.DUPLICATE),
+        (finding.forbidden(PATH, "not here", "r"), "Forbidden: not here", CauseType.FORBIDDEN),
+        (finding.too_many(PATH, 3, 1, "r"), "Too many: 3: must have at most 1 item", CauseType.TOO_MANY),
+        (finding.too_many(PATH, 3, 2, "r"), "Too many: 3: must have at most 2 items", CauseType.TOO_MANY),
+        (finding.too_long(PATH, 9, "r"), "Too long: must be no more than 9 characters", CauseType.TOO_LONG),
+        (finding.too_long(PATH, 9, "r", "bytes"), "Too long: may not be more than 9 bytes", CauseType.TOO_LONG),
     ],
 )
-def test_an_error_has_its_words_and_its_cause(found: Finding, message: str, cause: Cause) -> None:
+def test_an_error_has_its_words_and_its_cause(found: Finding, message: str, cause: CauseType) -> None:
     assert (found.path, found.message, found.rule, found.cause, found.severity) == (PATH, message, "r", cause, Severity.ERROR)
 
 

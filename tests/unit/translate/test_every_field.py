@@ -19,16 +19,16 @@ from paddock.dialects import admission, catalog
 from paddock.meta.manifests.load import load
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema import shape
 from paddock.schema.finding import Path, format_path
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate import catalog as translators
 from tests import documents
 from tests.documents import NOTHING, Place
 
 Json = dict[str, Any]
-SETTINGS = Settings(relaxed_network_ref=True)
+SETTINGS = AdmissionSettings(relaxed_network_ref=True)
 KINDS = {
     "stakater": [("infrastructure.stakater.com", "VirtualMachine")],
     "vitistack": [("vitistack.io", kind) for kind in ("Machine", "MachineTemplate", "NetworkConfiguration")],
@@ -63,7 +63,7 @@ def outcome(dialect: str, changed: Json, others: tuple[Json, ...]) -> str | None
     for document in (changed, *others):
         admitted = admission.admit(document, SETTINGS)
         made.append(admitted.value)
-    world = World(reversed(made))
+    world = ObjectSet(reversed(made))
     said = []
     for each, document in zip(made, (changed, *others), strict=True):
         group = document["apiVersion"].rpartition("/")[0]
@@ -75,7 +75,7 @@ def outcome(dialect: str, changed: Json, others: tuple[Json, ...]) -> str | None
     return repr(said)
 
 
-def _translated(dialect: str, value: Any, world: World) -> str | None:
+def _translated(dialect: str, value: Any, world: ObjectSet) -> str | None:
     try:
         result = translators.to_kubevirt(dialect)(value, world, Rendering())
     except PaddockError as error:
@@ -173,7 +173,7 @@ def test_a_translator_that_does_not_read_a_field_is_found(monkeypatch: pytest.Mo
     assert kind is not None
     least = admission.admit(examples("stakater")[0], SETTINGS).value.spec.parameters  # type: ignore[union-attr]
 
-    def blind(vm: Any, world: World, rendering: Rendering) -> Any:
+    def blind(vm: Any, world: ObjectSet, rendering: Rendering) -> Any:
         parameters = msgspec.structs.replace(vm.spec.parameters, **{field: getattr(least, field)})
         return seeing(msgspec.structs.replace(vm, spec=msgspec.structs.replace(vm.spec, parameters=parameters)), world, rendering)
 

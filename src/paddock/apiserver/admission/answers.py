@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.apiserver.calling import Answered
+from paddock.apiserver.calling import WebhookReply
 from paddock.meta import failure
-from paddock.meta.failure import About, Cause, Failure
+from paddock.meta.failure import Failure, FailureTarget, StatusCause
 
 Data = dict[str, Any]
 
@@ -18,7 +18,7 @@ class CannotAsk(Exception):
     """A webhook was not reached or not understood; its failure policy says what follows."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class WebhookAnswer(msgspec.Struct, frozen=True):
     """The answer of a webhook."""
 
     allowed: bool
@@ -29,7 +29,7 @@ class Verdict(msgspec.Struct, frozen=True):
     notes: dict[str, str] = {}
 
 
-def read(answered: Answered, uid: str, version: str, *, mutating: bool) -> Verdict:
+def read(answered: WebhookReply, uid: str, version: str, *, mutating: bool) -> WebhookAnswer:
     """The verdict in an answer; raises `CannotAsk`."""
     if not 200 <= answered.status < 300:
         raise CannotAsk(f"failed to call webhook: {_refused(answered)}")
@@ -49,10 +49,10 @@ def read(answered: Answered, uid: str, version: str, *, mutating: bool) -> Verdi
         status = msgspec.convert(response.get("status") or {}, dict[str, Any])
     except msgspec.ValidationError as error:
         raise CannotAsk(f"failed to call webhook: json: {error}") from None
-    return Verdict(response.get("allowed") is True, status, patch, warnings, notes)
+    return WebhookAnswer(response.get("allowed") is True, status, patch, warnings, notes)
 
 
-def _refused(answered: Answered) -> str:
+def _refused(answered: WebhookReply) -> str:
     text = answered.body[:2048].decode(errors="replace").strip()
     try:
         said = orjson.loads(answered.body)
@@ -110,9 +110,9 @@ def refusal(name: str, status: Data) -> Failure:
     text = f"{denied}: {message or reason}" if message or reason else f"{denied} without explanation"
     details = status.get("details") if isinstance(status.get("details"), dict) else {}
     assert details is not None
-    about = About(**{key: str(details.get(key) or "") for key in ("name", "group", "kind", "uid")})
+    about = FailureTarget(**{key: str(details.get(key) or "") for key in ("name", "group", "kind", "uid")})
     causes = [
-        Cause(str(each.get("reason") or ""), str(each.get("message") or ""), str(each.get("field") or ""))
+        StatusCause(str(each.get("reason") or ""), str(each.get("message") or ""), str(each.get("field") or ""))
         for each in details.get("causes") or ()
         if isinstance(each, dict)
     ]

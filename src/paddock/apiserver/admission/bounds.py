@@ -3,19 +3,19 @@
 from collections.abc import Iterable
 
 from paddock.apiserver.admission import measuring
-from paddock.apiserver.admission.ledger import Ledger, Quota
+from paddock.apiserver.admission.ledger import Quota, QuotaUsage
 from paddock.apiserver.admission.measuring import Amounts, Data
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.base import quantity
 from paddock.meta import failure
-from paddock.store.contract import Change, Store
+from paddock.store.contract import CommittedWrite, Store
 
 LIMITS = "limitranges"
 _CLAIM = "PersistentVolumeClaim"
 
 
-def check_quotas(ledger: Ledger, resource: Resource, new: Data, old: Data | None) -> None:
+def check_quotas(ledger: QuotaUsage, resource: ServedResource, new: Data, old: Data | None) -> None:
     """Refuse a write that would go beyond a quota."""
     meta, collection = new["metadata"], resource.collection
     if collection in measuring.IGNORED or (old is not None and not measuring.is_weighed(collection)):
@@ -48,7 +48,7 @@ def _shown(names: Iterable[str], amounts: Amounts) -> str:
     return ",".join(f"{name}={measuring.text(name, amounts[name])}" for name in names)
 
 
-class Limits:
+class LimitRanges:
     """Which namespaces have a LimitRange, by following the store."""
 
     def __init__(self, store: Store) -> None:
@@ -57,7 +57,7 @@ class Limits:
             self._put(record.key.namespace, record.key.name, record.value)
         store.follow(self._changed)
 
-    def check(self, resource: Resource, new: Data, old: Data | None) -> None:
+    def check(self, resource: ServedResource, new: Data, old: Data | None) -> None:
         """Refuse a claim that is smaller or larger than its namespace allows."""
         if resource.collection != measuring.CLAIMS or (old is not None and old["metadata"].get("deletionTimestamp")):
             return
@@ -71,7 +71,7 @@ class Limits:
         items = (decode(value).get("spec") or {}).get("limits") or []
         self._ranges.setdefault(namespace, {})[name] = items
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection != LIMITS:
                 continue

@@ -3,22 +3,22 @@
 from typing import Any
 
 from paddock.apiserver.admission import questions
-from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, Activation, Failed, Scope
+from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, Activation, ExpressionFailed, Scope
 from paddock.apiserver.admission.matching import is_namespace
-from paddock.apiserver.admission.world import Question, World
+from paddock.apiserver.admission.world import AccessQuestion, AdmissionContext
 from paddock.apiserver.objects.asked import Attempt
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.schema.cel.functions.authorization import Authorizer, ResourceCheck
 
 Data = dict[str, Any]
 Conditions = tuple[tuple[str, str], ...]
 
 
-class Undecided(Exception):
+class UndecidedConditions(Exception):
     """Some condition has no value, and none is false."""
 
 
-async def values(attempt: Attempt, resource: Resource, world: World) -> Data:
+async def values(attempt: Attempt, resource: ServedResource, world: AdmissionContext) -> Data:
     """What the names in an expression mean for a write."""
     new, old = await questions.objects(attempt, resource)
     own = attempt.resource
@@ -36,13 +36,13 @@ async def values(attempt: Attempt, resource: Resource, world: World) -> Data:
     }
 
 
-def _nobody(question: Question) -> bool:
+def _nobody(question: AccessQuestion) -> bool:
     """Nobody may do anything where nobody decides."""
     return False
 
 
-async def hold(conditions: Conditions, attempt: Attempt, resource: Resource, world: World) -> bool:
-    """Whether all conditions hold; raises `Undecided`."""
+async def hold(conditions: Conditions, attempt: Attempt, resource: ServedResource, world: AdmissionContext) -> bool:
+    """Whether all conditions hold; raises `UndecidedConditions`."""
     return decide(conditions, Activation(await values(attempt, resource, world), Scope(False), limit=CONDITIONS_LIMIT))
 
 
@@ -53,8 +53,8 @@ def decide(conditions: Conditions, activation: Activation) -> bool:
         try:
             if activation.value(text) is not True:
                 return False
-        except Failed as error:
+        except ExpressionFailed as error:
             wrong.append(str(error))
     if wrong:
-        raise Undecided(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+        raise UndecidedConditions(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     return True

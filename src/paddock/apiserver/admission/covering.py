@@ -3,29 +3,29 @@
 from abc import ABC, abstractmethod
 from typing import Generic, Protocol, TypeVar
 
-from paddock.apiserver.admission.matching import Asked, Matcher, Rule
-from paddock.apiserver.admission.world import World
-from paddock.apiserver.resources.resource import Resource
-from paddock.store.contract import Change
+from paddock.apiserver.admission.matching import AdmissionAttributes, Matcher, MatchRule
+from paddock.apiserver.admission.world import AdmissionContext
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.store.contract import CommittedWrite
 
-Candidates = tuple[tuple[Rule, Resource], ...]
+Candidates = tuple[tuple[MatchRule, ServedResource], ...]
 
 
-class Bound(Protocol):
+class ScopedRule(Protocol):
     """Something that is for some writes."""
 
     @property
     def matcher(self) -> Matcher: ...
 
 
-Of = TypeVar("Of", bound=Bound)
+Of = TypeVar("Of", bound=ScopedRule)
 How = TypeVar("How")
 
 
-class Covering(ABC, Generic[Of, How]):
+class CoverageIndex(ABC, Generic[Of, How]):
     """What is read from some collections, by following the store, with how each of it is about a write."""
 
-    def __init__(self, world: World, *collections: str) -> None:
+    def __init__(self, world: AdmissionContext, *collections: str) -> None:
         self._world = world
         self._collections = collections
         # whether there is any at all: asked on every write
@@ -36,7 +36,7 @@ class Covering(ABC, Generic[Of, How]):
         self._load()
         world.store.follow(self._changed)
 
-    def find(self, asked: Asked) -> tuple[tuple[Of, How], ...]:
+    def find(self, asked: AdmissionAttributes) -> tuple[tuple[Of, How], ...]:
         """Those whose rules cover a request."""
         if self._edition != self._world.registry.edition:
             self._found.clear()
@@ -57,7 +57,7 @@ class Covering(ABC, Generic[Of, How]):
     def _about(self, candidates: Candidates) -> How:
         """What has to be known of the rules that cover a write."""
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         if any(change.key.collection in self._collections for change in changes):
             self._load()
 

@@ -12,7 +12,7 @@ import msgspec
 
 from paddock.schema.cel import syntax, typing
 from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
-from paddock.schema.cel.program import RULE_LIMIT, Budget, Program
+from paddock.schema.cel.program import RULE_LIMIT, CompiledExpression, CostMeter
 from paddock.schema.cel.typing import BOOL, DYN, STRING, Ty
 
 # What all conditions of a webhook, and all expressions of a policy, may cost for one request.
@@ -114,9 +114,9 @@ def _with_children(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _program(text: str, scope: Scope) -> Program:
+def _program(text: str, scope: Scope) -> CompiledExpression:
     late = frozenset(f"{_BELOW}{name}" for name in scope.known or ())
-    return Program(_folded(syntax.parse(text), scope), scope.names, late, *((_is_message,) if scope.mutates else ()))
+    return CompiledExpression(_folded(syntax.parse(text), scope), scope.names, late, *((_is_message,) if scope.mutates else ()))
 
 
 def _is_message(name: str) -> bool:
@@ -157,7 +157,7 @@ def pointed(bad: BadExpression, text: str) -> str:
     return f"ERROR: <input>:{line + 1}:{column + 1}: {bad.why}\n | {text.split(chr(10))[line]}\n | {'.' * column}^"
 
 
-class Failed(Exception):
+class ExpressionFailed(Exception):
     """An expression has no value for a request."""
 
 
@@ -170,37 +170,41 @@ class Activation:
         self._values = values
         self._scope = scope
         self._left = limit
-        self._late: dict[str, Callable[[Budget], Any]] = {}
+        self._late: dict[str, Callable[[CostMeter], Any]] = {}
         for index, (name, text) in enumerate(variables):
             self._late[f"{_BELOW}{name}"] = self._lately(name, text, msgspec.structs.replace(scope, known=(scope.known or ())[:index]))
 
     def value(self, text: str, *, authorizer: bool = True) -> Any:
-        """The value of an expression; raises `Failed`."""
+        """The value of an expression; raises `ExpressionFailed`."""
         scope = self._scope if authorizer else msgspec.structs.replace(self._scope, authorizer=False)
-        budget = Budget(min(RULE_LIMIT, self._left))
+        budget = CostMeter(min(RULE_LIMIT, self._left))
         whole = budget.left
         try:
             return self._run(text, scope, budget)
         except BadExpression as error:
-            raise Failed(f"compilation failed: {pointed(error, text)}") from None
+            raise ExpressionFailed(f"compilation failed: {pointed(error, text)}") from None
         except EvaluationError as error:
-            raise Failed(f"expression '{text.strip()}' resulted in error: {error}") from None
+            raise ExpressionFailed(f"expression '{text.strip()}' resulted in error: {error}") from None
         except OutOfBudget:
             if self._left <= RULE_LIMIT:
-                raise Failed("validation failed due to running out of cost budget, no further validation rules will be run") from None
-            raise Failed(f"expression '{text.strip()}' resulted in error: operation cancelled: actual cost limit exceeded") from None
+                raise ExpressionFailed(
+                    "validation failed due to running out of cost budget, no further validation rules will be run"
+                ) from None
+            raise ExpressionFailed(
+                f"expression '{text.strip()}' resulted in error: operation cancelled: actual cost limit exceeded"
+            ) from None
         finally:
             self._left = max(0, self._left - (whole - max(budget.left, 0)))
 
-    def _run(self, text: str, scope: Scope, budget: Budget) -> Any:
+    def _run(self, text: str, scope: Scope, budget: CostMeter) -> Any:
         values = tuple(self._late[name] if name.startswith(_BELOW) else self._values.get(name) for name in scope.names)
         return _program(text, scope).run(values, budget)
 
-    def _lately(self, name: str, text: str, scope: Scope) -> Callable[[Budget], Any]:
+    def _lately(self, name: str, text: str, scope: Scope) -> Callable[[CostMeter], Any]:
         """A variable that is worked out when first used; a failure is remembered, too."""
         known: list[Any] = []
 
-        def value(budget: Budget) -> Any:
+        def value(budget: CostMeter) -> Any:
             if not known:
                 try:
                     known.append(self._run(text, scope, budget))

@@ -13,7 +13,7 @@ from paddock.apiserver.admission import measuring
 from paddock.apiserver.admission.measuring import Amounts, Data
 from paddock.apiserver.objects.encoding import decode
 from paddock.base import quantity
-from paddock.store.contract import Change, Key, Record, Store
+from paddock.store.contract import CommittedWrite, Store, StoredValue, StoreKey
 
 QUOTAS = "resourcequotas"
 _CLASSES = "VolumeAttributesClass"
@@ -71,7 +71,7 @@ def read(data: Data) -> Quota:
     return Quota(data["metadata"]["name"], hard, plain + chosen, spelled)
 
 
-class Ledger:
+class QuotaUsage:
     """The quotas of all namespaces and what is used of them."""
 
     def __init__(self, store: Store) -> None:
@@ -104,7 +104,7 @@ class Ledger:
                 self._add(change, quota, self._store.get(key), -1)
         return change
 
-    def _add(self, amounts: dict[str, int], quota: Quota, record: Record | None, sign: int) -> None:
+    def _add(self, amounts: dict[str, int], quota: Quota, record: StoredValue | None, sign: int) -> None:
         if record is None:
             return
         for name, amount in _of(quota, record.key.collection, record.value).items():
@@ -130,14 +130,14 @@ class Ledger:
                     if record.key.namespace in wanted:
                         self._put(record.key, record.value, 1)
 
-    def _put(self, key: Key, value: bytes, sign: int) -> None:
+    def _put(self, key: StoreKey, value: bytes, sign: int) -> None:
         used = self._used[key.namespace]
         weighed = measuring.is_weighed(key.collection)
         amounts = measuring.measured(key.collection, decode(value)) if weighed else measuring.counted(key.collection)
         for name, amount in amounts.items():
             used[name] += sign * amount
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         touched: dict[str, None] = {}
         # Counted from the store, which holds everything of this commit already.
         fresh: set[str] = set()
@@ -156,7 +156,7 @@ class Ledger:
             for tell in self.on_change:
                 tell(namespace)
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: CommittedWrite) -> None:
         """Know of a quota, or forget it."""
         namespace, name = change.key.namespace, change.key.name
         if not change.deleted:
@@ -168,7 +168,7 @@ class Ledger:
             self.namespaces.pop(namespace, None)
             self._used.pop(namespace, None)
 
-    def _moved(self, change: Change) -> bool:
+    def _moved(self, change: CommittedWrite) -> bool:
         """Take a change into account; whether it made a difference."""
         if measuring.is_weighed(change.key.collection):
             if change.previous is not None:

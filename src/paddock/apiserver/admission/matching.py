@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from paddock.apiserver.admission.world import World
+from paddock.apiserver.admission.world import AdmissionContext
 from paddock.apiserver.objects.asked import Attempt
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import selectors
 from paddock.meta.selectors import LabelSelector
 from paddock.meta.wire import from_data
@@ -14,15 +14,15 @@ from paddock.meta.wire import from_data
 Data = dict[str, Any]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AdmissionAttributes(msgspec.Struct, frozen=True):
     """The part of a write that rules look at."""
 
-    resource: Resource
+    resource: ServedResource
     operation: str
     subresource: str
 
 
-class Rule(msgspec.Struct, frozen=True):
+class MatchRule(msgspec.Struct, frozen=True):
     """One rule, read."""
 
     operations: frozenset[str]
@@ -32,7 +32,7 @@ class Rule(msgspec.Struct, frozen=True):
     scope: str
     names: frozenset[str] = frozenset()
 
-    def covers(self, asked: Asked, resource: Resource) -> bool:
+    def covers(self, asked: AdmissionAttributes, resource: ServedResource) -> bool:
         """Whether it is about a request, taken as one for this version of the resource. Names are looked at apart."""
         if self.scope not in ("*", "Namespaced" if resource.namespaced else "Cluster"):
             return False
@@ -47,23 +47,23 @@ class Rule(msgspec.Struct, frozen=True):
         return not self.names or name in self.names
 
 
-def read_rule(data: Data) -> Rule:
+def read_rule(data: Data) -> MatchRule:
     """A stored rule."""
     resources = tuple((plural, sub) for plural, _, sub in (each.partition("/") for each in data.get("resources") or ()))
     operations, groups, versions = (frozenset(data.get(member) or ()) for member in ("operations", "apiGroups", "apiVersions"))
-    return Rule(operations, groups, versions, resources, data.get("scope") or "*", frozenset(data.get("resourceNames") or ()))
+    return MatchRule(operations, groups, versions, resources, data.get("scope") or "*", frozenset(data.get("resourceNames") or ()))
 
 
 class Matcher(msgspec.Struct, frozen=True):
     """Rules, exceptions from them, and selectors."""
 
-    rules: tuple[Rule, ...]
-    excluded: tuple[Rule, ...] = ()
+    rules: tuple[MatchRule, ...]
+    excluded: tuple[MatchRule, ...] = ()
     exact: bool = False
     namespaces: LabelSelector = LabelSelector()
     objects: LabelSelector = LabelSelector()
 
-    def candidates(self, asked: Asked, world: World) -> tuple[tuple[Rule, Resource], ...]:
+    def candidates(self, asked: AdmissionAttributes, world: AdmissionContext) -> tuple[tuple[MatchRule, ServedResource], ...]:
         """The rules that cover a request, each with the version it names; the version of the request comes first."""
         mine = [(rule, asked.resource) for rule in self.rules if rule.covers(asked, asked.resource)]
         if self.exact:
@@ -72,19 +72,19 @@ class Matcher(msgspec.Struct, frozen=True):
         equal = [(rule, other) for rule in self.rules for other in others if rule.covers(asked, other)]
         return (*mine, *equal)
 
-    def selects(self, attempt: Attempt, world: World) -> bool:
+    def selects(self, attempt: Attempt, world: AdmissionContext) -> bool:
         """Whether the labels of the namespace and of the object fit."""
         return self._selects_namespace(attempt, world) and self._selects_object(attempt)
 
-    def leaves_out(self, attempt: Attempt, world: World) -> bool:
+    def leaves_out(self, attempt: Attempt, world: AdmissionContext) -> bool:
         """Whether an exception covers a write."""
         if not self.excluded:
             return False
-        asked = Asked(attempt.resource, attempt.operation, attempt.options.subresource)
+        asked = AdmissionAttributes(attempt.resource, attempt.operation, attempt.options.subresource)
         found = Matcher(self.excluded, exact=self.exact).candidates(asked, world)
         return any(rule.names_it(attempt.name) for rule, _ in found)
 
-    def _selects_namespace(self, attempt: Attempt, world: World) -> bool:
+    def _selects_namespace(self, attempt: Attempt, world: AdmissionContext) -> bool:
         if selectors.is_empty(self.namespaces):
             return True
         if is_namespace(attempt.resource):
@@ -115,7 +115,7 @@ def selector_of(data: Data | None) -> LabelSelector:
     return from_data(data, LabelSelector) if data else LabelSelector()
 
 
-def is_namespace(resource: Resource) -> bool:
+def is_namespace(resource: ServedResource) -> bool:
     """Whether it is the kind Namespace."""
     return resource.plural == "namespaces" and not resource.group
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from paddock.apiserver.admission.policyrules import BindingStrategy, check_param_kind, check_resources, check_variables
+from paddock.apiserver.admission.policyrules import PolicyBindingStrategy, check_param_kind, check_resources, check_variables
 from paddock.apiserver.admission.registrations import RULE, conditions
 from paddock.apiserver.admission.stored import MEMBERS
-from paddock.apiserver.resources.strategy import Context, Strategy
+from paddock.apiserver.resources.strategy import Strategy, WriteContext
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 
@@ -20,7 +20,7 @@ class MutatingPolicyStrategy(Strategy):
     def counts_generation(self) -> bool:
         return True
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Rules, expressions, names."""
         spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
         path: Path = ("spec",)
@@ -44,7 +44,7 @@ class MutatingPolicyStrategy(Strategy):
             yield finding.required((*path, "reinvocationPolicy"), RULE)
 
 
-class MutatingBindingStrategy(BindingStrategy):
+class MutatingBindingStrategy(PolicyBindingStrategy):
     """Bindings of policies that change what is written: they have no actions."""
 
     def check_actions(self, spec: Data) -> Iterator[Finding]:

@@ -7,14 +7,14 @@ from collections.abc import Collection
 from typing import Any
 
 from paddock.apiserver.admission import parameters, questions
-from paddock.apiserver.admission.covering import Candidates, Covering
+from paddock.apiserver.admission.covering import Candidates, CoverageIndex
 from paddock.apiserver.admission.parameters import NotConfigured
-from paddock.apiserver.admission.stored import BadMutation, Binding, MutatingPolicy, read_binding, read_mutating
-from paddock.apiserver.admission.world import World
+from paddock.apiserver.admission.stored import BadMutation, MutatingPolicy, PolicyBinding, read_binding, read_mutating
+from paddock.apiserver.admission.world import AdmissionContext
 from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.resources.resource import Resource
-from paddock.meta.failure import Cause, Failure
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.meta.failure import Failure, StatusCause
 
 Data = dict[str, Any]
 _GROUP = "admissionregistration.k8s.io"
@@ -22,10 +22,10 @@ POLICIES, BINDINGS = f"mutatingadmissionpolicies.{_GROUP}", f"mutatingadmissionp
 Found = tuple[tuple[MutatingPolicy, Candidates], ...]
 
 
-class Mutations(Covering[MutatingPolicy, Candidates]):
+class Mutations(CoverageIndex[MutatingPolicy, Candidates]):
     """The mutating policies that are bound, with the rules that cover a write."""
 
-    def __init__(self, world: World, *, off: bool = False) -> None:
+    def __init__(self, world: AdmissionContext, *, off: bool = False) -> None:
         self._off = off
         super().__init__(world, POLICIES, BINDINGS)
 
@@ -44,7 +44,7 @@ class Mutations(Covering[MutatingPolicy, Candidates]):
         return candidates
 
 
-async def change(found: Found, attempt: Attempt, world: World) -> dict[MutatingPolicy, Data | None]:
+async def change(found: Found, attempt: Attempt, world: AdmissionContext) -> dict[MutatingPolicy, Data | None]:
     """Let all policies work; the object as each of those that want to work again left it."""
     left: dict[MutatingPolicy, Data | None] = {}
     for policy, rules in found:
@@ -60,13 +60,15 @@ async def change(found: Found, attempt: Attempt, world: World) -> dict[MutatingP
     return left
 
 
-async def change_again(found: Found, left: dict[MutatingPolicy, Data | None], attempt: Attempt, world: World) -> None:
+async def change_again(found: Found, left: dict[MutatingPolicy, Data | None], attempt: Attempt, world: AdmissionContext) -> None:
     """Let those policies work again whose object was changed after them."""
     late: Collection[MutatingPolicy] = [policy for policy, former in left.items() if attempt.new != former]
     await change(tuple(each for each in found if each[0] in late), attempt, world)
 
 
-async def _work(policy: MutatingPolicy, binding: Binding, resource: Resource, attempt: Attempt, world: World) -> None:
+async def _work(
+    policy: MutatingPolicy, binding: PolicyBinding, resource: ServedResource, attempt: Attempt, world: AdmissionContext
+) -> None:
     from paddock.apiserver.admission import patching  # noqa: PLC0415 - most servers never see an expression
 
     if not parameters.matches(binding, attempt, world):
@@ -81,7 +83,7 @@ async def _work(policy: MutatingPolicy, binding: Binding, resource: Resource, at
             raise _denied(policy, binding, str(error), attempt) from None
 
 
-def _params(policy: MutatingPolicy, binding: Binding, attempt: Attempt, world: World) -> list[Data | None]:
+def _params(policy: MutatingPolicy, binding: PolicyBinding, attempt: Attempt, world: AdmissionContext) -> list[Data | None]:
     try:
         parameters.check_kind(policy.param_kind, world)
     except NotConfigured as error:
@@ -92,6 +94,6 @@ def _params(policy: MutatingPolicy, binding: Binding, attempt: Attempt, world: W
         raise BadMutation(f"failed to configure binding: {error}") from None
 
 
-def _denied(policy: MutatingPolicy, binding: Binding, why: str, attempt: Attempt) -> Failure:
+def _denied(policy: MutatingPolicy, binding: PolicyBinding, why: str, attempt: Attempt) -> Failure:
     text = f"policy '{policy.name}' with binding '{binding.name}' denied request: {why}"
-    return Failure(403, "Invalid", text, about=attempt.resource.about(attempt.name), causes=[Cause("", text)])
+    return Failure(403, "Invalid", text, about=attempt.resource.about(attempt.name), causes=[StatusCause("", text)])

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from paddock.apiserver.admission.matching import Asked, is_namespace, selector_of
-from paddock.apiserver.admission.stored import Binding
-from paddock.apiserver.admission.world import World
+from paddock.apiserver.admission.matching import AdmissionAttributes, is_namespace, selector_of
+from paddock.apiserver.admission.stored import PolicyBinding
+from paddock.apiserver.admission.world import AdmissionContext
 from paddock.apiserver.objects.asked import Attempt
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import selectors
 
 Data = dict[str, Any]
@@ -16,7 +16,7 @@ class NotConfigured(Exception):
     """A policy cannot be asked as it is bound."""
 
 
-def matches(binding: Binding, attempt: Attempt, world: World) -> bool:
+def matches(binding: PolicyBinding, attempt: Attempt, world: AdmissionContext) -> bool:
     """Whether a write is among those that a binding is for."""
     if binding.matcher is None:
         return True
@@ -24,18 +24,18 @@ def matches(binding: Binding, attempt: Attempt, world: World) -> bool:
         return False
     if not binding.matcher.rules:
         return True
-    asked = Asked(attempt.resource, attempt.operation, attempt.options.subresource)
+    asked = AdmissionAttributes(attempt.resource, attempt.operation, attempt.options.subresource)
     return any(rule.names_it(attempt.name) for rule, _ in binding.matcher.candidates(asked, world))
 
 
-def check_kind(kind: Data | None, world: World) -> None:
+def check_kind(kind: Data | None, world: AdmissionContext) -> None:
     """Raise `NotConfigured` when nothing of the kind of the parameters is served."""
     if kind is not None and _resource(kind, world) is None:
         group, _, version = (kind.get("apiVersion") or "").rpartition("/")
         raise NotConfigured(f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind.get('kind')}'")
 
 
-def of(kind: Data | None, binding: Binding, attempt: Attempt, world: World) -> list[Data | None]:
+def of(kind: Data | None, binding: PolicyBinding, attempt: Attempt, world: AdmissionContext) -> list[Data | None]:
     """The parameters that a binding names: one run of the policy for each."""
     if kind is None:
         return [None]
@@ -49,7 +49,7 @@ def of(kind: Data | None, binding: Binding, attempt: Attempt, world: World) -> l
     return [*found]
 
 
-def _referenced(resource: Resource, reference: Data, attempt: Attempt, world: World) -> list[Data]:
+def _referenced(resource: ServedResource, reference: Data, attempt: Attempt, world: AdmissionContext) -> list[Data]:
     namespace = reference.get("namespace") or ""
     if resource.namespaced and not namespace:
         if is_namespace(attempt.resource) or not attempt.namespace:
@@ -68,6 +68,6 @@ def _referenced(resource: Resource, reference: Data, attempt: Attempt, world: Wo
     return [{**each, "apiVersion": resource.api_version, "kind": resource.kind} for each in objects]
 
 
-def _resource(kind: Data, world: World) -> Resource | None:
+def _resource(kind: Data, world: AdmissionContext) -> ServedResource | None:
     group, _, version = (kind.get("apiVersion") or "").rpartition("/")
     return world.registry.find_kind(group, kind.get("kind") or "", version)

@@ -4,22 +4,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.apiserver.admission import conditions
-from paddock.apiserver.admission.conditions import Undecided
-from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, POLICY_LIMIT, Activation, Failed, Scope
+from paddock.apiserver.admission.conditions import UndecidedConditions
+from paddock.apiserver.admission.expressions import CONDITIONS_LIMIT, POLICY_LIMIT, Activation, ExpressionFailed, Scope
 from paddock.apiserver.admission.stored import BadMutation, MutatingPolicy
-from paddock.apiserver.admission.world import World
+from paddock.apiserver.admission.world import AdmissionContext
 from paddock.apiserver.objects.asked import Attempt
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import patch
 from paddock.meta.apply import fitting, values
-from paddock.meta.apply.types import ATOMIC, KEYED, MAP, Type, of_schema, resolve
+from paddock.meta.apply.types import ATOMIC, KEYED, MAP, MergeType, of_schema, resolve
 from paddock.schema.cel.values import Message
 
 Data = dict[str, Any]
 _ROOT = "Object"
 
 
-async def patched(policy: MutatingPolicy, attempt: Attempt, resource: Resource, world: World, params: Data | None) -> Data | None:
+async def patched(
+    policy: MutatingPolicy, attempt: Attempt, resource: ServedResource, world: AdmissionContext, params: Data | None
+) -> Data | None:
     """The object as the mutations leave it, in a version; None where the conditions do not hold. Raises `BadMutation`."""
     seen = {**await conditions.values(attempt, resource, world), "params": params}
     scope = Scope(policy.param_kind is not None, known=tuple(name for name, _ in policy.variables), mutates=True)
@@ -27,14 +29,14 @@ async def patched(policy: MutatingPolicy, attempt: Attempt, resource: Resource, 
     try:
         if policy.conditions and not conditions.decide(policy.conditions, plain):
             return None
-    except Undecided as error:
+    except UndecidedConditions as error:
         raise BadMutation(str(error)) from None
     made: Data = seen["object"]
     for kind, text in policy.mutations:
         activation = Activation({**seen, "object": made}, scope, policy.variables, POLICY_LIMIT)
         try:
             value = activation.value(text)
-        except Failed as error:
+        except ExpressionFailed as error:
             raise BadMutation(str(error)) from None
         made = _applied(made, value, resource) if kind == "ApplyConfiguration" else _edited(made, value)
     return made
@@ -59,7 +61,7 @@ def _edited(made: Data, value: Any) -> Data:
     return result
 
 
-def _applied(made: Data, value: Any, resource: Resource) -> Data:
+def _applied(made: Data, value: Any, resource: ServedResource) -> Data:
     """An object with a configuration merged into it, as apply merges."""
     if not isinstance(value, Message) or value.name.partition(".")[0] != _ROOT:
         raise BadMutation("type mismatch: must evaluate to Object")
@@ -110,7 +112,7 @@ def _plain(value: Any) -> Any:
     raise BadMutation(f"type mismatch: a value of type {type(value).__name__} is no JSON")
 
 
-def _atomic(kind: Type, value: Any, place: str) -> Iterator[str]:
+def _atomic(kind: MergeType, value: Any, place: str) -> Iterator[str]:
     """The places of a configuration that apply would replace as a whole."""
     kind = resolve(kind, value)
     if kind.kind == ATOMIC and isinstance(value, dict | list):

@@ -8,15 +8,15 @@ import msgspec
 import orjson
 
 from paddock.apiserver.admission import parameters
-from paddock.apiserver.admission.covering import Candidates, Covering
+from paddock.apiserver.admission.covering import Candidates, CoverageIndex
 from paddock.apiserver.admission.parameters import NotConfigured
-from paddock.apiserver.admission.stored import Binding, Policy, read_binding, read_policy
-from paddock.apiserver.admission.world import World
+from paddock.apiserver.admission.stored import PolicyBinding, ValidatingPolicy, read_binding, read_policy
+from paddock.apiserver.admission.world import AdmissionContext
 from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
-from paddock.meta.failure import Cause, Failure
+from paddock.meta.failure import Failure, StatusCause
 
 _LOG = logging.getLogger(__name__)
 Data = dict[str, Any]
@@ -38,21 +38,21 @@ class Denial(msgspec.Struct, frozen=True):
         """What the client gets."""
         by = f"ValidatingAdmissionPolicy '{self.policy}'" + (f" with binding '{self.binding}'" if self.binding else "")
         text, reason = f"{by} denied request: {self.message}", self.reason or "Invalid"
-        said = failure.forbidden(attempt.resource.about(attempt.name), text, [Cause("", text)])
+        said = failure.forbidden(attempt.resource.about(attempt.name), text, [StatusCause("", text)])
         return Failure(_CODES.get(reason, 422), reason, said.message, about=said.about, causes=said.causes)
 
 
-Found = tuple[tuple[Policy, Candidates], ...]
+Found = tuple[tuple[ValidatingPolicy, Candidates], ...]
 
 
-class Policies(Covering[Policy, Candidates]):
+class PolicySet(CoverageIndex[ValidatingPolicy, Candidates]):
     """The policies that are bound, with the rules that cover a write."""
 
-    def __init__(self, world: World, *, off: bool = False) -> None:
+    def __init__(self, world: AdmissionContext, *, off: bool = False) -> None:
         self._off = off
         super().__init__(world, POLICIES, BINDINGS)
 
-    def _read(self) -> tuple[Policy, ...]:
+    def _read(self) -> tuple[ValidatingPolicy, ...]:
         if self._off:
             return ()
         store = self._world.store
@@ -68,7 +68,7 @@ class Policies(Covering[Policy, Candidates]):
         return candidates
 
 
-async def judge(found: Found, attempt: Attempt, world: World) -> None:
+async def judge(found: Found, attempt: Attempt, world: AdmissionContext) -> None:
     """Ask all policies; the first denial counts."""
     denials: list[Denial] = []
     for policy, rules in found:
@@ -83,7 +83,7 @@ async def judge(found: Found, attempt: Attempt, world: World) -> None:
 class _Judging:
     """One policy and one write."""
 
-    def __init__(self, policy: Policy, attempt: Attempt, resource: Resource, world: World) -> None:
+    def __init__(self, policy: ValidatingPolicy, attempt: Attempt, resource: ServedResource, world: AdmissionContext) -> None:
         self._policy = policy
         self._attempt = attempt
         self._resource = resource
@@ -114,7 +114,7 @@ class _Judging:
         for key, values in self._notes.items():
             self._attempt.options.notes[f"{self._policy.name}/{key}"] = ", ".join(dict.fromkeys(values))
 
-    async def _asked(self, binding: Binding, params: Data | None) -> AsyncIterator[Denial]:
+    async def _asked(self, binding: PolicyBinding, params: Data | None) -> AsyncIterator[Denial]:
         from paddock.apiserver.admission import evaluating  # noqa: PLC0415 - most servers never see an expression
 
         result = await evaluating.evaluate(self._policy, self._attempt, self._resource, self._world, params)
@@ -131,7 +131,7 @@ class _Judging:
         for message in result.broken:
             yield Denial(self._policy.name, binding.name, message)
 
-    def _audit(self, binding: Binding, index: int, message: str) -> None:
+    def _audit(self, binding: PolicyBinding, index: int, message: str) -> None:
         said = {
             "message": message,
             "policy": self._policy.name,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.apiserver.admission.registrations import RULE, check_expression, check_rule, check_selector, conditions
-from paddock.apiserver.resources.strategy import Context, Strategy
+from paddock.apiserver.resources.strategy import Strategy, WriteContext
 from paddock.base import names
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
@@ -27,7 +27,7 @@ _SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanum
 class PolicyStrategy(Strategy):
     """Policies. What a look at their expressions shows is written by housekeeping."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """No status yet."""
         new["status"] = {}
         return new
@@ -35,7 +35,7 @@ class PolicyStrategy(Strategy):
     def counts_generation(self) -> bool:
         return True
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Rules, expressions, names."""
         spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
         path: Path = ("spec",)
@@ -162,13 +162,13 @@ def _annotation(path: Path, policy: str, said: Data, known: tuple[str, ...] | No
         yield from check_expression(place, text, "string", "null_type", params=params, known=known)
 
 
-class BindingStrategy(Strategy):
+class PolicyBindingStrategy(Strategy):
     """Bindings of policies."""
 
     def counts_generation(self) -> bool:
         return True
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """A policy, parameters, actions."""
         spec = new.get("spec") or {}
         policy, reference = spec.get("policyName") or "", spec.get("paramRef")

@@ -6,14 +6,14 @@ from typing import Any
 from paddock.apiserver.admission.matching import is_namespace
 from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import Encoder, encode
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
 
 Data = dict[str, Any]
 _KINDS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
-def request(attempt: Attempt, resource: Resource) -> Data:
+def request(attempt: Attempt, resource: ServedResource) -> Data:
     """What is asked, without the objects; `resource` is the version in which they are shown."""
     options, own = attempt.options, attempt.resource
     asked: Data = {
@@ -33,11 +33,11 @@ def request(attempt: Attempt, resource: Resource) -> Data:
     return asked
 
 
-def _kind(resource: Resource) -> Data:
+def _kind(resource: ServedResource) -> Data:
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 
-def _resource(resource: Resource) -> Data:
+def _resource(resource: ServedResource) -> Data:
     return {"group": resource.group, "version": resource.version, "resource": resource.plural}
 
 
@@ -63,7 +63,7 @@ def _options(attempt: Attempt) -> Data | None:
     return made
 
 
-async def in_version(data: Data | None, own: Resource, other: Resource) -> Data | None:
+async def in_version(data: Data | None, own: ServedResource, other: ServedResource) -> Data | None:
     """An object of one version in another version of the same collection; whoever converts may have to be asked."""
     if data is None or own == other:
         return data
@@ -74,7 +74,7 @@ async def in_version(data: Data | None, own: Resource, other: Resource) -> Data 
     return encoder.read(value)
 
 
-async def take(attempt: Attempt, resource: Resource, made: Data) -> bool:
+async def take(attempt: Attempt, resource: ServedResource, made: Data) -> bool:
     """Make what a mutation left, in a version, the object of an attempt; whether anything changed."""
     own = attempt.resource
     if made == await in_version(attempt.new, own, resource):
@@ -90,13 +90,13 @@ async def take(attempt: Attempt, resource: Resource, made: Data) -> bool:
     return True
 
 
-async def objects(attempt: Attempt, resource: Resource) -> tuple[Data | None, Data | None]:
+async def objects(attempt: Attempt, resource: ServedResource) -> tuple[Data | None, Data | None]:
     """The new object and the old one, in a version."""
     own = attempt.resource
     return await in_version(attempt.new, own, resource), await in_version(attempt.old, own, resource)
 
 
-async def review(attempt: Attempt, resource: Resource, uid: str, version: str) -> Data:
+async def review(attempt: Attempt, resource: ServedResource, uid: str, version: str) -> Data:
     """The document that a webhook gets."""
     new, old = await objects(attempt, resource)
     return {

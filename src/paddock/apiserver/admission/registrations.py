@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from paddock.apiserver.resources.strategy import Context, Strategy
+from paddock.apiserver.resources.strategy import Strategy, WriteContext
 from paddock.base import names
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
@@ -25,7 +25,7 @@ class WebhookStrategy(Strategy):
     def counts_generation(self) -> bool:
         return True
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Names, rules, addresses, conditions."""
         seen = set()
         before = [each.get("matchConditions") for each in (old or {}).get("webhooks") or ()]

@@ -11,7 +11,7 @@ Data = dict[str, Any]
 MEMBERS = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 
 
-class Binding(msgspec.Struct, frozen=True, eq=False):
+class PolicyBinding(msgspec.Struct, frozen=True, eq=False):
     """A binding, read. `matcher` is None when it takes all that its policy takes."""
 
     name: str
@@ -21,7 +21,7 @@ class Binding(msgspec.Struct, frozen=True, eq=False):
     actions: tuple[str, ...]
 
 
-class Policy(msgspec.Struct, frozen=True, eq=False):
+class ValidatingPolicy(msgspec.Struct, frozen=True, eq=False):
     """A policy, read."""
 
     name: str
@@ -32,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
     variables: tuple[tuple[str, str], ...]
     validations: tuple[Data, ...]
     annotations: tuple[tuple[str, str], ...]
-    bindings: tuple[Binding, ...]
+    bindings: tuple[PolicyBinding, ...]
 
 
 class MutatingPolicy(msgspec.Struct, frozen=True, eq=False):
@@ -46,7 +46,7 @@ class MutatingPolicy(msgspec.Struct, frozen=True, eq=False):
     conditions: tuple[tuple[str, str], ...]
     variables: tuple[tuple[str, str], ...]
     mutations: tuple[tuple[str, str], ...]
-    bindings: tuple[Binding, ...]
+    bindings: tuple[PolicyBinding, ...]
 
 
 class BadMutation(Exception):
@@ -57,10 +57,10 @@ def _pairs(entries: Any, value: str, name: str = "name") -> tuple[tuple[str, str
     return tuple((each.get(name) or "", each.get(value) or "") for each in entries or ())
 
 
-def read_policy(data: Data, bindings: tuple[Binding, ...]) -> Policy:
+def read_policy(data: Data, bindings: tuple[PolicyBinding, ...]) -> ValidatingPolicy:
     """A stored policy with its bindings."""
     spec = data.get("spec") or {}
-    return Policy(
+    return ValidatingPolicy(
         data["metadata"]["name"],
         read_matcher(spec.get("matchConstraints") or {}, "resourceRules"),
         spec.get("paramKind"),
@@ -73,17 +73,17 @@ def read_policy(data: Data, bindings: tuple[Binding, ...]) -> Policy:
     )
 
 
-def read_binding(data: Data) -> Binding:
+def read_binding(data: Data) -> PolicyBinding:
     """A stored binding."""
     spec = data.get("spec") or {}
     where = spec.get("matchResources")
     matcher = None if where is None else read_matcher(where, "resourceRules")
-    return Binding(
+    return PolicyBinding(
         data["metadata"]["name"], spec.get("policyName") or "", matcher, spec.get("paramRef"), tuple(spec.get("validationActions") or ())
     )
 
 
-def read_mutating(data: Data, bindings: tuple[Binding, ...]) -> MutatingPolicy:
+def read_mutating(data: Data, bindings: tuple[PolicyBinding, ...]) -> MutatingPolicy:
     """A stored mutating policy with its bindings."""
     spec = data.get("spec") or {}
     mutations = spec.get("mutations") or ()

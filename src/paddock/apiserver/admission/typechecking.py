@@ -5,8 +5,8 @@ from typing import Any
 
 from paddock.apiserver.admission import expressions
 from paddock.apiserver.admission.expressions import Scope, Types
-from paddock.apiserver.resources.registry import Registry
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.schema.cel.typing import DYN, Ty
 from paddock.schema.structural.expressions import type_of
 
@@ -16,7 +16,7 @@ _MOST_KINDS = 10
 _ENVELOPE = ("apiVersion", "kind", "metadata")
 
 
-def look(spec: Data, registry: Registry) -> list[Data]:
+def look(spec: Data, registry: ResourceRegistry) -> list[Data]:
     """The warnings, by the place of the expression."""
     found: dict[str, list[str]] = {}
     for resource in _resources(spec, registry):
@@ -26,8 +26,8 @@ def look(spec: Data, registry: Registry) -> list[Data]:
     return [{"fieldRef": place, "warning": "\n".join(texts)} for place, texts in found.items()]
 
 
-def _resources(spec: Data, registry: Registry) -> list[Resource]:
-    found: dict[tuple[str, str, str], Resource] = {}
+def _resources(spec: Data, registry: ResourceRegistry) -> list[ServedResource]:
+    found: dict[tuple[str, str, str], ServedResource] = {}
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
         for group in rule.get("apiGroups") or ():
             for version in rule.get("apiVersions") or ():
@@ -38,7 +38,7 @@ def _resources(spec: Data, registry: Registry) -> list[Resource]:
     return [found[place] for place in sorted(found)][:_MOST_KINDS]
 
 
-def _type(resource: Resource) -> Ty:
+def _type(resource: ServedResource) -> Ty:
     """The type of the objects of a resource; metadata is not looked into."""
     body = type_of(_without_open(resource.pipeline.schema), top=True)
     return body if body is DYN else Ty("object", None, lambda name: DYN if name in _ENVELOPE else body.member(name))
@@ -56,7 +56,7 @@ def _without_open(schema: Any) -> Any:
     return made
 
 
-def _wrong(spec: Data, resource: Resource, registry: Registry) -> Iterator[tuple[str, str]]:
+def _wrong(spec: Data, resource: ServedResource, registry: ResourceRegistry) -> Iterator[tuple[str, str]]:
     seen = _type(resource)
     types: Types = {"object": seen, "oldObject": seen}
     kind = spec.get("paramKind")

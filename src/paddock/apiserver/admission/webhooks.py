@@ -13,14 +13,14 @@ import orjson
 
 from paddock.apiserver import bodies
 from paddock.apiserver.admission import answers, questions
-from paddock.apiserver.admission.answers import CannotAsk, Verdict
-from paddock.apiserver.admission.covering import Candidates, Covering
+from paddock.apiserver.admission.answers import CannotAsk, WebhookAnswer
+from paddock.apiserver.admission.covering import Candidates, CoverageIndex
 from paddock.apiserver.admission.matching import Matcher, read_matcher
-from paddock.apiserver.admission.world import World
-from paddock.apiserver.calling import Answered, Caller, CallFailed, address_of
+from paddock.apiserver.admission.world import AdmissionContext
+from paddock.apiserver.calling import Caller, CallFailed, WebhookReply, address_of
 from paddock.apiserver.objects.asked import Attempt
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure, patch
 
 _LOG = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _HARMLESS = ("None", "NoneOnDryRun")
 _MUTATED = "mutation.webhook.admission.k8s.io"
 
 
-class Hook(msgspec.Struct, frozen=True, eq=False):
+class RegisteredWebhook(msgspec.Struct, frozen=True, eq=False):
     """One webhook, read."""
 
     configuration: str
@@ -48,9 +48,9 @@ class Hook(msgspec.Struct, frozen=True, eq=False):
     conditions: tuple[tuple[str, str], ...]
 
 
-def _read(configuration: str, index: int, data: Data) -> Hook:
+def _read(configuration: str, index: int, data: Data) -> RegisteredWebhook:
     known = [each for each in data.get("admissionReviewVersions") or () if each in ("v1", "v1beta1")]
-    return Hook(
+    return RegisteredWebhook(
         configuration,
         index,
         data.get("name", ""),
@@ -66,37 +66,37 @@ def _read(configuration: str, index: int, data: Data) -> Hook:
 
 
 # A webhook with the versions of the resource in which it may want the objects; the first that its names allow is taken.
-Found = tuple[tuple[Hook, Resource], ...]
+Found = tuple[tuple[RegisteredWebhook, ServedResource], ...]
 
 
-class Webhooks(Covering[Hook, Resource]):
+class Webhooks(CoverageIndex[RegisteredWebhook, ServedResource]):
     """The webhooks of one collection of configurations, by the name of their configuration and their place in it."""
 
-    def __init__(self, world: World, collection: str) -> None:
+    def __init__(self, world: AdmissionContext, collection: str) -> None:
         self._collection = collection
         super().__init__(world, collection)
 
-    def _read(self) -> tuple[Hook, ...]:
+    def _read(self) -> tuple[RegisteredWebhook, ...]:
         records = sorted(self._world.store.scan(self._collection), key=lambda record: record.key.name)
         configurations = ((record.key.name, decode(record.value).get("webhooks") or ()) for record in records)
         return tuple(_read(name, index, hook) for name, hooks in configurations for index, hook in enumerate(hooks))
 
-    def _about(self, candidates: Candidates) -> Resource:
+    def _about(self, candidates: Candidates) -> ServedResource:
         return candidates[0][1]
 
 
-class Asking:
+class WebhookDispatcher:
     """Asks webhooks about a write."""
 
-    def __init__(self, world: World, caller: Caller) -> None:
+    def __init__(self, world: AdmissionContext, caller: Caller) -> None:
         self._world = world
         self._caller = caller
 
     async def change(self, found: Found, attempt: Attempt) -> Data | None:
         """Ask one after the other; the new object if anybody changed it."""
         before = attempt.new
-        asked_before: set[Hook] = set()
-        again: set[Hook] = set()
+        asked_before: set[RegisteredWebhook] = set()
+        again: set[RegisteredWebhook] = set()
         for index, (hook, resource) in enumerate(found):
             if await self._change(hook, resource, attempt, f"round_0_index_{index}"):
                 again |= asked_before
@@ -117,7 +117,7 @@ class Asking:
             if isinstance(each, BaseException):
                 raise each
 
-    async def _change(self, hook: Hook, resource: Resource, attempt: Attempt, place: str) -> bool:
+    async def _change(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt, place: str) -> bool:
         """Ask one webhook; whether it changed the object."""
         if not await self._wants(hook, resource, attempt):
             return False
@@ -134,19 +134,19 @@ class Asking:
         notes[f"{_MUTATED}/{place}"] = _json({**label, "mutated": changed})
         return changed
 
-    async def _judge(self, hook: Hook, resource: Resource, attempt: Attempt, index: int) -> None:
+    async def _judge(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt, index: int) -> None:
         try:
             await self._ask(hook, resource, attempt, mutating=False)
         except CannotAsk as error:
             self._forgive(hook, error, attempt, f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}")
 
-    def _forgive(self, hook: Hook, error: CannotAsk, attempt: Attempt, note: str) -> None:
+    def _forgive(self, hook: RegisteredWebhook, error: CannotAsk, attempt: Attempt, note: str) -> None:
         if not hook.ignores:
             raise answers.out_of_reach(hook.name, str(error)) from error
         _LOG.warning("a webhook could not be asked and is passed over", extra={"webhook": hook.name, "why": str(error)})
         attempt.options.notes[note] = hook.name
 
-    async def _ask(self, hook: Hook, resource: Resource, attempt: Attempt, *, mutating: bool) -> Verdict:
+    async def _ask(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt, *, mutating: bool) -> WebhookAnswer:
         """The verdict of a webhook that allows the write; raises `CannotAsk`, or the `Failure` of a refusal."""
         if attempt.options.dry_run and not hook.harmless:
             raise answers.no_dry_run(hook.name)
@@ -163,7 +163,7 @@ class Asking:
             raise answers.refusal(hook.name, verdict.status)
         return verdict
 
-    async def _post(self, hook: Hook, body: bytes) -> Answered:
+    async def _post(self, hook: RegisteredWebhook, body: bytes) -> WebhookReply:
         mark = f"?timeout={hook.seconds:g}s"
         try:
             address = address_of(hook.client, self._world.view)
@@ -174,7 +174,7 @@ class Asking:
             what = error.what if mark in error.what else f'{error.what[:-1]}{mark}"'
             raise CannotAsk(f"failed to call webhook: {what}: {why}") from error
 
-    async def _patched(self, hook: Hook, resource: Resource, attempt: Attempt, verdict: Verdict) -> bool:
+    async def _patched(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt, verdict: WebhookAnswer) -> bool:
         """Apply a patch to the object of an attempt; whether it changed anything."""
         if attempt.new is None:
             raise failure.internal(
@@ -190,18 +190,18 @@ class Asking:
             raise failure.internal(f'admission webhook "{hook.name}" leaves no object')
         return await questions.take(attempt, resource, made)
 
-    async def _wants(self, hook: Hook, resource: Resource, attempt: Attempt) -> bool:
+    async def _wants(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt) -> bool:
         """Whether selectors and conditions let a webhook be asked."""
         if not hook.matcher.selects(attempt, self._world):
             return False
         return not hook.conditions or await self._holds(hook, resource, attempt)
 
-    async def _holds(self, hook: Hook, resource: Resource, attempt: Attempt) -> bool:
+    async def _holds(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt) -> bool:
         from paddock.apiserver.admission import conditions  # noqa: PLC0415 - most servers never see an expression
 
         try:
             return await conditions.hold(hook.conditions, attempt, resource, self._world)
-        except conditions.Undecided as error:
+        except conditions.UndecidedConditions as error:
             if hook.ignores:
                 return False
             raise failure.forbidden(attempt.resource.about(attempt.name), str(error)) from None

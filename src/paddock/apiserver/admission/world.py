@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from paddock.apiserver.resources.registry import Registry
-from paddock.apiserver.resources.strategy import View
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.resources.strategy import ObjectView
 from paddock.store.contract import Store
 
 
-class Question(Protocol):
+class AccessQuestion(Protocol):
     """May this user do that? A path, or a resource."""
 
     @property
@@ -32,14 +32,14 @@ class Question(Protocol):
 
 
 # Who may do what.
-Judge = Callable[[Question], bool]
+Judge = Callable[[AccessQuestion], bool]
 
 
-class World(NamedTuple):
+class AdmissionContext(NamedTuple):
     """The stored objects, the served kinds, time, and who may do what."""
 
     store: Store
-    registry: Registry
-    view: View
+    registry: ResourceRegistry
+    view: ObjectView
     clock: Any
     judge: Judge | None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
 from paddock.schema import finding
@@ -48,12 +48,12 @@ class ApiServiceStrategy(Strategy):
         """The name ends in a dot where the group has no name."""
         return "may not contain '/' or '%'" if "/" in name or "%" in name else ""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """What the server serves is available."""
         new["status"] = {"conditions": [_available(context.now)]}
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """The name says what is served; nobody else is asked to serve it."""
         spec = new.get("spec") or {}
         name = f"{spec.get('version', '')}.{spec.get('group', '')}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.dialects.core.storageclass import IS_DEFAULT, VOLUME_PROTECTION
 from paddock.schema import finding
 from paddock.schema.finding import Finding
@@ -13,7 +13,7 @@ CLASSES = "storageclasses.storage.k8s.io"
 _VOLUME_RULE = "core/volume"
 
 
-def default_class(context: Context) -> str | None:
+def default_class(context: WriteContext) -> str | None:
     """The class of a claim that names none: of those that are marked, the newest."""
     marked = [each["metadata"] for each in context.view.list(CLASSES) if _is_default(each)]
     newest = max((meta.get("creationTimestamp", "") for meta in marked), default="")
@@ -30,7 +30,7 @@ def _protect(new: Data, finalizer: str) -> None:
         meta["finalizers"] = [*(meta.get("finalizers") or ()), finalizer]
 
 
-class ClaimStrategy(Strategy):
+class PersistentVolumeClaimStrategy(Strategy):
     """A claim waits for a volume, and stays as long as it is used."""
 
     def returns_deleted(self) -> bool:
@@ -41,7 +41,7 @@ class ClaimStrategy(Strategy):
         """Volumes have filesystems."""
         new.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """The default class, protection, and a phase."""
         spec = self._settled(new)
         if "storageClassName" not in spec and (name := default_class(context)):
@@ -50,7 +50,7 @@ class ClaimStrategy(Strategy):
         new["status"] = {"phase": "Pending"}
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Defaults, again."""
         self._settled(new)
         return new
@@ -65,10 +65,10 @@ class ClaimStrategy(Strategy):
         return spec
 
 
-class VolumeStrategy(Strategy):
+class PersistentVolumeStrategy(Strategy):
     """A volume is free until a claim has it."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """A phase, and protection."""
         new["status"] = {"phase": "Pending"}
         _protect(new, VOLUME_PROTECTION)
@@ -84,7 +84,7 @@ class VolumeStrategy(Strategy):
         spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
         spec.setdefault("volumeMode", "Filesystem")
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """A volume says how large it is and who may mount it; what it is made of does not change."""
         spec = new.get("spec") or {}
         if not (spec.get("capacity") or {}).get("storage"):
@@ -95,7 +95,7 @@ class VolumeStrategy(Strategy):
             yield finding.invalid(("spec", "volumeMode"), spec.get("volumeMode"), "field is immutable", _VOLUME_RULE)
 
 
-class ClassStrategy(Strategy):
+class StorageClassStrategy(Strategy):
     """Volumes are made at once and go with their claims, unless the class says otherwise."""
 
     def complete(self, new: Data) -> None:

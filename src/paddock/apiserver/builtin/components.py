@@ -4,15 +4,15 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from paddock.apiserver.builtin.tables import Cells, Data, column, name_of
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import encode
-from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.parts import RequestContext, ServerParts
 from paddock.apiserver.representation import answer, form_of
 from paddock.meta import failure
 from paddock.meta.objects import Resource
 from paddock.schema.field import Field, Object
 from paddock.schema.kind import Column, Kind
-from paddock.store.contract import Key, Record
+from paddock.store.contract import StoredValue, StoreKey
 
 VERBS = ("get", "list")
 DEPRECATION = "v1 ComponentStatus is deprecated in v1.19+"
@@ -35,22 +35,22 @@ class ComponentStatus(Resource):
     conditions: Annotated[list[ComponentCondition] | None, Field("How it is.", keys=("type",))] = None
 
 
-def handlers(parts: Parts, store: Check) -> dict[tuple[str, str, str, str], Callable[[Call], Awaitable[Response]]]:
+def handlers(parts: ServerParts, store: Check) -> dict[tuple[str, str, str, str], Callable[[RequestContext], Awaitable[HttpResponse]]]:
     """Return what answers reads. `store` says what is wrong with the store; the controllers run while the server does."""
     checks: dict[str, Check] = {"controller-manager": lambda: "", "etcd-0": store}
 
-    def records() -> dict[str, Record]:
+    def records() -> dict[str, StoredValue]:
         made = {name: encode(_status(name, check())) for name, check in checks.items()}
-        return {name: Record(Key(_PLURAL, "", name), 0, value) for name, value in made.items()}
+        return {name: StoredValue(StoreKey(_PLURAL, "", name), 0, value) for name, value in made.items()}
 
-    async def get(call: Call) -> Response:
+    async def get(call: RequestContext) -> HttpResponse:
         form = form_of(call.request)
         found = records().get(call.route.name)
         if found is None:
             raise failure.not_found(call.resource.about(call.route.name))
         return answer(form, parts.renderer(call.resource, form).one(await parts.served(call.resource, found.value)))
 
-    async def list_(call: Call) -> Response:
+    async def list_(call: RequestContext) -> HttpResponse:
         form = form_of(call.request)
         return answer(form, parts.renderer(call.resource, form).many(list(records().values()), {"resourceVersion": ""}))
 

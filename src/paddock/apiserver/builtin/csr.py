@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from paddock.apiserver.builtin.tables import NONE, Cells, age_of, column, name_of
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.rbac import MASTERS, Rbac
 from paddock.meta import ages, failure
@@ -108,7 +108,7 @@ class RequestStrategy(Strategy):
         """Any segment of a path."""
         return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Who asks; nothing is decided yet."""
         spec = {key: value for key, value in (new.get("spec") or {}).items() if key not in ("username", "uid", "groups", "extra")}
         spec["username"] = context.user
@@ -122,7 +122,7 @@ class RequestStrategy(Strategy):
         new["status"] = {}
         return new
 
-    def taken(self, new: Data, old: Data, context: Context) -> Data:
+    def taken(self, new: Data, old: Data, context: WriteContext) -> Data:
         """What was asked for stays as it was; each path changes its own part of the status."""
         new["spec"] = old["spec"]
         if context.subresource not in self.states():
@@ -137,7 +137,7 @@ class RequestStrategy(Strategy):
         new["status"] = status
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """A request that can be read, for a signer that can be named, and decisions that stay."""
         spec, status = new.get("spec") or {}, new.get("status") or {}
         if old is None:
@@ -158,9 +158,9 @@ class RequestStrategy(Strategy):
             return
         if any(each.value == MASTERS for each in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)):
             why = f"use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"
-            raise failure.forbidden(failure.About(new["metadata"].get("name", ""), GROUP, "certificatesigningrequests"), why)
+            raise failure.forbidden(failure.FailureTarget(new["metadata"].get("name", ""), GROUP, "certificatesigningrequests"), why)
 
-    def _check_right(self, new: Data, old: Data, context: Context) -> None:
+    def _check_right(self, new: Data, old: Data, context: WriteContext) -> None:
         verb = {"approval": "approve", "status": "sign"}.get(context.subresource)
         if verb is None or context.user == _SERVER or (verb == "sign" and new.get("status") == old.get("status")):
             return
@@ -168,7 +168,7 @@ class RequestStrategy(Strategy):
         for name in (signer, f"{signer.partition('/')[0]}/*"):
             if self._judge.allows(Attributes(context.user, context.groups, verb, GROUP, "signers", "", "", name)):
                 return
-        about = failure.About(old["metadata"]["name"], GROUP, "certificatesigningrequests")
+        about = failure.FailureTarget(old["metadata"]["name"], GROUP, "certificatesigningrequests")
         raise failure.forbidden(about, f'user not permitted to {verb} requests with signerName "{signer}"')
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, View
+from paddock.apiserver.resources.strategy import CustomStrategy, Data, ObjectView, WriteContext
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects.kubevirt.datasource import DataSource
@@ -16,7 +16,7 @@ from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta import failure
 from paddock.plan import cloning, contents
 from paddock.plan.cloning import Maker
-from paddock.plan.contents import POPULATED_FOR, Content, Lookup
+from paddock.plan.contents import POPULATED_FOR, Lookup, VolumeContent
 from paddock.plan.datavolumeclaims import ADOPT
 from paddock.schema import finding
 from paddock.schema.finding import Finding
@@ -33,18 +33,18 @@ class DataVolumeStrategy(CustomStrategy):
     def __init__(self, judge: Rbac) -> None:
         self._judge = judge
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Who made it, whatever the body says; and nobody copies what he may not."""
         _annotate(new, cloning.note(context.user, context.groups))
         self._permit(new, context)
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Who made it stays."""
         _annotate(new, (old["metadata"].get("annotations") or {}).get(cloning.MAKER))
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """The name of its claim is free, or the claim is its own or may be taken over."""
         if old is not None:
             return
@@ -55,7 +55,7 @@ class DataVolumeStrategy(CustomStrategy):
             return
         yield finding.invalid(("metadata", "name"), name, f"Destination PVC {namespace}/{name} already exists", _RULE)
 
-    def _permit(self, new: Data, context: Context) -> None:
+    def _permit(self, new: Data, context: WriteContext) -> None:
         """Raise a `Failure` when something of another namespace would be copied in the name of one who may not."""
         try:
             volume = msgspec.convert(new, DataVolume)
@@ -64,13 +64,13 @@ class DataVolumeStrategy(CustomStrategy):
             return
         namespace = volume.metadata.namespace or ""
         found = contents.of_data_volume(volume, _lookup(context.view))
-        if not isinstance(found, Content) or found.kind not in ("pvc", "snapshot") or found.namespace == namespace:
+        if not isinstance(found, VolumeContent) or found.kind not in ("pvc", "snapshot") or found.namespace == namespace:
             return
         maker = cloning.maker_of(volume.metadata, namespace)
         if maker is None or not self._may(maker, found.namespace):
             who = maker.user if maker is not None else context.user
             why = f"User {who} has insufficient permissions in clone source namespace {found.namespace}; {cloning.FIX}"
-            raise failure.forbidden(failure.About(volume.metadata.name, GROUP, "datavolumes"), why)
+            raise failure.forbidden(failure.FailureTarget(volume.metadata.name, GROUP, "datavolumes"), why)
 
     def _may(self, maker: Maker, namespace: str) -> bool:
         return self._judge.allows(Attributes(maker.user, maker.groups, "create", GROUP, "datavolumes", "source", namespace))
@@ -79,12 +79,12 @@ class DataVolumeStrategy(CustomStrategy):
 class DataImportCronStrategy(CustomStrategy):
     """A DataImportCron knows who made it: it copies claims in his name."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Who made it, whatever the body says."""
         new.setdefault("spec", {})["createdBy"] = cloning.note(context.user, context.groups)
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Who made it stays."""
         said = (old.get("spec") or {}).get("createdBy")
         spec = {key: value for key, value in (new.get("spec") or {}).items() if key != "createdBy"}
@@ -106,7 +106,7 @@ def _is_for(claim: Data, name: str) -> bool:
     return owned or (meta.get("annotations") or {}).get(POPULATED_FOR) == name
 
 
-def _lookup(view: View) -> Lookup:
+def _lookup(view: ObjectView) -> Lookup:
     """DataSources as they are now; nothing else is asked for."""
 
     def reading(resource: str, cls: type[T]) -> Callable[[str, str], T | None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from paddock.apiserver.builtin.tables import Cells, age_of, column, name_of
-from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, Strategy
+from paddock.apiserver.resources.strategy import CustomStrategy, Data, Strategy, WriteContext
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
 from paddock.meta.storage import Quantities
@@ -280,7 +280,7 @@ def _wrong_requests(spec: Data, place: Path) -> Iterator[Finding]:
 class ClaimStrategy(Strategy):
     """What is claimed does not change."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Nothing was given. Patches of the status find it there."""
         new["status"] = {}
         return new
@@ -292,7 +292,7 @@ class ClaimStrategy(Strategy):
         """One device of each class."""
         _complete(new.get("spec") or {})
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Requests, and no changes."""
         if old is None:
             yield from _wrong_requests(new.get("spec") or {}, ("spec",))
@@ -303,13 +303,13 @@ class ClaimStrategy(Strategy):
 class ClaimTemplateStrategy(ClaimStrategy):
     """As the claims that would be made of it."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         return new
 
     def complete(self, new: Data) -> None:
         _complete((new.get("spec") or {}).get("spec") or {})
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         if old is None:
             yield from _wrong_requests((new.get("spec") or {}).get("spec") or {}, ("spec", "spec"))
         else:
@@ -326,7 +326,7 @@ class ClassStrategy(CustomStrategy):
 class SliceStrategy(ClassStrategy):
     """A slice says in one way which nodes reach its devices, and stays with its driver."""
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
         given = [f"`{name}`" for name in _PLACES if spec.get(name)]
         why = f"exactly one of {', '.join(f'`{name}`' for name in _PLACES)} is required"

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, Strategy
+from paddock.apiserver.resources.strategy import CustomStrategy, Data, Strategy, WriteContext
 from paddock.base import names
 from paddock.dialects.core.event import ObjectReference
 from paddock.meta.objects import Resource
@@ -88,10 +88,10 @@ class EndpointSlice(Resource):
     ports: Annotated[list[SlicePort] | None, Field("Their ports.", max_items=20000, nullable=True)] = None
 
 
-class SliceStrategy(CustomStrategy):
+class EndpointSliceStrategy(CustomStrategy):
     """The addresses of a slice are of one type, which stays; its ports have names of their own."""
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Type, addresses, names of ports."""
         kind = new.get("addressType", "")
         if old is not None and kind != old.get("addressType"):
@@ -121,7 +121,7 @@ def _wrong_address(kind: str, address: str) -> str:
 class EndpointsStrategy(Strategy):
     """A subset without addresses says nothing."""
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Addresses."""
         for index, subset in enumerate(new.get("subsets") or ()):
             if not subset.get("addresses") and not subset.get("notReadyAddresses"):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from paddock.apiserver.builtin.times import settle
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.dialects.core.event import EventSource, ObjectReference
 from paddock.meta.objects import Resource
 from paddock.schema import finding
@@ -38,7 +38,7 @@ STORED_FIELDS = {
 SELECTABLE = (*(f"involvedObject.{name}" for name in _ABOUT), *_PLAIN, *STORED_FIELDS)
 
 
-class Event(Resource):
+class EventV1(Resource):
     """Something that happened to an object, in the newer shape."""
 
     eventTime: Annotated[Time | None, Field("When it happened.", nullable=True)] = None
@@ -85,11 +85,11 @@ class EventStrategy(Strategy):
         """Nothing is ever owned by an event."""
         return False
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Times in one form."""
         return self._settled(new)
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Times in one form."""
         return self._settled(new)
 
@@ -104,7 +104,7 @@ class EventStrategy(Strategy):
         new.setdefault(self._name("source"), {})
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """An event is where its object is; one of the newer way says who tells, what and why."""
         if old is not None:
             return
@@ -142,7 +142,7 @@ KINDS = (
         kind="Event",
         plural="events",
         singular="event",
-        cls=Event,
+        cls=EventV1,
         dialect="core",
         columns=(AGE,),
         status=False,

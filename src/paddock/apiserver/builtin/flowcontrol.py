@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 from paddock.apiserver.builtin import flowdefaults
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
@@ -35,13 +35,13 @@ class Distinguisher(Object):
     type: Annotated[str, Field("ByUser or ByNamespace.", required=True)] = ""
 
 
-class Named(Object):
+class NamedSubject(Object):
     """A user or a group."""
 
     name: Annotated[str, Field("The name; `*` means all.", required=True)] = ""
 
 
-class Account(Object):
+class ServiceAccountSubject(Object):
     """A ServiceAccount."""
 
     namespace: Annotated[str, Field("Its namespace.", required=True)] = ""
@@ -52,9 +52,9 @@ class FlowSubject(Object):
     """Who asks."""
 
     kind: Annotated[str, Field("User, Group or ServiceAccount.", required=True)] = ""
-    user: Annotated[Named | None, Field("The user.")] = None
-    group: Annotated[Named | None, Field("The group.")] = None
-    serviceAccount: Annotated[Account | None, Field("The ServiceAccount.")] = None
+    user: Annotated[NamedSubject | None, Field("The user.")] = None
+    group: Annotated[NamedSubject | None, Field("The group.")] = None
+    serviceAccount: Annotated[ServiceAccountSubject | None, Field("The ServiceAccount.")] = None
 
 
 class ResourcePolicyRule(Object):
@@ -131,7 +131,7 @@ class LimitResponse(Object):
     queuing: Annotated[Queuing | None, Field("How they wait.")] = None
 
 
-class Limited(Object):
+class LimitedLevel(Object):
     """A level with limits."""
 
     nominalConcurrencyShares: Annotated[int | None, Field("Shares of the server's seats; 30 when it is not said.", bits=32)] = None
@@ -142,7 +142,7 @@ class Limited(Object):
     )
 
 
-class Exempt(Object):
+class ExemptLevel(Object):
     """A level without limits."""
 
     nominalConcurrencyShares: Annotated[
@@ -155,8 +155,8 @@ class PriorityLevelSpec(Object):
     """How much of the server a level gets."""
 
     type: Annotated[str | None, Field("Exempt or Limited.")] = None
-    limited: Annotated[Limited | None, Field("The limits.")] = None
-    exempt: Annotated[Exempt | None, Field("Of a level without limits.")] = None
+    limited: Annotated[LimitedLevel | None, Field("The limits.")] = None
+    exempt: Annotated[ExemptLevel | None, Field("Of a level without limits.")] = None
 
 
 class PriorityLevelConfiguration(Resource):
@@ -169,12 +169,12 @@ class PriorityLevelConfiguration(Resource):
 class SchemaStrategy(Strategy):
     """FlowSchemas."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Defaults; the status is the server's."""
         new.pop("status", None)
         return _schema_defaults(new)
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Defaults."""
         return _schema_defaults(new)
 
@@ -182,7 +182,7 @@ class SchemaStrategy(Strategy):
         """Changes of the spec are counted."""
         return True
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """A place in the order, a level, and rules that say something."""
         name, spec = new["metadata"].get("name", ""), new.get("spec") or {}
         yield from _check_precedence(name, spec.get("matchingPrecedence", 0))
@@ -200,12 +200,12 @@ class SchemaStrategy(Strategy):
 class LevelStrategy(Strategy):
     """PriorityLevelConfigurations."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Defaults; the status is the server's."""
         new.pop("status", None)
         return _level_defaults(new)
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Defaults."""
         return _level_defaults(new)
 
@@ -213,7 +213,7 @@ class LevelStrategy(Strategy):
         """Changes of the spec are counted."""
         return True
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Limits that can be kept; what the server itself needs stays as it is."""
         name, spec = new["metadata"].get("name", ""), new.get("spec") or {}
         kind = spec.get("type", "")

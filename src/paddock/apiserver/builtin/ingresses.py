@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from paddock.apiserver.builtin.tables import NONE, Cells, Data, age_of, column, name_of
-from paddock.apiserver.resources.strategy import Context, Strategy
+from paddock.apiserver.resources.strategy import Strategy, WriteContext
 from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
@@ -127,7 +127,7 @@ class IngressStrategy(Strategy):
     def counts_generation(self) -> bool:
         return True
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """The default class; nothing has been observed."""
         new["status"] = {"loadBalancer": {}}
         spec = new.get("spec") or {}
@@ -136,7 +136,7 @@ class IngressStrategy(Strategy):
             spec["ingressClassName"] = name
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Something answers, and paths are paths."""
         spec = new.get("spec") or {}
         if not spec.get("rules") and not spec.get("defaultBackend"):
@@ -148,7 +148,7 @@ class IngressStrategy(Strategy):
                 yield from _paths(rule["http"].get("paths") or (), ("spec", "rules", index, "http", "paths"))
 
 
-def _default_class(context: Context) -> str | None:
+def _default_class(context: WriteContext) -> str | None:
     """Return the newest of the classes that are marked, and of equal ones the first by name."""
     metas = (each["metadata"] for each in context.view.list(_CLASSES))
     marked = [each for each in metas if (each.get("annotations") or {}).get(IS_DEFAULT) == "true"]

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from paddock.apiserver.builtin.times import settle
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta.objects import Resource
 from paddock.schema.field import Field, Object, Time
 from paddock.schema.kind import AGE, Column, Kind
@@ -32,11 +32,11 @@ class Lease(Resource):
 class LeaseStrategy(Strategy):
     """Times have six fractional digits, as clients compare them."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Times in one form."""
         return _settled(new)
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Times in one form."""
         return _settled(new)
 

@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from paddock.apiserver.builtin.trust import is_trusted
-from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data, View
+from paddock.apiserver.resources.strategy import CustomStrategy, Data, ObjectView, WriteContext
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt import instance as instances
 from paddock.dialects.kubevirt import macs, virtualmachine
@@ -26,8 +26,8 @@ from paddock.meta.wire import from_data, to_data
 from paddock.plan import instancetype, presets
 from paddock.plan.instance import defaults
 from paddock.schema import finding
-from paddock.schema.finding import Cause, Finding, Path
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.finding import CauseType, Finding, Path
+from paddock.schema.kind import AdmissionSettings, Kind
 
 FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 FOREGROUND = "kubevirt.io/foregroundDeleteVirtualMachine"
@@ -45,11 +45,11 @@ RESERVED = (("kubevirt.io", "VirtualMachine"), ("kubevirt.io", "VirtualMachineIn
 class _ReservedStrategy(CustomStrategy):
     """Rules that hold for everybody but KubeVirt's controllers."""
 
-    def __init__(self, kind: Kind, settings: Settings) -> None:
+    def __init__(self, kind: Kind, settings: AdmissionSettings) -> None:
         self._kind = kind
         self._settings = settings
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """What is reserved for controllers."""
         if is_trusted(context):
             return
@@ -71,7 +71,7 @@ class _ReservedStrategy(CustomStrategy):
 class MachineStrategy(_ReservedStrategy):
     """A machine gets an identity when it is made, and its instancetype and preference are looked up whenever it changes."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Names, annotations, the finalizer: everything that would otherwise be a write of its own right after."""
         metadata = new["metadata"]
         metadata["finalizers"] = _with(metadata.get("finalizers"), FINALIZER)
@@ -87,13 +87,13 @@ class MachineStrategy(_ReservedStrategy):
         _choose_class(new["spec"], preference)
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """A matcher that is new is completed as at creation."""
         if _template(new) is not None and any(new["spec"].get(each) != old["spec"].get(each) for each in instancetype.KINDS):
             self._name_sizes(new, context)
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Instancetype and preference exist, and agree with what the machine says (V15, V16)."""
         yield from super().validate(new, old, context)
         yield from _same_addresses(new, old, context.view)
@@ -112,7 +112,7 @@ class MachineStrategy(_ReservedStrategy):
         """Without a wish of its own, a deletion leaves the guest what the template says."""
         return asked if asked is not None else grace_of((_template(old) or {}).get("spec") or {})
 
-    def _name_sizes(self, new: Data, context: Context) -> Data:
+    def _name_sizes(self, new: Data, context: WriteContext) -> Data:
         """Complete the matchers, in place; returns what the preference says."""
         spec, namespace = new["spec"], new["metadata"].get("namespace", "")
         look = looking(context.view)
@@ -126,7 +126,7 @@ class MachineStrategy(_ReservedStrategy):
                 spec[member] = {**matcher, "kind": instancetype.KINDS[member][0]}
         try:
             found = instancetype.find(instancetype.PREFERENCE, spec, namespace, look, new.get("status"))
-        except instancetype.Missing:
+        except instancetype.MissingInstancetype:
             # Told by `validate`, with everything else that is wrong.
             return {}
         return found.spec if found is not None else {}
@@ -135,8 +135,8 @@ class MachineStrategy(_ReservedStrategy):
         spec = new["spec"]
         try:
             matcher = instancetype.inferred(member, spec, new["metadata"].get("namespace", ""), look)
-        except instancetype.Missing as missing:
-            about = failure.About(name=new["metadata"].get("name", ""), group=self._kind.group, kind=self._kind.kind)
+        except instancetype.MissingInstancetype as missing:
+            about = failure.FailureTarget(name=new["metadata"].get("name", ""), group=self._kind.group, kind=self._kind.kind)
             raise failure.invalid(about, [_not_found(("spec", member, "inferFromVolume"), missing.why)]) from None
         if matcher is None:
             del spec[member]
@@ -165,7 +165,7 @@ class MachineStrategy(_ReservedStrategy):
 class InstanceStrategy(_ReservedStrategy):
     """A running machine begins as Pending. Its status stands in the object itself, and only controllers write it."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """The first phase, and who has to agree before it goes."""
         metadata = new["metadata"]
         metadata["finalizers"] = _with(metadata.get("finalizers"), FOREGROUND)
@@ -177,7 +177,7 @@ class InstanceStrategy(_ReservedStrategy):
         new["status"] = {**given, "phase": "Pending", "phaseTransitionTimestamps": began}
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """What users write into the status is not taken, and not told either: upstream's way."""
         if is_trusted(context):
             if new.get("spec") != old.get("spec"):
@@ -188,7 +188,7 @@ class InstanceStrategy(_ReservedStrategy):
                 new["status"] = old["status"]
         return new
 
-    def _preset(self, new: Data, context: Context) -> None:
+    def _preset(self, new: Data, context: WriteContext) -> None:
         """Presets of the namespace, in place."""
         found = list(context.view.list("virtualmachineinstancepresets.kubevirt.io", new["metadata"].get("namespace", "")))
         spec = new.get("spec")
@@ -200,7 +200,7 @@ class InstanceStrategy(_ReservedStrategy):
         new["metadata"]["annotations"] = {**new["metadata"]["annotations"], **made.annotations}
         context.said.extend(made.told)
 
-    def _complete(self, new: Data, context: Context) -> None:
+    def _complete(self, new: Data, context: WriteContext) -> None:
         """Defaults, in place: whoever looks at an instance finds everything said."""
         try:
             installed = context.view.get("kubevirts.kubevirt.io", "kubevirt", "kubevirt")
@@ -217,7 +217,7 @@ class InstanceStrategy(_ReservedStrategy):
         return asked if asked is not None else grace_of(old.get("spec") or {})
 
 
-def _same_addresses(new: Data, old: Data | None, view: View) -> Iterator[Finding]:
+def _same_addresses(new: Data, old: Data | None, view: ObjectView) -> Iterator[Finding]:
     """Cards whose address another machine of the namespace has on the same network (warnings)."""
     own = macs.cards(new)
     if not own or (old is not None and own == macs.cards(old)):
@@ -229,7 +229,7 @@ def _same_addresses(new: Data, old: Data | None, view: View) -> Iterator[Finding
         yield finding.warning(card.path, macs.message(name), macs.RULE)
 
 
-def _dead_templates(new: Data, old: Data, view: View) -> Iterator[Finding]:
+def _dead_templates(new: Data, old: Data, view: ObjectView) -> Iterator[Finding]:
     """Edits of a template whose DataVolume is made already have no effect on it (warnings)."""
     before = {_name_of(each): each.get("spec") for each in (old.get("spec") or {}).get("dataVolumeTemplates") or ()}
     for index, each in enumerate((new.get("spec") or {}).get("dataVolumeTemplates") or ()):
@@ -251,12 +251,12 @@ def grace_of(hardware: Data) -> int:
     return given if isinstance(given, int) else _DEFAULT_GRACE_SECONDS
 
 
-def looking(view: View) -> instancetype.Find:
+def looking(view: ObjectView) -> instancetype.Find:
     """How instancetypes and what they are inferred from are found in the store."""
     return lambda resource, namespace, name: view.get(resource, namespace, name)
 
 
-def size_findings(place: MachinePlace, view: View, status: Data | None = None) -> Iterator[Finding]:
+def size_findings(place: MachinePlace, view: ObjectView, status: Data | None = None) -> Iterator[Finding]:
     """What is wrong between a machine and the instancetype and preference it names (V15, V16)."""
     found: dict[str, Any] = {}
     spec, namespace = place.spec, place.namespace or ""
@@ -264,7 +264,7 @@ def size_findings(place: MachinePlace, view: View, status: Data | None = None) -
         written = {member: msgspec.to_builtins(getattr(spec, member))}
         try:
             named = instancetype.find(member, written, namespace, looking(view), status)
-        except instancetype.Missing as missing:
+        except instancetype.MissingInstancetype as missing:
             yield _not_found(place.at(member), missing.why)
             continue
         if named is not None:
@@ -278,7 +278,7 @@ def size_findings(place: MachinePlace, view: View, status: Data | None = None) -
 
 
 def _not_found(path: Path, why: str) -> Finding:
-    return Finding(path=path, message=f"Not found: {why}", rule="kubevirt/instancetype", cause=Cause.NOT_FOUND)
+    return Finding(path=path, message=f"Not found: {why}", rule="kubevirt/instancetype", cause=CauseType.NOT_FOUND)
 
 
 def _untouched(found: Finding, new: Data, old: Data) -> bool:
@@ -307,7 +307,7 @@ def _choose_class(spec: Data, preference: Data) -> None:
                 claim["storageClassName"] = preferred
 
 
-def strategies(settings: Settings) -> dict[tuple[str, str], CustomStrategy]:
+def strategies(settings: AdmissionSettings) -> dict[tuple[str, str], CustomStrategy]:
     """The strategies of machines and running machines, by group and kind. Where no controllers are, they are plain objects."""
     if not settings.controllers:
         return {}

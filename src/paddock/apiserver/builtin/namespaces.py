@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from paddock.apiserver import bodies
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.asked import Proposal
-from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.parts import RequestContext, ServerParts
 from paddock.apiserver.representation import answer, form_of
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.verbs.options import write_options
 from paddock.base import names
 from paddock.meta import failure
@@ -23,13 +23,13 @@ _KEPT = ("default", "kube-system", "kube-public")
 class NamespaceStrategy(Strategy):
     """A namespace goes only when nothing is left in it."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Named by a label, held by our finalizer, active."""
         new["spec"] = {"finalizers": [FINALIZER]}
         new["status"] = {"phase": "Active"}
         return self._labelled(new)
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """The spec is the server's."""
         new["spec"] = old.get("spec", {})
         return self._labelled(new)
@@ -47,7 +47,7 @@ class NamespaceStrategy(Strategy):
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must be no more than 63 characters"
         )
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Whoever adds a finalizer names it fully."""
         for index, each in enumerate((new.get("spec") or {}).get("finalizers") or ()):
             if each != FINALIZER and "/" not in each:
@@ -55,11 +55,11 @@ class NamespaceStrategy(Strategy):
                     ("spec", "finalizers", index), each, "name is neither a standard finalizer name nor is it fully qualified", "namespace"
                 )
 
-    def before_delete(self, old: Data, context: Context) -> None:
+    def before_delete(self, old: Data, context: WriteContext) -> None:
         """Some namespaces stay."""
         name = old["metadata"]["name"]
         if name in _KEPT:
-            raise failure.forbidden(failure.About(name=name, kind="namespaces"), "this namespace may not be deleted")
+            raise failure.forbidden(failure.FailureTarget(name=name, kind="namespaces"), "this namespace may not be deleted")
 
     def holds_deletion(self, old: Data) -> bool:
         """As long as anybody has to agree."""
@@ -76,7 +76,7 @@ class NamespaceStrategy(Strategy):
         return True
 
 
-async def finalize(parts: Parts, call: Call) -> Response:
+async def finalize(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """`PUT .../finalize`: the only way to change spec.finalizers."""
     form = form_of(call.request)
     options = write_options(call, operation="Update")

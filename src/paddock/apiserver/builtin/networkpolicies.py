@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from paddock.apiserver.builtin.tables import Cells, Data, age_of, column, name_of
-from paddock.apiserver.resources.strategy import Context, Strategy
+from paddock.apiserver.resources.strategy import Strategy, WriteContext
 from paddock.meta.objects import Resource
 from paddock.meta.selectors import LabelSelector, read, text
 from paddock.schema import finding
@@ -42,14 +42,14 @@ class PolicyPeer(Object):
     ipBlock: Annotated[IPBlock | None, Field("Addresses.")] = None
 
 
-class IngressRule(Object, rename={"from_": "from"}):
+class NetworkPolicyIngressRule(Object, rename={"from_": "from"}):
     """What may come in."""
 
     ports: Annotated[list[PolicyPort] | None, Field("At which ports; none means all.")] = None
     from_: Annotated[list[PolicyPeer] | None, Field("From whom; none means everybody.")] = None
 
 
-class EgressRule(Object):
+class NetworkPolicyEgressRule(Object):
     """What may go out."""
 
     ports: Annotated[list[PolicyPort] | None, Field("To which ports; none means all.")] = None
@@ -60,8 +60,8 @@ class NetworkPolicySpec(Object):
     """Whom the policy is about, and what it allows."""
 
     podSelector: Annotated[LabelSelector | None, Field("Labels of the machines it is about; none means all of the namespace.")] = None
-    ingress: Annotated[list[IngressRule] | None, Field("What may come in.")] = None
-    egress: Annotated[list[EgressRule] | None, Field("What may go out.")] = None
+    ingress: Annotated[list[NetworkPolicyIngressRule] | None, Field("What may come in.")] = None
+    egress: Annotated[list[NetworkPolicyEgressRule] | None, Field("What may go out.")] = None
     policyTypes: Annotated[list[Annotated[str, Field(enum=_TYPES)]] | None, Field("The directions it speaks of.")] = None
 
 
@@ -88,7 +88,7 @@ class NetworkPolicyStrategy(Strategy):
                 for port in rule.get("ports") or ():
                     port.setdefault("protocol", "TCP")
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Peers and ports."""
         spec = new.get("spec") or {}
         for direction, side in (("ingress", "from"), ("egress", "to")):

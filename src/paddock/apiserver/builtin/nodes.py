@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta.objects import Resource
 from paddock.meta.storage import Quantities
 from paddock.schema import finding
@@ -82,19 +82,19 @@ class Node(Resource):
 class NodeStrategy(Strategy):
     """A node may be closed and tainted by anybody who may write it."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """There is always a spec."""
         new.setdefault("spec", {})
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Open is the same as not closed."""
         spec: Data = new.setdefault("spec", {})
         if not spec.get("unschedulable"):
             spec.pop("unschedulable", None)
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """A taint stands once for each effect."""
         seen = set()
         for index, taint in enumerate((new.get("spec") or {}).get("taints") or ()):

@@ -11,9 +11,9 @@ from typing import Any
 from paddock.apiserver.resources.declared import DeclaredPipeline
 from paddock.apiserver.resources.pipeline import Decoded
 from paddock.base import quantity
-from paddock.meta.apply.types import Schema
+from paddock.meta.apply.types import MergeSchema
 from paddock.schema.generate import crd, structural
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 
 Data = dict[str, Any]
 _ATOMIC_MAP: Data = {"x-kubernetes-map-type": "atomic"}
@@ -98,7 +98,7 @@ _ZERO_IS_ABSENT: dict[tuple[str, str], tuple[str, ...]] = {("", "Service"): ("sp
 
 
 @cache
-def _schema_of(kind: Kind) -> Schema:
+def _schema_of(kind: Kind) -> MergeSchema:
     made = crd.schema(kind)
     for path, said in _MERGING.get((kind.group, kind.kind), {}).items():
         place = _find(made, path)
@@ -111,7 +111,7 @@ def _schema_of(kind: Kind) -> Schema:
     _add_merge_keys(made)
     # Says to a patch that the metadata is that of an object.
     made["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": kind.storage_version, "kind": kind.kind}]
-    return Schema(made)
+    return MergeSchema(made)
 
 
 class BuiltinPipeline(DeclaredPipeline):
@@ -146,7 +146,7 @@ class BuiltinPipeline(DeclaredPipeline):
         return _dropper(self.schema) or (lambda data: None)
 
 
-def pipeline_of(kind: Kind, settings: Settings) -> BuiltinPipeline:
+def pipeline_of(kind: Kind, settings: AdmissionSettings) -> BuiltinPipeline:
     """The pipeline of a kind."""
     return BuiltinPipeline(kind, settings)
 

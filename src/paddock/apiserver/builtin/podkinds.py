@@ -75,7 +75,7 @@ class PodStrategy(Strategy):
         """Refused, whatever admission says: webhooks and policies judge first, as they do where pods run."""
         name = new["metadata"].get("name", "")
         why = _WHY_NO_GUESTFS if self._plural == "pods" and name.startswith(_GUESTFS) else self._why
-        raise failure.forbidden(failure.About(name=name, group=self._group, kind=self._plural), why)
+        raise failure.forbidden(failure.FailureTarget(name=name, group=self._group, kind=self._plural), why)
 
 
 def _kind(group: str, cls: type[Resource], short: str = "", *columns: Column) -> Kind:

@@ -6,12 +6,12 @@ import msgspec
 
 from paddock.apiserver.builtin.machines import size_findings
 from paddock.apiserver.resources.declared import collection_of
-from paddock.apiserver.resources.resource import Resource
-from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.apiserver.resources.strategy import CustomStrategy, Data, WriteContext
 from paddock.dialects.kubevirt import pool, poolform, rules_pool
 from paddock.meta.wire import from_data
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 
 _KIND = "VirtualMachinePool"
 _ALIAS = "kubevirt.io"
@@ -20,7 +20,7 @@ _ALIAS = "kubevirt.io"
 class PoolStrategy(CustomStrategy):
     """Pools as `pool.kubevirt.io` has them: nested, whatever is sent."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: AdmissionSettings) -> None:
         self._settings = settings
 
     def complete(self, new: Data) -> None:
@@ -35,7 +35,7 @@ class PoolStrategy(CustomStrategy):
         """What is applied flat is owned where it is stored."""
         return poolform.folded(config)
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Instancetype and preference exist, and agree with what the machines say (V15, V16)."""
         if not self._settings.controllers or (old is not None and new.get("spec") == old.get("spec")):
             return
@@ -61,12 +61,12 @@ class FlatPoolStrategy(PoolStrategy):
         return poolform.unfolded(config)
 
 
-def strategies(settings: Settings) -> dict[tuple[str, str], CustomStrategy]:
+def strategies(settings: AdmissionSettings) -> dict[tuple[str, str], CustomStrategy]:
     """The strategies of both groups."""
     return {(pool.GROUP, _KIND): PoolStrategy(settings), (_ALIAS, _KIND): FlatPoolStrategy(settings)}
 
 
-def aliased(resource: Resource, kind: Kind) -> Resource:
+def aliased(resource: ServedResource, kind: Kind) -> ServedResource:
     """A resource of a kind that shows the objects of another: they are stored once, in the other's form."""
     if kind.alias_of is None:
         return resource

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.base import names, quantity
 from paddock.meta.objects import Resource
 from paddock.meta.storage import Quantities
@@ -111,7 +111,7 @@ class QuotaStrategy(Strategy):
         _settle(new.setdefault("spec", {}), "hard")
         _settle(new.get("status") or {}, "hard", "used")
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """No status yet."""
         new["status"] = {}
         return new
@@ -119,7 +119,7 @@ class QuotaStrategy(Strategy):
     def returns_deleted(self) -> bool:
         return True
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Resources that can be counted, scopes that fit them."""
         spec, status = new.get("spec") or {}, new.get("status") or {}
         yield from _amounts(("spec", "hard"), spec.get("hard"))
@@ -221,7 +221,7 @@ class LimitStrategy(Strategy):
             if item.get("type") == "Container":
                 _fill(item)
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Each type once, each least no more than its most."""
         seen = set()
         for index, item in enumerate((new.get("spec") or {}).get("limits") or ()):

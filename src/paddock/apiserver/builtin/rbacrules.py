@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.security.attributes import Attributes
-from paddock.apiserver.security.rbac import MASTERS, Rbac, Rule, covers, rules_of
+from paddock.apiserver.security.rbac import MASTERS, Rbac, RbacRule, covers, rules_of
 from paddock.base import names
 from paddock.meta import failure
 from paddock.schema import finding
@@ -12,7 +12,7 @@ from paddock.schema.finding import Finding
 
 _GROUP = "rbac.authorization.k8s.io"
 _SERVER = "system:apiserver"
-_EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), nonResourceURLs=("*",)))
+_EVERYTHING = (RbacRule(("*",), ("*",), ("*",)), RbacRule(verbs=("*",), nonResourceURLs=("*",)))
 
 
 class RbacStrategy(Strategy):
@@ -28,7 +28,7 @@ class RbacStrategy(Strategy):
             return f"may not be '{name}'"
         return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
 
-    def _check_rights(self, wanted: tuple[Rule, ...], new: Data, context: Context, verb: str) -> None:
+    def _check_rights(self, wanted: tuple[RbacRule, ...], new: Data, context: WriteContext, verb: str) -> None:
         """Refuse to give away what the giver does not have, unless they hold the verb for it."""
         if MASTERS in context.groups or context.user == _SERVER:
             return
@@ -44,12 +44,12 @@ class RbacStrategy(Strategy):
         mine = self._rbac.rules(context.user, context.groups, namespace)
         missing = [rule for rule in wanted if not covers(mine, rule)]
         if missing:
-            about = failure.About(name=meta.get("name", ""), group=_GROUP, kind=self._plural)
+            about = failure.FailureTarget(name=meta.get("name", ""), group=_GROUP, kind=self._plural)
             lacks = "; ".join(_shown(rule) for rule in missing)
             raise failure.forbidden(about, f'user "{context.user}" is attempting to grant RBAC permissions not currently held: {lacks}')
 
 
-def _shown(rule: Rule) -> str:
+def _shown(rule: RbacRule) -> str:
     parts = (("APIGroups", rule.apiGroups), ("Resources", rule.resources), ("NonResourceURLs", rule.nonResourceURLs), ("Verbs", rule.verbs))
     return "{" + ", ".join(f"{name}:{list(values)}" for name, values in parts if values) + "}"
 
@@ -57,7 +57,7 @@ def _shown(rule: Rule) -> str:
 class RoleStrategy(RbacStrategy):
     """Roles and cluster roles."""
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """A rule says either resources or paths, and verbs."""
         for index, rule in enumerate(new.get("rules") or ()):
             path = ("rules", index)
@@ -77,7 +77,7 @@ class RoleStrategy(RbacStrategy):
                 self._check_rights(_EVERYTHING, new, context, "escalate")
 
 
-class BindingStrategy(RbacStrategy):
+class RoleBindingStrategy(RbacStrategy):
     """Role bindings and cluster role bindings."""
 
     def complete(self, new: Data) -> None:
@@ -87,7 +87,7 @@ class BindingStrategy(RbacStrategy):
             if subject["apiGroup"] == "":
                 del subject["apiGroup"]
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """The role cannot be changed, and subjects are complete."""
         role = new.get("roleRef") or {}
         if old is not None and role != old.get("roleRef"):
@@ -110,9 +110,9 @@ class BindingStrategy(RbacStrategy):
         found = self._rbac.role(role.get("kind", ""), new["metadata"].get("namespace", ""), role.get("name", ""))
         if changed:
             # Who binds a role that does not exist gives away whatever it may hold later.
-            self._check_rights(found if found is not None else (Rule(("*",), ("*",), ("*",)),), new, context, "bind")
+            self._check_rights(found if found is not None else (RbacRule(("*",), ("*",), ("*",)),), new, context, "bind")
 
 
 def strategy_of(plural: str, rbac: Rbac) -> RbacStrategy:
     """The strategy of one of the four kinds."""
-    return BindingStrategy(rbac, plural) if plural.endswith("bindings") else RoleStrategy(rbac, plural)
+    return RoleBindingStrategy(rbac, plural) if plural.endswith("bindings") else RoleStrategy(rbac, plural)

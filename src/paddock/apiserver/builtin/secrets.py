@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterator
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
@@ -33,7 +33,7 @@ class SecretStrategy(Strategy):
             elif _lacks_pem(new, "tls.key"):
                 yield "tls: failed to find any PEM data in key input"
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Tokens name their account; registry credentials are JSON."""
         if new["type"] == "kubernetes.io/service-account-token" and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT):
             yield finding.required(("metadata", "annotations", _ACCOUNT), _RULE)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from paddock.apiserver.admission.mutationrules import MutatingBindingStrategy, MutatingPolicyStrategy
-from paddock.apiserver.admission.policyrules import BindingStrategy, PolicyStrategy
+from paddock.apiserver.admission.policyrules import PolicyBindingStrategy, PolicyStrategy
 from paddock.apiserver.admission.registrations import WebhookStrategy
 from paddock.apiserver.builtin import (
     admissionkinds,
@@ -45,11 +45,11 @@ from paddock.apiserver.builtin.clustertables import CLUSTER_TABLES
 from paddock.apiserver.builtin.pipelines import pipeline_of
 from paddock.apiserver.builtin.tables import TABLES
 from paddock.apiserver.resources.declared import resources_of
-from paddock.apiserver.resources.resource import Resource, Subresource
+from paddock.apiserver.resources.resource import ServedResource, Subresource
 from paddock.apiserver.resources.strategy import Strategy
 from paddock.apiserver.security.rbac import Rbac
 from paddock.dialects import catalog
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 
 _WORKLOADS = (*workloads.KINDS, *podkinds.KINDS, *ingresses.KINDS, *networkpolicies.KINDS)
 _CLUSTER_KINDS = (
@@ -75,11 +75,11 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("", "Event"): events.EventStrategy(new_shape=False),
     (events.GROUP, "Event"): events.EventStrategy(new_shape=True),
     (leases.GROUP, "Lease"): leases.LeaseStrategy(),
-    ("", "PersistentVolumeClaim"): claims.ClaimStrategy(),
-    ("", "PersistentVolume"): claims.VolumeStrategy(),
-    ("storage.k8s.io", "StorageClass"): claims.ClassStrategy(),
+    ("", "PersistentVolumeClaim"): claims.PersistentVolumeClaimStrategy(),
+    ("", "PersistentVolume"): claims.PersistentVolumeStrategy(),
+    ("storage.k8s.io", "StorageClass"): claims.StorageClassStrategy(),
     ("", "Endpoints"): endpoints.EndpointsStrategy(),
-    (endpoints.SLICES, "EndpointSlice"): endpoints.SliceStrategy(),
+    (endpoints.SLICES, "EndpointSlice"): endpoints.EndpointSliceStrategy(),
     ("", "Node"): nodes.NodeStrategy(),
     ("scheduling.k8s.io", "PriorityClass"): kept.PriorityStrategy(),
     ("", "ResourceQuota"): quotas.QuotaStrategy(),
@@ -95,7 +95,7 @@ _STRATEGIES: dict[tuple[str, str], Strategy] = {
     (admissionkinds.GROUP, "MutatingWebhookConfiguration"): WebhookStrategy(),
     (admissionkinds.GROUP, "ValidatingWebhookConfiguration"): WebhookStrategy(),
     (admissionkinds.GROUP, "ValidatingAdmissionPolicy"): PolicyStrategy(),
-    (admissionkinds.GROUP, "ValidatingAdmissionPolicyBinding"): BindingStrategy(),
+    (admissionkinds.GROUP, "ValidatingAdmissionPolicyBinding"): PolicyBindingStrategy(),
     (admissionkinds.GROUP, "MutatingAdmissionPolicy"): MutatingPolicyStrategy(),
     (admissionkinds.GROUP, "MutatingAdmissionPolicyBinding"): MutatingBindingStrategy(),
 }
@@ -131,7 +131,7 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def resources(settings: Settings, judge: Rbac, network: IPv4Network = services.NETWORK) -> Iterator[Resource]:
+def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = services.NETWORK) -> Iterator[ServedResource]:
     """Every resource of the start; `network` is where Services get their addresses from."""
     own: dict[tuple[str, str], Strategy] = {
         ("", "Service"): services.ServiceStrategy(network),
@@ -157,7 +157,7 @@ def _strategy(kind: Kind, judge: Rbac) -> Strategy | None:
     return _STRATEGIES.get((kind.group, kind.kind))
 
 
-def _completed(resource: Resource, kind: Kind, settings: Settings) -> Resource:
+def _completed(resource: ServedResource, kind: Kind, settings: AdmissionSettings) -> ServedResource:
     """A built-in kind with everything that only a server knows of it."""
     place = (resource.group, resource.kind)
     more = dict(_MORE.get(place, {}))

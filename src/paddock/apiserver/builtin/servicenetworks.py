@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from paddock.apiserver.builtin.tables import NONE, Cells, Data, age_of, column, name_of
-from paddock.apiserver.resources.strategy import Context, Strategy
+from paddock.apiserver.resources.strategy import Strategy, WriteContext
 from paddock.base import names
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
@@ -75,7 +75,7 @@ class AddressStrategy(Strategy):
             return "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
         return "" if canonical == name else f'must be in canonical form ("{canonical}")'
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """The owner is named, and stays."""
         parent = (new.get("spec") or {}).get("parentRef")
         path = ("spec", "parentRef")
@@ -90,7 +90,7 @@ class AddressStrategy(Strategy):
 class NetworkStrategy(Strategy):
     """Networks stay, apart from a second one of the other family."""
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Networks of different families, and no changes."""
         wanted = (new.get("spec") or {}).get("cidrs") or []
         path = ("spec", "cidrs")

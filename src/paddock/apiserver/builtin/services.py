@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta import failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding
@@ -51,19 +51,19 @@ class ServiceStrategy(Strategy):
         """Types, protocols and policies."""
         _set_defaults(new)
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """An address, ports on the nodes."""
         new["status"] = {"loadBalancer": {}}
         _allocate(new, context, self._network)
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """What was given stays; what a change of the type makes needless goes."""
         _keep_given(new["spec"], old.get("spec") or {})
         _allocate(new, context, self._network)
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Addresses and node ports are ours to give, and given once; the address stays while there is one."""
         spec = new.get("spec") or {}
         before = (old or {}).get("spec") or {}
@@ -138,7 +138,7 @@ def _claims(service: Data) -> _Claims:
     return _Claims(spec.get("clusterIP"), tuple(_node_ports(spec)))
 
 
-def _others(new: Data, context: Context) -> Iterator[_Claims]:
+def _others(new: Data, context: WriteContext) -> Iterator[_Claims]:
     meta = new["metadata"]
     own = (meta.get("namespace"), meta.get("name"))
     return (said for place, said in context.view.noted(_COLLECTION, _claims) if place != own)
@@ -149,7 +149,7 @@ def _seed(new: Data) -> int:
     return zlib.crc32(f"{meta.get('namespace', '')}/{meta.get('name', '')}".encode())
 
 
-def _allocate(new: Data, context: Context, network: ipaddress.IPv4Network) -> None:
+def _allocate(new: Data, context: WriteContext, network: ipaddress.IPv4Network) -> None:
     spec = new["spec"]
     if spec["type"] == "ExternalName":
         return
@@ -165,7 +165,7 @@ def _allocate(new: Data, context: Context, network: ipaddress.IPv4Network) -> No
         _allocate_ports(new, context)
 
 
-def _free_address(new: Data, context: Context, network: ipaddress.IPv4Network) -> str:
+def _free_address(new: Data, context: WriteContext, network: ipaddress.IPv4Network) -> str:
     taken = {each.address for each in _others(new, context)} | {own_address(network)}
     count, seed = network.num_addresses - 2, _seed(new)
     for step in range(min(count, len(taken) + 1)):
@@ -181,7 +181,7 @@ def _node_ports(spec: Data) -> Iterator[tuple[str, int]]:
             yield port.get("protocol", "TCP"), port["nodePort"]
 
 
-def _allocate_ports(new: Data, context: Context) -> None:
+def _allocate_ports(new: Data, context: WriteContext) -> None:
     ports = new["spec"].get("ports") or ()
     if all(port.get("nodePort") for port in ports):
         return
@@ -199,7 +199,7 @@ def _allocate_ports(new: Data, context: Context) -> None:
             taken.add(number)
 
 
-def _check_address(new: Data, address: str, context: Context, network: ipaddress.IPv4Network) -> Iterator[Finding]:
+def _check_address(new: Data, address: str, context: WriteContext, network: ipaddress.IPv4Network) -> Iterator[Finding]:
     path = ("spec", "clusterIPs")
     try:
         known = ipaddress.ip_address(address)
@@ -219,7 +219,7 @@ def _is_own(new: Data) -> bool:
     return (new["metadata"].get("namespace"), new["metadata"].get("name")) == ("default", "kubernetes")
 
 
-def _check_node_ports(new: Data, context: Context) -> Iterator[Finding]:
+def _check_node_ports(new: Data, context: WriteContext) -> Iterator[Finding]:
     taken = {port for each in _others(new, context) for port in each.node_ports}
     for index, port in enumerate(new["spec"].get("ports") or ()):
         number = port.get("nodePort")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta.objects import Resource
 from paddock.meta.selectors import LabelSelector
 from paddock.schema import finding
@@ -148,7 +148,7 @@ class DriverStrategy(Strategy):
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """What volumes were made by stays."""
         yield from _unchanged(new, old, "spec", "attachRequired")
         yield from _unchanged(new, old, "spec", "volumeLifecycleModes")
@@ -162,7 +162,7 @@ class NodeDriversStrategy(Strategy):
         spec = new.setdefault("spec", {})
         spec["drivers"] = spec.get("drivers") or []
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         before = {each.get("name"): each for each in ((old or {}).get("spec") or {}).get("drivers") or ()}
         for each in (new.get("spec") or {}).get("drivers") or ():
             known = before.get(each.get("name"))
@@ -173,11 +173,11 @@ class NodeDriversStrategy(Strategy):
 class AttachmentStrategy(Strategy):
     """Nothing is attached yet, and what shall be attached does not change."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         new["status"] = {"attached": False}
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """One volume."""
         source = (new.get("spec") or {}).get("source") or {}
         path, why = ("spec", "source"), "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -194,7 +194,7 @@ class AttachmentStrategy(Strategy):
 class CapacityStrategy(Strategy):
     """What is told stays about the same place."""
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         yield from _unchanged(new, old, "nodeTopology")
         yield from _unchanged(new, old, "storageClassName")
 
@@ -202,7 +202,7 @@ class CapacityStrategy(Strategy):
 class AttributesStrategy(Strategy):
     """Volumes were made by the class, so it does not change."""
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         if not new.get("parameters"):
             yield finding.required(("parameters",), _RULE, "must contain at least one key/value pair")
         yield from _unchanged(new, old, "driverName")

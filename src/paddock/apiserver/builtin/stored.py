@@ -6,14 +6,14 @@ Volumes, templates and priorities are stored as they come.
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.apiserver.resources.strategy import Context, CustomStrategy, Data
+from paddock.apiserver.resources.strategy import CustomStrategy, Data, WriteContext
 from paddock.meta import failure
 from paddock.meta.objects import Resource
 from paddock.meta.storage import AccessModes, Quantities, StorageClassName, VolumeMode
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Settings, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, transition
 
 _HIGHEST_PRIORITY = 1_000_000_000
 # The priorities that the system itself has, and why nobody else may begin a name like that.
@@ -82,7 +82,7 @@ class PriorityStrategy(CustomStrategy):
         """Defaults."""
         new.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """The highest priorities are the system's, and so are the names."""
         name, value = new["metadata"].get("name", ""), new.get("value")
         if name.startswith("system-"):
@@ -94,16 +94,16 @@ class PriorityStrategy(CustomStrategy):
         elif isinstance(value, int) and value > _HIGHEST_PRIORITY:
             yield finding.forbidden(("value",), f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}", "core/priority")
 
-    def before_delete(self, old: Data, context: Context) -> None:
+    def before_delete(self, old: Data, context: WriteContext) -> None:
         """The system's own stay."""
         name = old["metadata"]["name"]
         if name in SYSTEM_PRIORITIES:
-            about = failure.About(name=name, group="scheduling.k8s.io", kind="priorityclasses")
+            about = failure.FailureTarget(name=name, group="scheduling.k8s.io", kind="priorityclasses")
             raise failure.forbidden(about, "this is a system priority class and cannot be deleted")
 
 
 @transition("core/priority-change")
-def priorities_stay(old: PriorityClass, new: PriorityClass, settings: Settings) -> list[Finding]:
+def priorities_stay(old: PriorityClass, new: PriorityClass, settings: AdmissionSettings) -> list[Finding]:
     """The value of a priority does not change, nor whether it pushes others away."""
     return [
         finding.forbidden((name,), "may not be changed in an update.", "core/priority-change")

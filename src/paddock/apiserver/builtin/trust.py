@@ -1,6 +1,6 @@
 """Who is one of KubeVirt's own controllers: what KubeVirt reserves for itself is theirs (docs/spec/kubevirt.md 2.10)."""
 
-from paddock.apiserver.resources.strategy import Context
+from paddock.apiserver.resources.strategy import WriteContext
 
 _NAMESPACE = "system:serviceaccount:kubevirt:"
 # As whom Paddock's controllers ask in the same process.
@@ -9,6 +9,6 @@ CONTROLLER_GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kubevirt"
 _TRUSTED = frozenset((CONTROLLER, f"{_NAMESPACE}kubevirt-handler", f"{_NAMESPACE}kubevirt-apiserver", f"{_NAMESPACE}kubevirt-operator"))
 
 
-def is_trusted(context: Context) -> bool:
+def is_trusted(context: WriteContext) -> bool:
     """Whether a write is a controller's own."""
     return context.user in _TRUSTED

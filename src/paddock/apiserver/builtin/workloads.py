@@ -6,7 +6,7 @@ They are stored and validated. Nothing runs pods here, and their status says so:
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from paddock.apiserver.resources.strategy import Context, Data, Strategy
+from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
 from paddock.meta.selectors import LabelSelector
@@ -166,7 +166,7 @@ class ControllerStrategy(Strategy):
     def counts_generation(self) -> bool:
         return True
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Nothing runs."""
         new["status"] = {"replicas": 0}
         return new
@@ -182,7 +182,7 @@ class ControllerStrategy(Strategy):
             if not new["metadata"].get("labels"):
                 new["metadata"]["labels"] = dict(labels)
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """It selects what it would make."""
         spec = new.get("spec") or {}
         template, selector = spec.get("template"), spec.get("selector") or {}
@@ -203,17 +203,17 @@ class BudgetStrategy(Strategy):
     def counts_generation(self) -> bool:
         return True
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         new["status"] = _observed(new, {}, 1, context.now)
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         if new.get("spec") != old.get("spec"):
             generation = old["metadata"].get("generation", 0) + 1
             new["status"] = _observed(new, old.get("status") or {}, generation, context.now)
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """One bound, a number or a share."""
         spec = new.get("spec") or {}
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
@@ -242,7 +242,7 @@ def _observed(new: Data, before: Data, generation: int, now: str) -> Data:
 class RuntimeStrategy(Strategy):
     """Pods were made by the class, so its handler stays."""
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         if old is not None and new.get("handler") != old.get("handler"):
             yield finding.invalid(("handler",), new.get("handler"), "field is immutable", _RULE)
 
@@ -253,7 +253,7 @@ class IngressStrategy(Strategy):
     def counts_generation(self) -> bool:
         return True
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         spec = new.get("spec") or {}
         controller, path = spec.get("controller") or "", ("spec", "controller")
         if not controller:

@@ -3,25 +3,25 @@
 from msgspec import structs
 
 from paddock.apiserver.custom import definition
-from paddock.apiserver.custom.ending import Ending
+from paddock.apiserver.custom.ending import DefinitionFinalizer
 from paddock.apiserver.custom.own import OwnKinds
 from paddock.apiserver.custom.pipeline import DefinitionPipeline
-from paddock.apiserver.custom.serving import Definitions
+from paddock.apiserver.custom.serving import DefinitionServer
 from paddock.apiserver.custom.strategy import DefinitionStrategy
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.apiserver.resources.declared import resources_of
 from paddock.dialects import catalog
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 
-def install(parts: Parts) -> Ending:
+def install(parts: ServerParts) -> DefinitionFinalizer:
     """Serve definitions and everything they define; call it before the server is ready, and run what it returns."""
     own = OwnKinds(catalog.every(), parts.registry)
-    definitions = Definitions(parts, own)
-    (plain,) = resources_of(definition.KIND, Settings(), DefinitionStrategy(definitions.builtin, own))
+    definitions = DefinitionServer(parts, own)
+    (plain,) = resources_of(definition.KIND, AdmissionSettings(), DefinitionStrategy(definitions.builtin, own))
     # A definition decides about other objects, so nobody overwrites one that he has not read.
     resource = structs.replace(
         plain, pipeline=DefinitionPipeline(), unconditional_update=False, from_stored=own.shown, to_stored=own.stored
     )
     parts.registry.add(resource)
-    return Ending(parts, definitions, resource, own)
+    return DefinitionFinalizer(parts, definitions, resource, own)

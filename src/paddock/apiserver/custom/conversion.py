@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.calling import Caller, CallFailed, View, address_of
+from paddock.apiserver.calling import Caller, CallFailed, ServiceView, address_of
 from paddock.apiserver.custom import review
 from paddock.apiserver.custom.pipeline import StructuralPipeline
 from paddock.apiserver.objects.encoding import Data, decode, encode
-from paddock.apiserver.resources.conversion import Form
+from paddock.apiserver.resources.conversion import ConvertedForm
 from paddock.meta.failure import Failure
 
 SECONDS = 30.0
@@ -29,7 +29,7 @@ REMEMBERED_BYTES = 32 * 1024 * 1024
 class Webhook:
     """The webhook of a definition."""
 
-    def __init__(self, crd: Data, pipelines: Mapping[str, StructuralPipeline], caller: Caller, view: View) -> None:
+    def __init__(self, crd: Data, pipelines: Mapping[str, StructuralPipeline], caller: Caller, view: ServiceView) -> None:
         spec = crd["spec"]
         self._asked = spec["conversion"]["webhook"]
         self._pipelines = {f"{spec['group']}/{name}": pipeline for name, pipeline in pipelines.items()}
@@ -47,7 +47,7 @@ class Webhook:
         """Objects of other versions in the wanted one; raises a `Failure`."""
         try:
             return await self._ask(objects, wanted)
-        except review.BadAnswer as wrong:
+        except review.BadConversion as wrong:
             raise Failure(500, "", wrong.what) from None
 
     async def _ask(self, objects: Sequence[Data], wanted: str) -> list[Data]:
@@ -62,17 +62,17 @@ class Webhook:
             address = address_of(self._asked["clientConfig"], self._view)
             said = await self._caller.post(address, orjson.dumps(asked), SECONDS)
         except CallFailed as failed:
-            raise review.BadAnswer(f"conversion webhook for {kind} failed: {failed}") from None
+            raise review.BadConversion(f"conversion webhook for {kind} failed: {failed}") from None
         if not 200 <= said.status < 300:
             text = said.body[:200].decode(errors="replace").strip()
-            raise review.BadAnswer(f"conversion webhook for {kind} failed: the webhook answered {said.status}: {text}")
+            raise review.BadConversion(f"conversion webhook for {kind} failed: the webhook answered {said.status}: {text}")
         try:
             return orjson.loads(said.body)
         except orjson.JSONDecodeError as error:
-            raise review.BadAnswer(f"conversion webhook for {kind} failed: the answer is no JSON: {error}") from None
+            raise review.BadConversion(f"conversion webhook for {kind} failed: the answer is no JSON: {error}") from None
 
 
-class WebhookConversion:
+class WebhookConverter:
     """Into and out of one version."""
 
     def __init__(self, webhook: Webhook, version: str) -> None:
@@ -138,14 +138,14 @@ class WebhookConversion:
                 futures[value].set_result(served)
         return made
 
-    async def store(self, data: Data) -> Form:
+    async def store(self, data: Data) -> ConvertedForm:
         wanted = self._webhook.stored_version
         if self._version == wanted:
-            return Form({**data, "apiVersion": wanted}, data)
+            return ConvertedForm({**data, "apiVersion": wanted}, data)
         sent = {**data, "metadata": {key: value for key, value in data["metadata"].items() if key != "resourceVersion"}}
         (stored,) = await self._webhook.convert([sent], wanted)
         (served,) = await self._webhook.convert([self._webhook.settled(stored)], self._version)
-        return Form(stored, served)
+        return ConvertedForm(stored, served)
 
     def remember(self, stored: bytes, served: bytes) -> None:
         before = self._known.pop(stored, None)

@@ -37,7 +37,7 @@ class ScaleSubresource(Object):
     labelSelectorPath: Annotated[str | None, Field("Path of the selector as text.")] = None
 
 
-class Subresources(Object):
+class SubresourceSpec(Object):
     """Paths below an object."""
 
     status: Annotated[Freeform | None, Field("Being there turns the status subresource on.")] = None
@@ -70,7 +70,7 @@ class DefinedVersion(Object):
     deprecated: Annotated[bool | None, Field("Whether its use earns a warning.")] = None
     deprecationWarning: Annotated[str | None, Field("The text of that warning.")] = None
     schema: Annotated[ValidationSchema | None, Field("What objects look like.")] = None
-    subresources: Annotated[Subresources | None, Field("Paths below an object.")] = None
+    subresources: Annotated[SubresourceSpec | None, Field("Paths below an object.")] = None
     additionalPrinterColumns: Annotated[list[PrinterColumn] | None, Field("Columns of kubectl get.")] = None
     selectableFields: Annotated[list[SelectableField] | None, Field("Fields that field selectors may name.")] = None
 
@@ -82,7 +82,7 @@ class WebhookConversion(Object):
     conversionReviewVersions: Annotated[list[str] | None, Field("Versions of ConversionReview that it understands.")] = None
 
 
-class Conversion(Object):
+class ConversionSpec(Object):
     """How objects get from one version to another."""
 
     strategy: Annotated[str, Field("None or Webhook.", zero=True)] = ""
@@ -96,7 +96,7 @@ class DefinitionSpec(Object):
     names: Annotated[Names, Field("What it is called.", required=True)] = Names()
     scope: Annotated[str, Field("Namespaced or Cluster; cannot be changed.", zero=True)] = ""
     versions: Annotated[list[DefinedVersion] | None, Field("The versions.")] = None
-    conversion: Annotated[Conversion | None, Field("How objects get from one version to another.")] = None
+    conversion: Annotated[ConversionSpec | None, Field("How objects get from one version to another.")] = None
     preserveUnknownFields: Annotated[bool | None, Field("Has to be false.")] = None
 
 

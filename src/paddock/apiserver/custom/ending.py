@@ -10,13 +10,13 @@ from typing import Any
 from paddock.apiserver.custom import naming, serving
 from paddock.apiserver.custom.definition import COLLECTION, FINALIZER
 from paddock.apiserver.custom.own import OwnKinds
-from paddock.apiserver.custom.serving import Definitions
+from paddock.apiserver.custom.serving import DefinitionServer
 from paddock.apiserver.custom.strategy import DefinitionStrategy
 from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta.failure import Failure
-from paddock.store.contract import Change, Key
+from paddock.store.contract import CommittedWrite, StoreKey
 
 _LOG = logging.getLogger(__name__)
 Data = dict[str, Any]
@@ -24,10 +24,10 @@ _USER = "system:apiserver"
 _RETRY_SECONDS = 1.0
 
 
-class Ending:
+class DefinitionFinalizer:
     """Finishes the deletion of definitions."""
 
-    def __init__(self, parts: Parts, definitions: Definitions, resource: Resource, own: OwnKinds) -> None:
+    def __init__(self, parts: ServerParts, definitions: DefinitionServer, resource: ServedResource, own: OwnKinds) -> None:
         self._parts = parts
         self._definitions = definitions
         self._resource = resource
@@ -38,7 +38,7 @@ class Ending:
         self._waiting: set[str] = set()
         parts.store.follow(self._changed)
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         if any(change.key.collection == COLLECTION or change.key.collection in self._waiting for change in changes):
             self._awake.set()
 
@@ -80,7 +80,7 @@ class Ending:
         self._waiting.discard(name)
         await self._write(name, _released, "")
 
-    async def _delete(self, resource: Resource, key: Key) -> None:
+    async def _delete(self, resource: ServedResource, key: StoreKey) -> None:
         try:
             await self._parts.writer.delete(resource, key.namespace, key.name, DeleteOptions(user=_USER))
         except Failure as said:

@@ -8,7 +8,7 @@ import msgspec
 Data = dict[str, Any]
 
 
-class Taken(msgspec.Struct, frozen=True):
+class NamesInUse(msgspec.Struct, frozen=True):
     """The names of another resource of the same group."""
 
     plural: str
@@ -18,9 +18,9 @@ class Taken(msgspec.Struct, frozen=True):
     list_kind: str
 
 
-def taken(names: Data) -> Taken:
+def taken(names: Data) -> NamesInUse:
     """Accepted names of a definition."""
-    return Taken(
+    return NamesInUse(
         names.get("plural") or "",
         names.get("singular") or "",
         tuple(names.get("shortNames") or ()),
@@ -29,7 +29,7 @@ def taken(names: Data) -> Taken:
     )
 
 
-def conflict(names: Data, others: Iterable[Taken]) -> tuple[str, str]:
+def conflict(names: Data, others: Iterable[NamesInUse]) -> tuple[str, str]:
     """The reason and the message of a conflict; empty without one."""
     resources: set[str] = set()
     kinds: set[str] = set()
@@ -75,7 +75,7 @@ def say(status: Data, said: tuple[str, bool, str, str], now: str) -> None:
     status["conditions"] = [*kept, new]
 
 
-def settle(spec: Data, status: Data, others: Iterable[Taken], now: str) -> Data:
+def settle(spec: Data, status: Data, others: Iterable[NamesInUse], now: str) -> Data:
     """The status of a definition, with its names accepted where nobody else has them."""
     made = {**status, "conditions": [dict(each) for each in status.get("conditions") or ()]}
     names = spec.get("names") or {}

@@ -12,11 +12,11 @@ import orjson
 
 from paddock.apiserver.custom.definition import COLLECTION, GROUP, KIND
 from paddock.apiserver.objects.encoding import decode, stamp
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.schema.generate import crd
 from paddock.schema.kind import Kind
-from paddock.store.contract import Key
+from paddock.store.contract import StoreKey
 
 Data = dict[str, Any]
 API_VERSION = f"{GROUP}/v1"
@@ -41,7 +41,7 @@ class _Own:
 class OwnKinds:
     """The definitions of the kinds that the server serves without being told."""
 
-    def __init__(self, kinds: Iterable[Kind], registry: Registry) -> None:
+    def __init__(self, kinds: Iterable[Kind], registry: ResourceRegistry) -> None:
         served = (each for each in kinds if crd.wanted(each) and registry.find(each.group, each.versions[0].name, each.plural))
         self._own = {crd.name_of(each): _Own(each) for each in served}
 
@@ -70,7 +70,7 @@ class OwnKinds:
         text = f"{name} is served by Paddock itself: its schema and versions stay as they are, only labels and annotations are taken"
         return f"{text}; not served here: {', '.join(strange)}" if strange else text
 
-    async def ensure(self, parts: Parts) -> None:
+    async def ensure(self, parts: ServerParts) -> None:
         """Store the markers that are missing, and remove those of kinds that are served no longer."""
         found = {record.key.name: record for record in parts.store.scan(COLLECTION)}
         pending = []
@@ -80,7 +80,7 @@ class OwnKinds:
             if old is not None and is_marker(old):
                 continue
             new = self._marker(name, parts) if old is None else self.stored(old)
-            key = Key(COLLECTION, "", name)
+            key = StoreKey(COLLECTION, "", name)
             pending.append(parts.store.put(key, before.revision if before else 0, partial(stamp, new)))
         for name, record in found.items():
             if name not in self._own and is_marker(decode(record.value)):
@@ -88,7 +88,7 @@ class OwnKinds:
         for each in pending:
             await each.committed()
 
-    def _marker(self, name: str, parts: Parts) -> Data:
+    def _marker(self, name: str, parts: ServerParts) -> Data:
         now = parts.clock.now()
         owned = {"manager": _MANAGER, "operation": "Update", "apiVersion": API_VERSION, "time": now, "fieldsType": "FieldsV1"}
         metadata = {"name": name, "uid": parts.clock.uid(), "creationTimestamp": now, "generation": 1}

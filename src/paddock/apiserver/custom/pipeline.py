@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from paddock.apiserver.custom import definition
 from paddock.apiserver.resources.declared import DeclaredPipeline
 from paddock.apiserver.resources.pipeline import Decoded
-from paddock.meta.apply.types import Schema
+from paddock.meta.apply.types import MergeSchema
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.schema.structural import reading, validating
-from paddock.schema.structural.node import ABSENT, Node, has_rules, without_defaults
-from paddock.schema.structural.shaping import Noted, shape
+from paddock.schema.structural.node import ABSENT, SchemaNode, has_rules, without_defaults
+from paddock.schema.structural.shaping import ShapeNotes, shape
 
 if TYPE_CHECKING:
     from paddock.schema.structural import expressions
@@ -23,11 +23,11 @@ class StructuralPipeline:
     """The pipeline of one version of a user's kind; nothing is read of the schema before an object needs it."""
 
     def __init__(self, schema: Data) -> None:
-        self.schema = Schema(schema)
-        self._root = Node(schema, root=True)
+        self.schema = MergeSchema(schema)
+        self._root = SchemaNode(schema, root=True)
 
     @cached_property
-    def _rules(self) -> "expressions.Rules | None":
+    def _rules(self) -> "expressions.CelRules | None":
         if not has_rules(self.schema):
             return None
         # Deliberately late: CEL is a large piece of program, and comes with the first rule.
@@ -36,23 +36,23 @@ class StructuralPipeline:
         return expressions.rules_of(self._root)
 
     @cached_property
-    def _bare(self) -> Node:
-        return Node(without_defaults(self.schema), root=True)
+    def _bare(self) -> SchemaNode:
+        return SchemaNode(without_defaults(self.schema), root=True)
 
     def prune(self, data: Data) -> Data:
         """An object that comes from another version: without what this one does not declare. Its defaults are the other's."""
-        pruned: Data = shape(self._bare, data, Noted())
+        pruned: Data = shape(self._bare, data, ShapeNotes())
         return pruned
 
     def decode(self, raw: Data) -> Decoded:
         """Prune and default."""
-        noted = Noted()
+        noted = ShapeNotes()
         data = shape(self._root, raw, noted)
         return Decoded(data, tuple(noted.unknown), tuple(noted.broken))
 
     def settle(self, data: Data) -> Data:
         """A stored object as this version has it now: defaults that came later, without members that went."""
-        settled: Data = shape(self._root, data, Noted())
+        settled: Data = shape(self._root, data, ShapeNotes())
         return settled
 
     def validate(self, new: Data, old: Data | None) -> tuple[Finding, ...]:
@@ -75,12 +75,12 @@ class DefinitionPipeline(DeclaredPipeline):
     """The pipeline of CustomResourceDefinitions: as declared, with the schemas inside read word by word."""
 
     def __init__(self) -> None:
-        super().__init__(definition.KIND, Settings())
+        super().__init__(definition.KIND, AdmissionSettings())
 
     def decode(self, raw: Data) -> Decoded:
         """Prune, default and check."""
         decoded = super().decode(raw)
-        noted = Noted()
+        noted = ShapeNotes()
         for index, version in enumerate((decoded.data.get("spec") or {}).get("versions") or ()):
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if schema is not None:

@@ -7,22 +7,22 @@ resource itself are there when the call returns.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from paddock.apiserver.calling import Caller, View
+from paddock.apiserver.calling import Caller, ServiceView
 from paddock.apiserver.custom import naming
-from paddock.apiserver.custom.conversion import Webhook, WebhookConversion
+from paddock.apiserver.custom.conversion import Webhook, WebhookConverter
 from paddock.apiserver.custom.definition import COLLECTION
-from paddock.apiserver.custom.naming import Taken
+from paddock.apiserver.custom.naming import NamesInUse
 from paddock.apiserver.custom.own import OwnKinds, is_marker
 from paddock.apiserver.custom.pipeline import StructuralPipeline
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.apiserver.resources.registry import version_order
-from paddock.apiserver.resources.resource import ALL_VERBS, Resource, Subresource
-from paddock.apiserver.resources.strategy import Context, CustomStrategy
+from paddock.apiserver.resources.resource import ALL_VERBS, ServedResource, Subresource
+from paddock.apiserver.resources.strategy import CustomStrategy, WriteContext
 from paddock.meta import failure
 from paddock.meta.jsonpath import BadPath, compile_path
 from paddock.schema.kind import AGE, Column, Scale
-from paddock.store.contract import Change
+from paddock.store.contract import CommittedWrite
 
 Data = dict[str, Any]
 _ENDING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
@@ -34,7 +34,7 @@ _NOWHERE = ".\u0000"
 class EndingStrategy(CustomStrategy):
     """Objects of a definition that is being deleted: no new ones."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         raise failure.method_not_allowed("create not allowed while custom resource definition is terminating")
 
 
@@ -62,17 +62,17 @@ def collection_of(crd: Data) -> str:
     return str(crd["metadata"]["name"])
 
 
-class Asking(NamedTuple):
+class ConversionContext(NamedTuple):
     """What asking a webhook takes."""
 
     caller: Caller
-    view: View
+    view: ServiceView
 
 
-class Made:
+class DefinedResources:
     """The resources of one definition."""
 
-    def __init__(self, crd: Data, revision: int, former: "Made | None", asking: Asking) -> None:
+    def __init__(self, crd: Data, revision: int, former: "DefinedResources | None", asking: ConversionContext) -> None:
         self.crd = crd
         spec = crd["spec"]
         versions = [each for each in spec["versions"] if (each.get("schema") or {}).get("openAPIV3Schema") is not None]
@@ -88,7 +88,7 @@ class Made:
         # What deletes the objects of a definition that is not served.
         self.any_resource = self._resource(stored, uniform) if stored is not None else None
 
-    def _settled_from(self, revision: int, former: "Made | None") -> int:
+    def _settled_from(self, revision: int, former: "DefinedResources | None") -> int:
         """Objects written before this revision may lack a default."""
         if former is not None and former._pipelines.get(former.storage) is self._pipelines.get(self.storage):
             return former.settled_from
@@ -98,7 +98,7 @@ class Made:
         """The pipeline of a version."""
         return self._pipelines[version]
 
-    def _resource(self, version: Data, uniform: bool) -> Resource:
+    def _resource(self, version: Data, uniform: bool) -> ServedResource:
         spec, names = self.crd["spec"], self.crd["spec"]["names"]
         pipeline = self._pipelines[version["name"]]
         below = version.get("subresources") or {}
@@ -106,7 +106,7 @@ class Made:
         subresources = [Subresource("status", _SUBRESOURCE_VERBS)] if below.get("status") is not None else []
         if scale is not None:
             subresources.append(Subresource("scale", _SUBRESOURCE_VERBS, "Scale", "autoscaling/v1"))
-        return Resource(
+        return ServedResource(
             group=spec["group"],
             version=version["name"],
             plural=names["plural"],
@@ -130,7 +130,7 @@ class Made:
             deprecation=_deprecation(spec, version),
             from_stored=self._reader(pipeline, uniform=uniform),
             to_stored=None if uniform or version["name"] == self.storage else self._pipelines[self.storage].prune,
-            conversion=None if self.webhook is None else WebhookConversion(self.webhook, f"{spec['group']}/{version['name']}"),
+            conversion=None if self.webhook is None else WebhookConverter(self.webhook, f"{spec['group']}/{version['name']}"),
             settled_from=self.settled_from,
         )
 
@@ -149,7 +149,7 @@ class Made:
         return read
 
 
-def _pipelines(versions: list[Data], former: Made | None) -> dict[str, StructuralPipeline]:
+def _pipelines(versions: list[Data], former: DefinedResources | None) -> dict[str, StructuralPipeline]:
     """A pipeline for each version; versions with one schema share it, and an unchanged schema keeps the one it had."""
     known = list(dict.fromkeys(former._pipelines.values())) if former is not None else []
     made: dict[str, StructuralPipeline] = {}
@@ -192,26 +192,26 @@ def _deprecation(spec: Data, version: Data) -> str:
     return str(version.get("deprecationWarning") or (f"{text}; use {spec['group']}/{better[0]} {kind}" if better else text))
 
 
-class Definitions:
+class DefinitionServer:
     """All definitions of a store, as resources of a registry."""
 
-    def __init__(self, parts: Parts, own: OwnKinds) -> None:
+    def __init__(self, parts: ServerParts, own: OwnKinds) -> None:
         self._own = own
         self._registry = registry = parts.registry
         self._following = parts.following
-        self._asking = Asking(parts.caller, parts.view)
+        self._asking = ConversionContext(parts.caller, parts.view)
         store = parts.store
-        self._made: dict[str, Made] = {}
+        self._made: dict[str, DefinedResources] = {}
         for record in store.scan(COLLECTION):
             crd = decode(record.value)
             if record.key.name not in own and not is_marker(crd):
-                self._made[record.key.name] = Made(crd, record.revision, None, self._asking)
+                self._made[record.key.name] = DefinedResources(crd, record.revision, None, self._asking)
         loaded = [resource for made in self._made.values() for resource in made.resources]
         if loaded:
             registry.add(*loaded)
         store.follow(self._changed)
 
-    def made(self, name: str) -> Made | None:
+    def made(self, name: str) -> DefinedResources | None:
         """What became of a definition."""
         return self._made.get(name)
 
@@ -219,19 +219,19 @@ class Definitions:
         """All definitions."""
         return tuple(self._made)
 
-    def builtin(self, group: str) -> Iterator[Taken]:
+    def builtin(self, group: str) -> Iterator[NamesInUse]:
         """The names that resources without a definition have in a group."""
         custom = {id(resource) for made in self._made.values() for resource in made.resources}
         for each in self._registry:
             if each.group == group and id(each) not in custom:
-                yield Taken(each.plural, each.singular, each.short_names, each.kind, each.list_kind)
+                yield NamesInUse(each.plural, each.singular, each.short_names, each.kind, each.list_kind)
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection == COLLECTION and change.key.name not in self._own:
                 self._take(change)
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: CommittedWrite) -> None:
         name = change.key.name
         former = self._made.pop(name, None)
         if not change.deleted:
@@ -240,7 +240,7 @@ class Definitions:
                 former.crd = crd
                 self._made[name] = former
                 return
-            self._made[name] = Made(crd, change.revision, former, self._asking)
+            self._made[name] = DefinedResources(crd, change.revision, former, self._asking)
         if former is not None and former.webhook is not None:
             former.webhook.retired = True
         made = self._made.get(name)

@@ -5,15 +5,15 @@ from typing import Any
 
 from paddock.apiserver.custom import checks, naming
 from paddock.apiserver.custom.definition import COLLECTION, FINALIZER, GROUP, PLURAL
-from paddock.apiserver.custom.naming import Taken
+from paddock.apiserver.custom.naming import NamesInUse
 from paddock.apiserver.custom.own import OwnKinds
-from paddock.apiserver.resources.strategy import Context, CustomStrategy, View
+from paddock.apiserver.resources.strategy import CustomStrategy, ObjectView, WriteContext
 from paddock.meta import failure
 from paddock.schema.finding import Finding
 
 Data = dict[str, Any]
 # The names that the server itself uses in a group.
-Builtin = Callable[[str], Iterable[Taken]]
+Builtin = Callable[[str], Iterable[NamesInUse]]
 
 
 class DefinitionStrategy(CustomStrategy):
@@ -23,7 +23,7 @@ class DefinitionStrategy(CustomStrategy):
         self._builtin = builtin
         self._own = own
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Fill in names, accept them, and hold the definition until its objects are gone."""
         _defaults(new)
         finalizers = new["metadata"].get("finalizers") or []
@@ -32,7 +32,7 @@ class DefinitionStrategy(CustomStrategy):
         new["status"] = naming.settle(new.get("spec") or {}, {}, self.others(new, context.view), context.now)
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """As at creation; what was stored before is remembered."""
         if new["metadata"].get("name") in self._own:
             return new
@@ -41,7 +41,7 @@ class DefinitionStrategy(CustomStrategy):
             new["status"] = naming.settle(new.get("spec") or {}, old.get("status") or {}, self.others(new, context.view), context.now)
         return new
 
-    def taken(self, new: Data, old: Data, context: Context) -> Data:
+    def taken(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Of the server's own kinds the metadata alone."""
         if old["metadata"]["name"] in self._own:
             if new.get("spec") != old["spec"]:
@@ -49,7 +49,7 @@ class DefinitionStrategy(CustomStrategy):
             return {**new, "spec": old["spec"], "status": old["status"]}
         return new
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Names, versions, schemas, columns, paths."""
         if new["metadata"].get("name") not in self._own:
             yield from checks.check(new, old)
@@ -83,14 +83,14 @@ class DefinitionStrategy(CustomStrategy):
             kept["status"] = old["status"]
         return kept
 
-    def before_delete(self, old: Data, context: Context) -> None:
+    def before_delete(self, old: Data, context: WriteContext) -> None:
         """The server's own kinds stay."""
         name = old["metadata"]["name"]
         if name in self._own:
-            about = failure.About(name=name, group=GROUP, kind=PLURAL)
+            about = failure.FailureTarget(name=name, group=GROUP, kind=PLURAL)
             raise failure.forbidden(about, "this kind is a part of Paddock itself; delete its objects instead")
 
-    def others(self, new: Data, view: View) -> Iterator[Taken]:
+    def others(self, new: Data, view: ObjectView) -> Iterator[NamesInUse]:
         """The names that are taken in the group of a definition."""
         group = (new.get("spec") or {}).get("group")
         name = new["metadata"].get("name")

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 import httptools
 import msgspec
 
-from paddock.apiserver.edge.http import Answer, Doors, Handler, Peer, Request, Response, Stream, Upgrade
-from paddock.apiserver.edge.incoming import Incoming
-from paddock.apiserver.edge.writing import Writing, head_of
+from paddock.apiserver.edge.http import Answer, ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamingRoutes, StreamResponse, Upgrade
+from paddock.apiserver.edge.incoming import RequestBody
+from paddock.apiserver.edge.writing import ResponseWriter, head_of
 
 if TYPE_CHECKING:
     from paddock.apiserver.edge import websocket
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one client may take."""
 
     head_bytes: int = 64 * 1024
@@ -37,18 +37,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     connections_per_address: int = 2500
 
 
-class Census:
+class ConnectionStats:
     """Who is connected."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
-        self.members: set[Connection] = set()
+        self.members: set[ServerConnection] = set()
         self._addresses: dict[str, int] = {}
         self.refused = 0
         # who wants to know of requests that are refused here, without their bodies
-        self.tell: Callable[[Request, Response], None] = lambda request, answer: None
+        self.tell: Callable[[HttpRequest, HttpResponse], None] = lambda request, answer: None
 
-    def join(self, connection: "Connection", address: str) -> bool:
+    def join(self, connection: "ServerConnection", address: str) -> bool:
         """Count a connection; False when there are too many without it. It is counted all the same, until it leaves."""
         count = self._addresses.get(address, 0)
         is_welcome = len(self.members) < self._limits.connections and count < self._limits.connections_per_address
@@ -57,7 +57,7 @@ class Census:
         self.refused += not is_welcome
         return is_welcome
 
-    def leave(self, connection: "Connection", address: str) -> None:
+    def leave(self, connection: "ServerConnection", address: str) -> None:
         """A connection has ended."""
         self.members.discard(connection)
         left = self._addresses.get(address, 1) - 1
@@ -77,7 +77,7 @@ _TOO_MANY = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too many connections, please try again later",'
     b'"reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}'
 )
-_LARGE_HEAD = Response(431, b"request header fields too large\n")
+_LARGE_HEAD = HttpResponse(431, b"request header fields too large\n")
 # What a WebSocket sent in its last moment gets so long to be taken.
 _LAST_WORDS_SECONDS = 30.0
 # A connection that is not wanted gets so long to ask and be told.
@@ -91,36 +91,41 @@ _LINGER_SECONDS = 5.0
 LONGEST_REST = 8
 
 
-async def _nobody(request: Request) -> Answer:
-    return Response(404)
+async def _nobody(request: HttpRequest) -> Answer:
+    return HttpResponse(404)
 
 
-NO_DOORS = Doors((), _nobody)
+NO_DOORS = StreamingRoutes((), _nobody)
 
 
 class _Refused(Exception):
     """The request is refused before anybody looks at it, and the connection ends."""
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, response: HttpResponse) -> None:
         super().__init__(response.status)
         self.response = response
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """Reads requests, has them handled, writes answers."""
 
     def __init__(
-        self, handler: Handler, limits: Limits, census: Census, peer_of: Callable[[asyncio.Transport], Peer], doors: Doors = NO_DOORS
+        self,
+        handler: Handler,
+        limits: ConnectionLimits,
+        census: ConnectionStats,
+        peer_of: Callable[[asyncio.Transport], ConnectionPeer],
+        doors: StreamingRoutes = NO_DOORS,
     ) -> None:
         self._handler = handler
         self._doors = doors
         self._prefixes = doors.prefixes
-        self._incoming: Incoming | None = None
+        self._incoming: RequestBody | None = None
         self._limits = limits
         self._census = census
         self._peer_of = peer_of
         self._parser: Any = httptools.HttpRequestParser(self)
-        self._waiting: list[tuple[Request, bool]] = []
+        self._waiting: list[tuple[HttpRequest, bool]] = []
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -140,7 +145,7 @@ class Connection(asyncio.Protocol):
         # uvloop's transports are asyncio's by shape, not by class.
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=256 * 1024)
-        self._writing = Writing(self._transport)
+        self._writing = ResponseWriter(self._transport)
         self._peer = self._peer_of(self._transport)
         self._is_welcome = self._census.join(self, self._peer.address)
         self._arm(self._limits.receive_seconds if self._is_welcome else _UNWANTED_SECONDS)
@@ -153,7 +158,7 @@ class Connection(asyncio.Protocol):
             return
         if not self._is_welcome:
             said = (("content-type", "application/json"), ("retry-after", "1"))
-            self._refuse(_Refused(Response(429, _TOO_MANY, said)))
+            self._refuse(_Refused(HttpResponse(429, _TOO_MANY, said)))
             return
         # What came is all of one head, if afterwards it still is one and began at most once, at the beginning.
         begun = self._begun + (not self._is_arriving)
@@ -229,7 +234,7 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count += 1
         if self._count > self._limits.headers:
-            raise _Refused(Response(431, b"too many header fields\n"))
+            raise _Refused(HttpResponse(431, b"too many header fields\n"))
         self._head_size += len(name) + len(value)
         if self._head_size > self._limits.head_bytes:
             raise _Refused(_LARGE_HEAD)
@@ -237,7 +242,7 @@ class Connection(asyncio.Protocol):
         if key in self._headers:
             if key in ("content-length", "host", "transfer-encoding", "authorization"):
                 # Two answers to one question are how requests are smuggled past a proxy.
-                raise _Refused(Response(400, f"repeated header {key}\n".encode()))
+                raise _Refused(HttpResponse(400, f"repeated header {key}\n".encode()))
             self._repeated.setdefault(key, [self._headers[key]]).append(text)
             text = f"{self._headers[key]}, {text}"
         self._headers[key] = text
@@ -245,7 +250,7 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         if "transfer-encoding" in self._headers and "content-length" in self._headers:
-            raise _Refused(Response(400, b"both content-length and transfer-encoding\n"))
+            raise _Refused(HttpResponse(400, b"both content-length and transfer-encoding\n"))
         if self._prefixes and self._target.startswith(self._prefixes):
             self._open_door()
             return
@@ -258,10 +263,10 @@ class Connection(asyncio.Protocol):
     def _open_door(self) -> None:
         """Hand the request on now; its body follows."""
         if len(self._waiting) >= self._limits.pipelined:
-            raise _Refused(Response(429, b"too many requests in one pipeline\n"))
+            raise _Refused(HttpResponse(429, b"too many requests in one pipeline\n"))
         self._disarm()
         expects = self._headers.get("expect", "").lower() == "100-continue"
-        self._incoming = Incoming(self._transport, self._limits.receive_seconds, expects=expects)
+        self._incoming = RequestBody(self._transport, self._limits.receive_seconds, expects=expects)
         request = self._request(b"")
         request.incoming = self._incoming
         self._take(request)
@@ -283,26 +288,26 @@ class Connection(asyncio.Protocol):
             self._incoming = None
             return
         if len(self._waiting) >= self._limits.pipelined:
-            raise _Refused(Response(429, b"too many requests in one pipeline\n"))
+            raise _Refused(HttpResponse(429, b"too many requests in one pipeline\n"))
         self._take(self._request(b"".join(self._body)))
 
-    def _request(self, body: bytes) -> Request:
+    def _request(self, body: bytes) -> HttpRequest:
         method = self._parser.get_method().decode()
         target = self._target.decode("latin-1")
         if not target.startswith("/"):
-            raise _Refused(Response(400, b"the request target must be a path\n"))
-        request = Request(method, target, self._headers, body, self._peer)
+            raise _Refused(HttpResponse(400, b"the request target must be a path\n"))
+        request = HttpRequest(method, target, self._headers, body, self._peer)
         request.repeated = self._repeated
         return request
 
-    def _take(self, request: Request) -> None:
+    def _take(self, request: HttpRequest) -> None:
         self._waiting.append((request, self._parser.should_keep_alive()))
         if self._task is None and self._rest is None:
             self._task = self._loop.create_task(self._answer_all())
 
     def _too_large(self) -> _Refused:
         body = _TOO_LARGE % self._limits.body_bytes
-        return _Refused(Response(413, body, (("content-type", "application/json"),)))
+        return _Refused(HttpResponse(413, body, (("content-type", "application/json"),)))
 
     # --- answering --------------------------------------------------------------------------------------------------------
 
@@ -329,18 +334,18 @@ class Connection(asyncio.Protocol):
         finally:
             self._task = None
 
-    async def _answer(self, request: Request, answer: Answer, *, keep: bool) -> None:
-        if isinstance(answer, Response):
+    async def _answer(self, request: HttpRequest, answer: Answer, *, keep: bool) -> None:
+        if isinstance(answer, HttpResponse):
             try:
                 await self._writing.respond(answer, (keep, request.method != "HEAD"), self._limits.send_seconds)
             except TimeoutError:
                 self._transport.abort()
-        elif isinstance(answer, Stream):
+        elif isinstance(answer, StreamResponse):
             await self._writing.stream(answer, keep=keep)
         else:
             await self._upgrade(request, answer)
 
-    async def _upgrade(self, request: Request, answer: Upgrade) -> None:
+    async def _upgrade(self, request: HttpRequest, answer: Upgrade) -> None:
         from paddock.apiserver.edge import websocket  # noqa: PLC0415 - loaded with the first WebSocket; most servers see none
 
         self._socket = websocket.Session(self._transport, self._writing)
@@ -361,7 +366,7 @@ class Connection(asyncio.Protocol):
 
     def _note(self, answer: Answer) -> int:
         """Seconds that the client is asked to wait; when it is rejected again and again, the answer asks for more."""
-        if not isinstance(answer, Response) or answer.status != HTTPStatus.TOO_MANY_REQUESTS:
+        if not isinstance(answer, HttpResponse) or answer.status != HTTPStatus.TOO_MANY_REQUESTS:
             self._rejected = 0
             return 0
         asked = next((value for name, value in answer.headers if name == "retry-after"), "")
@@ -398,11 +403,11 @@ class Connection(asyncio.Protocol):
         target = self._target.decode("latin-1")
         if not self._in_head and target.startswith("/"):
             method = self._parser.get_method().decode()
-            self._census.tell(Request(method, target, self._headers, b"", self._peer), refused.response)
+            self._census.tell(HttpRequest(method, target, self._headers, b"", self._peer), refused.response)
         if self._task is None and self._rest is None:
             self._end_with(refused.response)
 
-    def _end_with(self, response: Response) -> None:
+    def _end_with(self, response: HttpResponse) -> None:
         if not self._transport.is_closing():
             self._transport.write(head_of(response, len(response.body), keep=False) + response.body)
             self._transport.close()
@@ -421,7 +426,7 @@ class Connection(asyncio.Protocol):
     def _expire(self) -> None:
         if self._task is None:
             if self._is_arriving and not self._stopping:
-                self._end_with(Response(408, b"the request took too long to arrive\n"))
+                self._end_with(HttpResponse(408, b"the request took too long to arrive\n"))
             self._transport.close()
 
     def stop(self) -> None:
@@ -448,4 +453,4 @@ def _reason(error: httptools.HttpParserError) -> _Refused:
     cause = error.__context__
     if isinstance(cause, _Refused):
         return cause
-    return _Refused(Response(400, b"malformed HTTP request\n"))
+    return _Refused(HttpResponse(400, b"malformed HTTP request\n"))

@@ -7,13 +7,13 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from paddock.apiserver.edge.incoming import Incoming
+from paddock.apiserver.edge.incoming import RequestBody
 
 # A longer query is taken apart each time.
 _LONGEST_KEPT = 512
 
 
-class Peer(msgspec.Struct, frozen=True):
+class ConnectionPeer(msgspec.Struct, frozen=True):
     """Who is at the other end of the connection. A certificate is given only when its chain was verified."""
 
     address: str
@@ -23,12 +23,12 @@ class Peer(msgspec.Struct, frozen=True):
     certificate: bytes = b""
 
 
-class Request:
+class HttpRequest:
     """One request, complete with its body. Header names are lower case; of a repeated header the values are joined by commas."""
 
     __slots__ = ("_query", "body", "headers", "incoming", "method", "path", "peer", "query_text", "repeated", "target")
 
-    def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer) -> None:
+    def __init__(self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: ConnectionPeer) -> None:
         self.method = method
         self.target = target
         path, _, self.query_text = target.partition("?")
@@ -39,8 +39,8 @@ class Request:
         self._query: dict[str, list[str]] | None = None
         # the values of headers that came more than once
         self.repeated: Mapping[str, list[str]] | None = None
-        # the body where it is read while it arrives (`Doors`); `body` is empty then
-        self.incoming: Incoming | None = None
+        # the body where it is read while it arrives (`StreamingRoutes`); `body` is empty then
+        self.incoming: RequestBody | None = None
 
     def values(self, header: str) -> list[str]:
         """The values of a header, each as it came."""
@@ -77,7 +77,7 @@ def _pairs(query: str) -> list[tuple[str, str]]:
 _usual_pairs = lru_cache(maxsize=256)(_pairs)
 
 
-class Response:
+class HttpResponse:
     """A complete answer."""
 
     __slots__ = ("body", "headers", "status")
@@ -88,7 +88,7 @@ class Response:
         self.headers = headers
 
 
-class Sink(Protocol):
+class StreamSink(Protocol):
     """Where a streamed answer goes."""
 
     @property
@@ -109,12 +109,12 @@ class Sink(Protocol):
         """Wait until the other end has gone, or the server is going."""
 
 
-class Stream:
+class StreamResponse:
     """An answer that is written piece by piece; it ends when `run` returns. `run` is cancelled when the connection ends."""
 
     __slots__ = ("headers", "run", "status")
 
-    def __init__(self, status: int, run: Callable[[Sink], Awaitable[None]], headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, status: int, run: Callable[[StreamSink], Awaitable[None]], headers: tuple[tuple[str, str], ...] = ()) -> None:
         self.status = status
         self.run = run
         self.headers = headers
@@ -157,12 +157,12 @@ class Upgrade:
         self.subprotocol = subprotocol
 
 
-Answer = Response | Stream | Upgrade
-Handler = Callable[[Request], Awaitable[Answer]]
+Answer = HttpResponse | StreamResponse | Upgrade
+Handler = Callable[[HttpRequest], Awaitable[Answer]]
 
 
-class Doors(msgspec.Struct, frozen=True):
-    """Paths, by what they begin with, whose requests go to a handler of their own, with bodies as `Incoming`."""
+class StreamingRoutes(msgspec.Struct, frozen=True):
+    """Paths, by what they begin with, whose requests go to a handler of their own, with bodies as `RequestBody`."""
 
     prefixes: tuple[bytes, ...]
     handler: Handler

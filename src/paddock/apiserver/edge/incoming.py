@@ -11,11 +11,11 @@ _HIGH_BYTES = 512 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Interrupted(Exception):
+class BodyInterrupted(Exception):
     """The body ended before its end: the sender has gone, was too slow, or sent no HTTP."""
 
 
-class Incoming:
+class RequestBody:
     """One body. `read` is for the handler; the others are for the connection."""
 
     def __init__(self, transport: asyncio.Transport, seconds: float, *, expects: bool = False) -> None:
@@ -32,13 +32,13 @@ class Incoming:
         self.broken = ""
 
     async def read(self) -> bytes:
-        """What has come; empty at the end. Raises `Interrupted`."""
+        """What has come; empty at the end. Raises `BodyInterrupted`."""
         if self._expects and not self.ended:
             self._expects = False
             self._transport.write(_CONTINUE)
         while not self._pieces:
             if self.broken:
-                raise Interrupted(self.broken)
+                raise BodyInterrupted(self.broken)
             if self.ended:
                 return b""
             self._came.clear()

@@ -5,8 +5,8 @@ import ssl
 from collections.abc import Iterable
 from typing import Any
 
-from paddock.apiserver.edge.connection import NO_DOORS, Census, Connection, Limits
-from paddock.apiserver.edge.http import Doors, Handler, Peer
+from paddock.apiserver.edge.connection import NO_DOORS, ConnectionLimits, ConnectionStats, ServerConnection
+from paddock.apiserver.edge.http import ConnectionPeer, Handler, StreamingRoutes
 from paddock.apiserver.edge.listening import Listener
 
 _HANDSHAKE_SECONDS, _SHUTDOWN_SECONDS = 10.0, 5.0
@@ -20,15 +20,15 @@ class Server:
         handler: Handler,
         *,
         tls: ssl.SSLContext | None,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
-        doors: Doors = NO_DOORS,
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - frozen
+        doors: StreamingRoutes = NO_DOORS,
     ) -> None:
         self._handler = handler
         # may be set until somebody connects
         self.doors = doors
         self._tls = tls
         self._limits = limits
-        self.census = Census(limits)
+        self.census = ConnectionStats(limits)
         self._listeners: list[Listener] = []
 
     async def listen(self, host: str, port: int) -> int:
@@ -57,20 +57,22 @@ class Server:
         for listener in self._listeners:
             await listener.closed()
 
-    def _connect(self) -> Connection:
-        return Connection(self._handler, self._limits, self.census, peer_of, self.doors)
+    def _connect(self) -> ServerConnection:
+        return ServerConnection(self._handler, self._limits, self.census, peer_of, self.doors)
 
 
-def peer_of(transport: asyncio.BaseTransport) -> Peer:
+def peer_of(transport: asyncio.BaseTransport) -> ConnectionPeer:
     """Who is connected; the certificate only where the chain was verified."""
     address = transport.get_extra_info("peername")
     text = address[0] if isinstance(address, tuple) else str(address or "local")
     certificate = transport.get_extra_info("peercert")
     if not certificate:
-        return Peer(text)
+        return ConnectionPeer(text)
     subject = [pair for part in certificate.get("subject", ()) for pair in part]
     encoded = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-    return Peer(text, _first(subject, "commonName"), tuple(value for key, value in subject if key == "organizationName"), encoded or b"")
+    return ConnectionPeer(
+        text, _first(subject, "commonName"), tuple(value for key, value in subject if key == "organizationName"), encoded or b""
+    )
 
 
 def _first(subject: Iterable[tuple[str, str]], key: str) -> str:

@@ -8,8 +8,8 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping
 from wsproto.events import Request as Opening
 from wsproto.utilities import ProtocolError
 
-from paddock.apiserver.edge.http import Request
-from paddock.apiserver.edge.writing import Writing
+from paddock.apiserver.edge.http import HttpRequest
+from paddock.apiserver.edge.writing import ResponseWriter
 
 PING_SECONDS = 15.0
 # Messages are joined from frames; one that is larger ends the session.
@@ -23,7 +23,7 @@ _UNREAD_BYTES = 1024 * 1024
 class Session:
     """One WebSocket of a client."""
 
-    def __init__(self, transport: asyncio.Transport, writing: Writing) -> None:
+    def __init__(self, transport: asyncio.Transport, writing: ResponseWriter) -> None:
         self._transport = transport
         self._writing = writing
         self._protocol = WSConnection(ConnectionType.SERVER)
@@ -61,7 +61,7 @@ class Session:
         while await self.receive() is not None:
             pass
 
-    def accept(self, request: Request, subprotocol: str) -> bool:
+    def accept(self, request: HttpRequest, subprotocol: str) -> bool:
         """Answer the opening handshake; False when it is none."""
         lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
         try:

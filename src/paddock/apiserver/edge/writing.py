@@ -3,14 +3,14 @@
 import asyncio
 from http import HTTPStatus
 
-from paddock.apiserver.edge.http import Response, Stream
+from paddock.apiserver.edge.http import HttpResponse, StreamResponse
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _LAST_CHUNK = b"0\r\n\r\n"
 _PIECE = 256 * 1024
 
 
-def head_of(answer: Response | Stream, length: int | None, *, keep: bool) -> bytes:
+def head_of(answer: HttpResponse | StreamResponse, length: int | None, *, keep: bool) -> bytes:
     """Status line and headers; without a length the body is chunked."""
     parts = [_STATUS_LINES.get(answer.status) or f"HTTP/1.1 {answer.status} Status\r\n".encode()]
     parts.extend(f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in answer.headers)
@@ -24,7 +24,7 @@ def head_of(answer: Response | Stream, length: int | None, *, keep: bool) -> byt
     return b"".join(parts)
 
 
-class Writing:
+class ResponseWriter:
     """The outgoing half of a connection."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -54,7 +54,7 @@ class Writing:
 
     # --- answers ----------------------------------------------------------------------------------------------------------
 
-    async def respond(self, response: Response, how: tuple[bool, bool], seconds: float) -> None:
+    async def respond(self, response: HttpResponse, how: tuple[bool, bool], seconds: float) -> None:
         """Write a complete answer, with the connection kept or not, and with its body or not.
 
         Raises `TimeoutError` when the other end takes none of a large one for so many seconds.
@@ -90,7 +90,7 @@ class Writing:
                 if self.backlog >= before:
                     raise
 
-    async def stream(self, answer: Stream, *, keep: bool) -> None:
+    async def stream(self, answer: StreamResponse, *, keep: bool) -> None:
         """Write the head at once, then whatever the stream writes."""
         self._transport.write(head_of(answer, None, keep=keep))
         run = asyncio.ensure_future(answer.run(Chunks(self)))
@@ -142,7 +142,7 @@ def _framed(data: bytes) -> bytes:
 class Chunks:
     """A `Sink` that frames what is written as chunks."""
 
-    def __init__(self, writing: Writing) -> None:
+    def __init__(self, writing: ResponseWriter) -> None:
         self._writing = writing
 
     @property

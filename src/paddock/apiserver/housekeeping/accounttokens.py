@@ -6,13 +6,13 @@ type `kubernetes.io/service-account-token` that names the account in an annotati
 
 import base64
 
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.apiserver.security.tokens import AccountTokens
 from paddock.meta import failure
-from paddock.store.contract import Change, Key
+from paddock.store.contract import CommittedWrite, StoreKey
 
 SECRETS, ACCOUNTS = "secrets", "serviceaccounts"
 TYPE = "kubernetes.io/service-account-token"
@@ -21,14 +21,14 @@ _WHO = Options(user="system:serviceaccount:kube-system:tokens-controller", group
 _MARK = b'"' + TYPE.encode() + b'"'
 
 
-class TokenSecrets:
+class TokenSecretController:
     """Looks at the Secrets that hold tokens."""
 
-    def __init__(self, parts: Parts, tokens: AccountTokens, authority: str) -> None:
+    def __init__(self, parts: ServerParts, tokens: AccountTokens, authority: str) -> None:
         self._parts = parts
         self._tokens = tokens
         self._authority = base64.b64encode(authority.encode()).decode()
-        self.chores: Chores[tuple[str, str]] = Chores("token secrets", self._look)
+        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("token secrets", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -36,7 +36,7 @@ class TokenSecrets:
         self._offer_all("")
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection == SECRETS and not change.deleted and _MARK in change.value:
                 self.chores.offer((change.key.namespace, change.key.name))
@@ -50,7 +50,7 @@ class TokenSecrets:
 
     async def _look(self, key: tuple[str, str]) -> None:
         namespace, name = key
-        record = self._parts.store.decided(Key(SECRETS, namespace, name))
+        record = self._parts.store.decided(StoreKey(SECRETS, namespace, name))
         resource = self._parts.registry.find("", "v1", SECRETS)
         if record is None or resource is None:
             return

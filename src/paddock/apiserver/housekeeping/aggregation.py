@@ -1,21 +1,21 @@
 """Cluster roles that are made of others: their rules are the rules of all roles that their selectors choose."""
 
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.apiserver.security.rbac import CLUSTER_ROLES
-from paddock.store.contract import Change, Key
+from paddock.store.contract import CommittedWrite, StoreKey
 
 _WHO = Options(user="system:apiserver", groups=("system:masters",), manager="clusterrole-aggregation-controller")
 
 
-class Aggregation:
+class RoleAggregationController:
     """Keeps aggregated roles up to date."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: Chores[str] = Chores("role aggregation", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("role aggregation", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -23,7 +23,7 @@ class Aggregation:
         self._offer_all()
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         if any(change.key.collection == CLUSTER_ROLES for change in changes):
             self._offer_all()
 
@@ -33,7 +33,7 @@ class Aggregation:
                 self.chores.offer(record.key.name)
 
     async def _look(self, name: str) -> None:
-        record = self._parts.store.get(Key(CLUSTER_ROLES, "", name))
+        record = self._parts.store.get(StoreKey(CLUSTER_ROLES, "", name))
         resource = self._parts.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
         if record is None or resource is None:
             return

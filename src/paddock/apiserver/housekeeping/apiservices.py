@@ -3,12 +3,12 @@
 import asyncio
 
 from paddock.apiserver.builtin.apiservices import COLLECTION, GROUP
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import DeleteOptions, Options
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.resource import Resource
-from paddock.store.contract import Change
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.store.contract import CommittedWrite
 
 _WHO = Options(user="system:apiserver", groups=("system:masters",), manager="kube-aggregator")
 _MANAGED = "kube-aggregator.kubernetes.io/automanaged"
@@ -16,12 +16,12 @@ _RANKS = {"": 18000, "apiextensions.k8s.io": 16700}
 _ALL = "all"
 
 
-class ApiServices:
+class ApiServiceController:
     """Looks at all of them whenever what is served, or one of them, changes."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: Chores[str] = Chores("API services", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("API services", self._look)
         parts.registry.on_change(lambda: self.chores.offer(_ALL))
         parts.store.follow(self._changed)
 
@@ -30,7 +30,7 @@ class ApiServices:
         self.chores.offer(_ALL)
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         if any(change.key.collection == COLLECTION and change.deleted for change in changes):
             self.chores.offer(_ALL)
 
@@ -50,7 +50,7 @@ class ApiServices:
         for name in there.keys() - wanted.keys():
             await self._forget(resource, name, decode(there[name]))
 
-    async def _forget(self, resource: Resource, name: str, data: Data) -> None:
+    async def _forget(self, resource: ServedResource, name: str, data: Data) -> None:
         if _MANAGED in (data["metadata"].get("labels") or {}):
             await self._parts.writer.delete(resource, "", name, DeleteOptions())
 

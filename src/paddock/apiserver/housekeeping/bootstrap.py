@@ -10,7 +10,7 @@ from paddock.apiserver.builtin.stored import SYSTEM_PRIORITIES
 from paddock.apiserver.housekeeping import controllerroles, flows, kubevirtroles
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.meta import failure
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -133,14 +133,14 @@ def objects() -> Iterator[tuple[str, Data]]:
     yield from controllerroles.objects(_META)
 
 
-async def ensure(parts: Parts) -> None:
+async def ensure(parts: ServerParts) -> None:
     """Make what is missing, and give roles back what they lack."""
     await flows.ensure(parts)
     # Together, so that they share a commit.
     await asyncio.gather(*(_ensure(parts, plural, data) for plural, data in objects()))
 
 
-async def _ensure(parts: Parts, plural: str, data: Data) -> None:
+async def _ensure(parts: ServerParts, plural: str, data: Data) -> None:
     resource = parts.registry.find(data["apiVersion"].rpartition("/")[0], "v1", plural)
     if resource is None:
         return

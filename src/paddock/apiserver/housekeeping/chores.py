@@ -16,7 +16,7 @@ _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 30.0
 
 
-class Chores(Generic[T]):
+class KeyQueue(Generic[T]):
     """Looks at keys, one after the other."""
 
     def __init__(self, name: str, look: Callable[[T], Awaitable[None]]) -> None:

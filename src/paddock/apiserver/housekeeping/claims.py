@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from paddock.apiserver.builtin.claims import PROTECTION
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, envelope
-from paddock.apiserver.parts import Parts
-from paddock.store.contract import Change, Key
+from paddock.apiserver.parts import ServerParts
+from paddock.store.contract import CommittedWrite, StoreKey
 
 CLAIMS = "persistentvolumeclaims"
 # Running machines; what merely may run later does not hold a claim.
@@ -15,14 +15,14 @@ INSTANCES = "virtualmachineinstances.kubevirt.io"
 _WHO = Options(user="system:serviceaccount:kube-system:pvc-protection-controller", manager="pvc-protection-controller")
 
 
-class Claims:
+class ClaimProtection:
     """Looks at claims that are being deleted."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
         # those that are being deleted: a machine has news for nobody else, and machines have news often
-        self._going: dict[Key, None] = {}
-        self.chores: Chores[tuple[str, str]] = Chores("claims", self._look)
+        self._going: dict[StoreKey, None] = {}
+        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("claims", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -31,7 +31,7 @@ class Claims:
             self._note(record.key, record.value)
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection == CLAIMS:
                 if change.deleted:
@@ -43,18 +43,18 @@ class Claims:
                     if key.namespace == change.key.namespace:
                         self._offer(key)
 
-    def _note(self, key: Key, value: bytes) -> None:
+    def _note(self, key: StoreKey, value: bytes) -> None:
         if envelope(value).deletionTimestamp:
             self._going[key] = None
             self._offer(key)
 
-    def _offer(self, key: Key) -> None:
+    def _offer(self, key: StoreKey) -> None:
         self.chores.offer((key.namespace, key.name))
 
     async def _look(self, place: tuple[str, str]) -> None:
         namespace, name = place
         resource = self._parts.registry.find("", "v1", CLAIMS)
-        record = self._parts.store.get(Key(CLAIMS, namespace, name))
+        record = self._parts.store.get(StoreKey(CLAIMS, namespace, name))
         if resource is None or record is None:
             return
         meta = envelope(record.value)

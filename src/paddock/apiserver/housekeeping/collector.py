@@ -9,21 +9,21 @@ owner, not with the object (docs/design/0011-hand-over-of-disks.md).
 
 from enum import Enum
 
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import Compute, DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.deletion import FOREGROUND, ORPHAN
 from paddock.apiserver.objects.encoding import Data, Envelope, OwnerRef, decode
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import adoption, failure
-from paddock.store.contract import Change, Key, Record
+from paddock.store.contract import CommittedWrite, StoredValue, StoreKey
 
 _WHO = Options(user="system:serviceaccount:kube-system:generic-garbage-collector", manager="garbage-collector")
 # How long an owner of an unknown kind is waited for before it is looked for again.
 _UNKNOWN_SECONDS = 30.0
 
 
-class Owner(Enum):
+class OwnerTarget(Enum):
     """What an owner reference leads to."""
 
     SOLID = 1
@@ -32,12 +32,12 @@ class Owner(Enum):
     UNKNOWN = 4
 
 
-class Collector:
+class GarbageCollector:
     """Deletes what nobody owns any more."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: Chores[Key] = Chores("garbage collection", self._look)
+        self.chores: KeyQueue[StoreKey] = KeyQueue("garbage collection", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -49,7 +49,7 @@ class Collector:
                     self.chores.offer(record.key)
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.deleted:
                 self._after_deletion(change)
@@ -58,7 +58,7 @@ class Collector:
             if found is not None and (found.ownerReferences or found.deletionTimestamp):
                 self.chores.offer(change.key)
 
-    def _after_deletion(self, change: Change) -> None:
+    def _after_deletion(self, change: CommittedWrite) -> None:
         metadata = decode(change.value)["metadata"]
         for dependent in self._parts.index.dependents(metadata.get("uid", "")):
             self.chores.offer(dependent)
@@ -67,7 +67,7 @@ class Collector:
             if key is not None:
                 self.chores.offer(key)
 
-    async def _look(self, key: Key) -> None:
+    async def _look(self, key: StoreKey) -> None:
         found = self._parts.index.envelope(key)
         resource = self._resource(key)
         if found is None or resource is None:
@@ -81,20 +81,20 @@ class Collector:
         if found is not None and found.ownerReferences:
             await self._look_at_owners(resource, key, found)
 
-    def _resource(self, key: Key) -> Resource | None:
+    def _resource(self, key: StoreKey) -> ServedResource | None:
         """The resource in which the collector handles a collection: the one that is stored."""
         served = self._parts.registry.of_collection(key.collection)
         return next((each for each in served if each.api_version == each.stored_version), served[0] if served else None)
 
     # --- owners -----------------------------------------------------------------------------------------------------------
 
-    async def _let_go(self, resource: Resource, key: Key, found: Envelope) -> None:
+    async def _let_go(self, resource: ServedResource, key: StoreKey, found: Envelope) -> None:
         """Orphan: dependents lose the reference, then the owner goes."""
         for dependent in self._parts.index.dependents(found.uid):
             await self._drop_references(dependent, {found.uid})
         await self._drop_finalizer(resource, key, ORPHAN)
 
-    async def _wait_for_dependents(self, resource: Resource, key: Key, found: Envelope) -> None:
+    async def _wait_for_dependents(self, resource: ServedResource, key: StoreKey, found: Envelope) -> None:
         """Foreground: the owner goes when no dependent that blocks it is left."""
         blocking = False
         for dependent in self._parts.index.dependents(found.uid):
@@ -106,7 +106,7 @@ class Collector:
         if not blocking:
             await self._drop_finalizer(resource, key, FOREGROUND)
 
-    async def _drop_finalizer(self, resource: Resource, key: Key, finalizer: str) -> None:
+    async def _drop_finalizer(self, resource: ServedResource, key: StoreKey, finalizer: str) -> None:
         def without(old: Data) -> Proposal:
             kept = [each for each in old["metadata"].get("finalizers") or () if each != finalizer]
             return Proposal({**old, "metadata": {**old["metadata"], "finalizers": kept}})
@@ -115,45 +115,45 @@ class Collector:
 
     # --- dependents -------------------------------------------------------------------------------------------------------
 
-    async def _look_at_owners(self, resource: Resource, key: Key, found: Envelope) -> None:
+    async def _look_at_owners(self, resource: ServedResource, key: StoreKey, found: Envelope) -> None:
         record = self._parts.store.get(key)
         if record is None:
             return
         judged = [(owner, self._judge(owner, key)) for owner in found.ownerReferences]
         verdicts = {verdict for _, verdict in judged}
-        gone = {owner.uid for owner, verdict in judged if verdict in (Owner.DANGLING, Owner.WAITING)}
+        gone = {owner.uid for owner, verdict in judged if verdict in (OwnerTarget.DANGLING, OwnerTarget.WAITING)}
         if unconfirmed := {uid for uid in gone if adoption.is_unconfirmed(found.labels, uid)}:
             # The write brings us here again.
             await self._drop_references(key, unconfirmed)
             return
-        if Owner.UNKNOWN in verdicts:
+        if OwnerTarget.UNKNOWN in verdicts:
             self.chores.offer_later(key, _UNKNOWN_SECONDS)
-        if verdicts & {Owner.SOLID, Owner.UNKNOWN}:
-            if gone and Owner.SOLID in verdicts:
+        if verdicts & {OwnerTarget.SOLID, OwnerTarget.UNKNOWN}:
+            if gone and OwnerTarget.SOLID in verdicts:
                 await self._drop_references(key, gone)
             return
-        if Owner.WAITING in verdicts and self._parts.index.dependents(found.uid):
+        if OwnerTarget.WAITING in verdicts and self._parts.index.dependents(found.uid):
             if self._waits_for_itself(found):
                 await self._unblock(resource, key)
             await self._delete(resource, record, found, "Foreground")
         else:
             await self._delete(resource, record, found, "")
 
-    def _judge(self, owner: OwnerRef, key: Key) -> Owner:
+    def _judge(self, owner: OwnerRef, key: StoreKey) -> OwnerTarget:
         group = owner.apiVersion.rpartition("/")[0]
         kind = self._parts.registry.find_kind(group, owner.kind)
         if kind is None:
-            return Owner.UNKNOWN
+            return OwnerTarget.UNKNOWN
         place = self._parts.index.by_uid(owner.uid)
         if place is None or place.name != owner.name or place.collection != kind.collection:
-            return Owner.DANGLING
+            return OwnerTarget.DANGLING
         if place.namespace not in ("", key.namespace) or (kind.namespaced and not key.namespace):
             # A cluster-wide object cannot belong to a namespaced one; it is kept, since nobody can say what was meant.
-            return Owner.UNKNOWN if not key.namespace else Owner.DANGLING
+            return OwnerTarget.UNKNOWN if not key.namespace else OwnerTarget.DANGLING
         above = self._parts.index.envelope(place)
         if above is not None and above.deletionTimestamp and FOREGROUND in above.finalizers:
-            return Owner.WAITING
-        return Owner.SOLID
+            return OwnerTarget.WAITING
+        return OwnerTarget.SOLID
 
     def _waits_for_itself(self, found: Envelope) -> bool:
         """Whether an object is, through its dependents, its own owner."""
@@ -171,14 +171,14 @@ class Collector:
                 waiting.append(below.uid)
         return False
 
-    async def _unblock(self, resource: Resource, key: Key) -> None:
+    async def _unblock(self, resource: ServedResource, key: StoreKey) -> None:
         def unblocked(old: Data) -> Proposal:
             owners = [{**owner, "blockOwnerDeletion": False} for owner in old["metadata"].get("ownerReferences") or ()]
             return Proposal({**old, "metadata": {**old["metadata"], "ownerReferences": owners}})
 
         await self._replace(resource, key, unblocked)
 
-    async def _drop_references(self, key: Key, lost: set[str]) -> None:
+    async def _drop_references(self, key: StoreKey, lost: set[str]) -> None:
         resource = self._resource(key)
 
         def without(old: Data) -> Proposal:
@@ -190,14 +190,14 @@ class Collector:
         if resource is not None:
             await self._replace(resource, key, without)
 
-    async def _replace(self, resource: Resource, key: Key, compute: Compute) -> None:
+    async def _replace(self, resource: ServedResource, key: StoreKey, compute: Compute) -> None:
         try:
             await self._parts.writer.replace(resource, key.namespace, key.name, compute, _WHO)
         except failure.Failure as said:
             if said.code != 404:
                 raise
 
-    async def _delete(self, resource: Resource, record: Record, found: Envelope, policy: str) -> None:
+    async def _delete(self, resource: ServedResource, record: StoredValue, found: Envelope, policy: str) -> None:
         """Delete the object that was judged, and none that it has become since."""
         if found.deletionTimestamp and (policy != "Foreground" or FOREGROUND in found.finalizers):
             return

@@ -3,13 +3,13 @@ when it is old, so that a client that pages slowly is told in the end, on a quie
 
 from collections import deque
 
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 
 # What watches may resume from.
 KEPT_REVISIONS = 10_000
 
 
-async def compact(parts: Parts, kept: int = KEPT_REVISIONS) -> None:
+async def compact(parts: ServerParts, kept: int = KEPT_REVISIONS) -> None:
     """Forget what is older than the last `kept` revisions, once half as much again is there: a little at a time is dearer."""
     store = parts.store
     if store.revision - store.compacted > kept + kept // 2:
@@ -17,10 +17,10 @@ async def compact(parts: Parts, kept: int = KEPT_REVISIONS) -> None:
         parts.following.trim()
 
 
-class Ageing:
+class HistoryCompactor:
     """Forgets what was there two looks ago already, so that what is kept is as old as two to three looks are apart."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
         self._seen: deque[int] = deque()
 

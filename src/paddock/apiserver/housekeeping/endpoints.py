@@ -4,14 +4,14 @@ A controller of machines or pods that runs beside this server fills them. So an 
 is missing is made, and a mirrored slice is known by its shape, whoever made it.
 """
 
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
 from paddock.plan import mirroring
-from paddock.store.contract import Change, Key
+from paddock.store.contract import CommittedWrite, StoreKey
 
 SERVICES, ENDPOINTS, SLICES = "services", "endpoints", "endpointslices.discovery.k8s.io"
 _OWN = ("default", "kubernetes")
@@ -19,15 +19,15 @@ _MAKER = Options(user="system:serviceaccount:kube-system:endpoint-controller", m
 _MIRROR = Options(user="system:serviceaccount:kube-system:endpointslicemirroring-controller", manager="endpointslicemirroring-controller")
 
 
-class Endpoints:
+class EndpointsController:
     """Looks at Services and the Endpoints of their names. `selecting`: nobody else writes for Services with selectors."""
 
-    def __init__(self, parts: Parts, *, selecting: bool) -> None:
+    def __init__(self, parts: ServerParts, *, selecting: bool) -> None:
         self._parts = parts
         self._selecting = selecting
         # Services that were deleted: their Endpoints go with them
         self._orphaned: set[tuple[str, str]] = set()
-        self.chores: Chores[tuple[str, str]] = Chores("endpoints", self._look)
+        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("endpoints", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -37,7 +37,7 @@ class Endpoints:
                 self.chores.offer((record.key.namespace, record.key.name))
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             place = (change.key.namespace, change.key.name)
             if change.key.collection == SERVICES:
@@ -71,7 +71,7 @@ class Endpoints:
         await self._mirror(place, wanted)
 
     def _read(self, collection: str, place: tuple[str, str]) -> Data | None:
-        record = self._parts.store.decided(Key(collection, *place))
+        record = self._parts.store.decided(StoreKey(collection, *place))
         return None if record is None else decode(record.value)
 
     def _slices(self, place: tuple[str, str], manager: str) -> list[Data]:
@@ -114,7 +114,7 @@ class Endpoints:
 
         await self._parts.writer.replace(resource, *place, renewed, _MIRROR)
 
-    def _resource(self, group: str, plural: str) -> Resource:
+    def _resource(self, group: str, plural: str) -> ServedResource:
         resource = self._parts.registry.find(group, "v1", plural)
         assert resource is not None, "built-in kinds are always served"
         return resource

@@ -7,26 +7,26 @@ from collections.abc import Callable
 
 from paddock.apiserver.objects.asked import DeleteOptions
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.meta import ages, failure
-from paddock.store.contract import Change, Key, Record
+from paddock.store.contract import CommittedWrite, StoredValue, StoreKey
 
 LIFE_SECONDS = 3600.0
 _COLLECTION = "events"
 _TIMES = ("lastTimestamp", "eventTime", "firstTimestamp")
 
 
-class EventLife:
+class EventExpiry:
     """Knows when each event ends. `timer` tells seconds since any moment, and is never set."""
 
-    def __init__(self, parts: Parts, timer: Callable[[], float]) -> None:
+    def __init__(self, parts: ServerParts, timer: Callable[[], float]) -> None:
         self._parts = parts
         self._timer = timer
         now, date = timer(), parts.clock.seconds()
         self._ends = {record.key: now + LIFE_SECONDS - _age(record, date) for record in parts.store.scan(_COLLECTION)}
         parts.store.follow(self._changed)
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection != _COLLECTION:
                 continue
@@ -43,7 +43,7 @@ class EventLife:
             gone += await self._forget(key)
         return gone
 
-    async def _forget(self, key: Key) -> int:
+    async def _forget(self, key: StoreKey) -> int:
         resource = self._parts.registry.find("", "v1", _COLLECTION)
         record = self._parts.store.get(key)
         if resource is None or record is None:
@@ -57,7 +57,7 @@ class EventLife:
         return 1
 
 
-def _age(record: Record, date: float) -> float:
+def _age(record: StoredValue, date: float) -> float:
     """How old an event is by its dates; none is younger than nothing."""
     data = decode(record.value)
     said = [data.get(key) for key in _TIMES]

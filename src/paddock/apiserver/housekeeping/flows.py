@@ -5,13 +5,13 @@ from typing import Any
 
 from paddock.apiserver.builtin import flowdefaults
 from paddock.apiserver.builtin.flowcontrol import GROUP
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.apiserver.security.flow.control import LEVELS, SCHEMAS
 from paddock.meta import failure
-from paddock.store.contract import Change, Key
+from paddock.store.contract import CommittedWrite, StoreKey
 
 _WHO = Options(user="system:apiserver", groups=("system:masters",), manager="api-priority-and-fairness-config-producer-v1", unasked=True)
 _STATUS = Options(
@@ -23,7 +23,7 @@ _STATUS = Options(
 _AUTOUPDATE = "apf.kubernetes.io/autoupdate-spec"
 
 
-async def ensure(parts: Parts) -> None:
+async def ensure(parts: ServerParts) -> None:
     """Make what is missing, and bring up to date what nobody has taken over."""
     wanted = [("FlowSchema", name, spec) for name, spec in flowdefaults.SCHEMAS.items()]
     wanted += [("PriorityLevelConfiguration", name, spec) for name, spec in flowdefaults.LEVELS.items()]
@@ -31,11 +31,11 @@ async def ensure(parts: Parts) -> None:
     await asyncio.gather(*(_ensure(parts, kind, name, spec) for kind, name, spec in wanted))
 
 
-async def _ensure(parts: Parts, kind: str, name: str, spec: Data) -> None:
+async def _ensure(parts: ServerParts, kind: str, name: str, spec: Data) -> None:
     resource = parts.registry.find(GROUP, "v1", f"{kind.lower()}s")
     if resource is None:
         return
-    record = parts.store.decided(Key(resource.collection, "", name))
+    record = parts.store.decided(StoreKey(resource.collection, "", name))
     if record is None:
         meta = {"name": name, "annotations": {_AUTOUPDATE: "true"}}
         data = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": meta, "spec": _copy(spec)}
@@ -54,12 +54,12 @@ def _copy(spec: Any) -> Any:
     return [_copy(each) for each in spec] if isinstance(spec, list) else spec
 
 
-class Flows:
+class FlowSchemaStatusController:
     """Tells of each FlowSchema whether the level that it names is there, and makes again what the server needs."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: Chores[str] = Chores("flow control", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("flow control", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -67,7 +67,7 @@ class Flows:
         self._offer_all()
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection == SCHEMAS:
                 self.chores.offer(change.key.name)
@@ -85,13 +85,13 @@ class Flows:
             await _ensure(self._parts, "PriorityLevelConfiguration", name, flowdefaults.LEVELS[name])
         if name in flowdefaults.MANDATORY_SCHEMAS:
             await _ensure(self._parts, "FlowSchema", name, flowdefaults.SCHEMAS[name])
-        record = self._parts.store.decided(Key(SCHEMAS, "", name))
+        record = self._parts.store.decided(StoreKey(SCHEMAS, "", name))
         resource = self._parts.registry.find(GROUP, "v1", "flowschemas")
         if record is None or resource is None:
             return
         schema = decode(record.value)
         level = schema["spec"]["priorityLevelConfiguration"]["name"]
-        condition = _dangling(level, there=self._parts.store.decided(Key(LEVELS, "", level)) is not None)
+        condition = _dangling(level, there=self._parts.store.decided(StoreKey(LEVELS, "", level)) is not None)
         known = (schema.get("status") or {}).get("conditions") or []
         old: Data = next((each for each in known if each.get("type") == condition["type"]), {})
         if {**old, "lastTransitionTime": None} == {**condition, "lastTransitionTime": None}:

@@ -10,9 +10,9 @@ import msgspec
 from paddock.apiserver.housekeeping import presence
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.meta import ages, failure
-from paddock.store.contract import Key
+from paddock.store.contract import StoreKey
 
 SECONDS = 10.0
 _NAMESPACE = "kube-node-lease"
@@ -24,7 +24,9 @@ _WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
 class Heartbeat:
     """Keeps the Node of this host alive."""
 
-    def __init__(self, parts: Parts, host: presence.Host, problem: Callable[[], presence.Problem | None] = lambda: None) -> None:
+    def __init__(
+        self, parts: ServerParts, host: presence.NodeFacts, problem: Callable[[], presence.NodeProblem | None] = lambda: None
+    ) -> None:
         """`problem` tells why the host cannot run machines now; None: it can."""
         self._parts = parts
         self._host = host
@@ -57,7 +59,7 @@ class Heartbeat:
             return Proposal({**old, "metadata": metadata, "spec": {**(old.get("spec") or {}), **wanted["spec"]}})
 
         try:
-            if self._parts.store.decided(Key(leases.collection, _NAMESPACE, self._host.name)) is None:
+            if self._parts.store.decided(StoreKey(leases.collection, _NAMESPACE, self._host.name)) is None:
                 await self._parts.writer.create(leases, _NAMESPACE, wanted, _WHO)
             else:
                 await self._parts.writer.replace(leases, _NAMESPACE, self._host.name, renewed, _WHO)

@@ -6,21 +6,21 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from paddock.apiserver.housekeeping import compaction
-from paddock.apiserver.housekeeping.accounttokens import TokenSecrets
-from paddock.apiserver.housekeeping.aggregation import Aggregation
-from paddock.apiserver.housekeeping.apiservices import ApiServices
-from paddock.apiserver.housekeeping.chores import Chores
-from paddock.apiserver.housekeeping.claims import Claims
-from paddock.apiserver.housekeeping.collector import Collector
-from paddock.apiserver.housekeeping.endpoints import Endpoints
-from paddock.apiserver.housekeeping.eventlife import EventLife
-from paddock.apiserver.housekeeping.flows import Flows
-from paddock.apiserver.housekeeping.namespaces import Namespaces
-from paddock.apiserver.housekeeping.policies import Policies
-from paddock.apiserver.housekeeping.quotas import Quotas
-from paddock.apiserver.housekeeping.signing import Signing
-from paddock.apiserver.housekeeping.volumes import Volumes
-from paddock.apiserver.parts import Parts, running_time
+from paddock.apiserver.housekeeping.accounttokens import TokenSecretController
+from paddock.apiserver.housekeeping.aggregation import RoleAggregationController
+from paddock.apiserver.housekeeping.apiservices import ApiServiceController
+from paddock.apiserver.housekeeping.chores import KeyQueue
+from paddock.apiserver.housekeeping.claims import ClaimProtection
+from paddock.apiserver.housekeeping.collector import GarbageCollector
+from paddock.apiserver.housekeeping.endpoints import EndpointsController
+from paddock.apiserver.housekeeping.eventlife import EventExpiry
+from paddock.apiserver.housekeeping.flows import FlowSchemaStatusController
+from paddock.apiserver.housekeeping.namespaces import NamespaceController
+from paddock.apiserver.housekeeping.policies import PolicyStatusController
+from paddock.apiserver.housekeeping.quotas import QuotaController
+from paddock.apiserver.housekeeping.signing import CsrSigner
+from paddock.apiserver.housekeeping.volumes import VolumeBinder
+from paddock.apiserver.parts import ServerParts, running_time
 from paddock.apiserver.security.pki import Authority
 from paddock.apiserver.security.tokens import AccountTokens
 
@@ -29,32 +29,32 @@ _TICK_SECONDS, _EVENTS_SECONDS, _AGEING_SECONDS = 5.0, 60.0, 150.0
 _REQUESTS_SECONDS = 600.0
 
 
-class House:
+class BackgroundControllers:
     """Everything the server does by itself."""
 
-    def __init__(self, parts: Parts, authority: str, tokens: AccountTokens | None = None, *, alone: bool = False) -> None:
+    def __init__(self, parts: ServerParts, authority: str, tokens: AccountTokens | None = None, *, alone: bool = False) -> None:
         """`alone`: no controllers of machines run beside, which would look after Services and storage."""
         self._parts = parts
-        self.collector = Collector(parts)
-        self.namespaces = Namespaces(parts, authority)
-        self.aggregation = Aggregation(parts)
-        self.claims = Claims(parts)
-        self.endpoints = Endpoints(parts, selecting=alone)
-        self.volumes = Volumes(parts, binds=alone)
-        self.quotas = Quotas(parts)
-        self.policies = Policies(parts)
-        self.flows = Flows(parts)
-        self.apiservices = ApiServices(parts)
+        self.collector = GarbageCollector(parts)
+        self.namespaces = NamespaceController(parts, authority)
+        self.aggregation = RoleAggregationController(parts)
+        self.claims = ClaimProtection(parts)
+        self.endpoints = EndpointsController(parts, selecting=alone)
+        self.volumes = VolumeBinder(parts, binds=alone)
+        self.quotas = QuotaController(parts)
+        self.policies = PolicyStatusController(parts)
+        self.flows = FlowSchemaStatusController(parts)
+        self.apiservices = ApiServiceController(parts)
         # Where nobody issues tokens, there are none to keep.
-        self.secrets = TokenSecrets(parts, tokens, authority) if tokens is not None else None
-        self.events = EventLife(parts, running_time)
-        self.ageing = compaction.Ageing(parts)
-        self.signing: Signing | None = None
+        self.secrets = TokenSecretController(parts, tokens, authority) if tokens is not None else None
+        self.events = EventExpiry(parts, running_time)
+        self.ageing = compaction.HistoryCompactor(parts)
+        self.signing: CsrSigner | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def sign(self, authority: Authority) -> None:
         """Sign approved requests for client certificates, too."""
-        self.signing = Signing(self._parts, authority)
+        self.signing = CsrSigner(self._parts, authority)
 
     def start(self) -> None:
         """Begin."""
@@ -102,7 +102,7 @@ class House:
             for chores in self._chores():
                 await chores.settled()
 
-    def _chores(self) -> tuple[Chores[Any], ...]:
+    def _chores(self) -> tuple[KeyQueue[Any], ...]:
         objects = (self.namespaces, self.collector, self.claims, self.endpoints, self.volumes)
         house = (*objects, self.aggregation, self.quotas, self.policies, self.flows, self.apiservices)
         more = (each for each in (self.secrets, self.signing) if each is not None)

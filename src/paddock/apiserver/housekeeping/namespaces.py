@@ -1,13 +1,13 @@
 """Emptying namespaces that are being deleted, and what every namespace has from its beginning."""
 
 from paddock.apiserver.builtin.namespaces import FINALIZER, with_finalizers
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
-from paddock.store.contract import Change, Key
+from paddock.store.contract import CommittedWrite, StoreKey
 
 NAMESPACES = "namespaces"
 ROOT_CA = "kube-root-ca.crt"
@@ -21,13 +21,13 @@ _CALM = (
 )
 
 
-class Namespaces:
+class NamespaceController:
     """Looks after namespaces."""
 
-    def __init__(self, parts: Parts, authority: str) -> None:
+    def __init__(self, parts: ServerParts, authority: str) -> None:
         self._parts = parts
         self._authority = authority
-        self.chores: Chores[str] = Chores("namespaces", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("namespaces", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -36,7 +36,7 @@ class Namespaces:
             self.chores.offer(record.key.name)
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection == NAMESPACES:
                 self.chores.offer(change.key.name)
@@ -44,7 +44,7 @@ class Namespaces:
                 self.chores.offer(change.key.namespace)
 
     async def _look(self, name: str) -> None:
-        record = self._parts.store.get(Key(NAMESPACES, "", name))
+        record = self._parts.store.get(StoreKey(NAMESPACES, "", name))
         if record is None:
             return
         namespace = decode(record.value)
@@ -69,7 +69,7 @@ class Namespaces:
         resource = self._parts.registry.find("", "v1", plural)
         if resource is None:
             return
-        record = self._parts.store.decided(Key(plural, namespace, wanted["metadata"]["name"]))
+        record = self._parts.store.decided(StoreKey(plural, namespace, wanted["metadata"]["name"]))
         if record is None:
             await self._parts.writer.create(resource, namespace, wanted, _SETUP)
         elif "data" in wanted and decode(record.value).get("data") != wanted["data"]:
@@ -99,16 +99,16 @@ class Namespaces:
             kept = [each for each in held if each != FINALIZER]
             await self._parts.writer.replace(self._resource(), "", name, lambda old: with_finalizers(old, kept), _WHO)
 
-    def _namespaced(self) -> list[Resource]:
+    def _namespaced(self) -> list[ServedResource]:
         found = {each.collection: each for each in self._parts.registry if each.namespaced and each.api_version == each.stored_version}
         return [found[collection] for collection in sorted(found)]
 
-    def _resource(self) -> Resource:
+    def _resource(self) -> ServedResource:
         found = self._parts.registry.find("", "v1", NAMESPACES)
         assert found is not None
         return found
 
-    async def _delete(self, resource: Resource, key: Key) -> None:
+    async def _delete(self, resource: ServedResource, key: StoreKey) -> None:
         known = self._parts.index.envelope(key)
         if known is not None and known.deletionTimestamp:
             return

@@ -1,11 +1,11 @@
 """The status of every ValidatingAdmissionPolicy: what a look at its expressions showed."""
 
 from paddock.apiserver.admission.policies import POLICIES
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
-from paddock.store.contract import Change, Key
+from paddock.apiserver.parts import ServerParts
+from paddock.store.contract import CommittedWrite, StoreKey
 
 _WHO = Options(
     user="system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller",
@@ -15,12 +15,12 @@ _WHO = Options(
 )
 
 
-class Policies:
+class PolicyStatusController:
     """Looks at policies that changed."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: Chores[str] = Chores("policies", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("policies", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -29,7 +29,7 @@ class Policies:
             self.chores.offer(record.key.name)
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection == POLICIES and not change.deleted:
                 self.chores.offer(change.key.name)
@@ -37,7 +37,7 @@ class Policies:
     async def _look(self, name: str) -> None:
         plural, _, group = POLICIES.partition(".")
         resource = self._parts.registry.find(group, "v1", plural)
-        record = self._parts.store.decided(Key(POLICIES, "", name))
+        record = self._parts.store.decided(StoreKey(POLICIES, "", name))
         if resource is None or record is None:
             return
         policy = decode(record.value)

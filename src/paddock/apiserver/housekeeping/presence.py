@@ -15,10 +15,10 @@ from paddock.apiserver import health
 from paddock.apiserver.builtin import servicenetworks, services
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
-from paddock.store.contract import Key
+from paddock.store.contract import StoreKey
 
 _WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
 _SERVICE = "kubernetes"
@@ -26,14 +26,14 @@ _PODS = "110"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-class Problem(msgspec.Struct, frozen=True):
+class NodeProblem(msgspec.Struct, frozen=True):
     """Why a host is not ready: a word that stays the same, and a sentence for people."""
 
     reason: str
     message: str
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True):
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of a host."""
 
     name: str
@@ -49,14 +49,14 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     boot_id: str = ""
     accelerated: bool = False
     # why it cannot run machines now; None: it can
-    problem: Problem | None = None
+    problem: NodeProblem | None = None
 
 
-def this_host(listening: str) -> Host:
+def this_host(listening: str) -> NodeFacts:
     """The facts of the host that this process runs on. `listening` is the address or the name it is reached at."""
     machine = platform.machine()
     name = socket.gethostname().lower() or "localhost"
-    return Host(
+    return NodeFacts(
         name=name,
         addresses=(_address(listening, name),),
         cpus=os.cpu_count() or 1,
@@ -95,10 +95,10 @@ def _image() -> str:
         return ""
 
 
-_READY = Problem("ServerReady", "the server is up")
+_READY = NodeProblem("ServerReady", "the server is up")
 
 
-async def ensure(parts: Parts, host: Host, port: int, network: ipaddress.IPv4Network = services.NETWORK) -> None:
+async def ensure(parts: ServerParts, host: NodeFacts, port: int, network: ipaddress.IPv4Network = services.NETWORK) -> None:
     """Make or renew the Node, the network of Services and the Service of this server; `port` is where it answers."""
     address = host.addresses[0]
     await ensure_node(parts, host)
@@ -108,7 +108,7 @@ async def ensure(parts: Parts, host: Host, port: int, network: ipaddress.IPv4Net
     await _ensure(parts, "discovery.k8s.io", "endpointslices", "default", endpoint_slice(address, port))
 
 
-def node(host: Host, now: str, before: Data | None) -> Data:
+def node(host: NodeFacts, now: str, before: Data | None) -> Data:
     """The Node of a host; `before` is the stored one, from which its users' part is kept."""
     old_meta = (before or {}).get("metadata") or {}
     labels = {
@@ -129,7 +129,7 @@ def node(host: Host, now: str, before: Data | None) -> Data:
     }
 
 
-def _status(host: Host, now: str, before: Data | None) -> Data:
+def _status(host: NodeFacts, now: str, before: Data | None) -> Data:
     amounts = {"cpu": str(host.cpus), "memory": f"{host.memory_kib}Ki", "pods": _PODS}
     if host.accelerated:
         amounts["devices.kubevirt.io/kvm"] = "1k"
@@ -188,20 +188,20 @@ def endpoint_slice(address: str, port: int) -> Data:
     }
 
 
-async def ensure_node(parts: Parts, host: Host) -> None:
+async def ensure_node(parts: ServerParts, host: NodeFacts) -> None:
     """Make or renew the Node; its users' part stays."""
     resource = parts.registry.find("", "v1", "nodes")
     if resource is None:
         return
     now = parts.clock.now()
-    if parts.store.decided(Key(resource.collection, "", host.name)) is None:
+    if parts.store.decided(StoreKey(resource.collection, "", host.name)) is None:
         await parts.writer.create(resource, "", node(host, now, None), _WHO)
     await parts.writer.replace(resource, "", host.name, lambda old: Proposal(node(host, now, old)), _WHO)
     status = msgspec.structs.replace(_WHO, subresource="status")
     await parts.writer.replace(resource, "", host.name, lambda old: Proposal(node(host, now, old)), status)
 
 
-async def ensure_network(parts: Parts, cidr: str) -> None:
+async def ensure_network(parts: ServerParts, cidr: str) -> None:
     """Make or renew the network of Services, and say that it is in use."""
     await _ensure(parts, servicenetworks.GROUP, "servicecidrs", "", servicenetworks.own_network(cidr))
     resource = parts.registry.find(servicenetworks.GROUP, "v1", "servicecidrs")
@@ -211,7 +211,7 @@ async def ensure_network(parts: Parts, cidr: str) -> None:
         await parts.writer.replace(resource, "", servicenetworks.OWN, lambda old: Proposal(servicenetworks.ready(old, now)), status)
 
 
-async def _ensure(parts: Parts, group: str, plural: str, namespace: str, wanted: Data) -> None:
+async def _ensure(parts: ServerParts, group: str, plural: str, namespace: str, wanted: Data) -> None:
     resource = parts.registry.find(group, "v1", plural)
     if resource is None:
         return
@@ -223,7 +223,7 @@ async def _ensure(parts: Parts, group: str, plural: str, namespace: str, wanted:
         await _renew(parts, resource, namespace, wanted)
 
 
-async def _renew(parts: Parts, resource: Resource, namespace: str, wanted: Data) -> None:
+async def _renew(parts: ServerParts, resource: ServedResource, namespace: str, wanted: Data) -> None:
     name = wanted["metadata"]["name"]
 
     def renewed(old: Data) -> Proposal:

@@ -2,11 +2,11 @@
 
 from paddock.apiserver.admission import measuring
 from paddock.apiserver.admission.ledger import QUOTAS, Quota
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
-from paddock.store.contract import Key
+from paddock.apiserver.parts import ServerParts
+from paddock.store.contract import StoreKey
 
 _WHO = Options(
     user="system:serviceaccount:kube-system:resourcequota-controller",
@@ -16,13 +16,13 @@ _WHO = Options(
 )
 
 
-class Quotas:
+class QuotaController:
     """Looks at namespaces whose quotas, or what counts for them, changed."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
         self._ledger = parts.gate.ledger
-        self.chores: Chores[str] = Chores("quotas", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("quotas", self._look)
         self._ledger.on_change.append(self.chores.offer)
 
     def start(self) -> None:
@@ -34,7 +34,7 @@ class Quotas:
     async def _look(self, namespace: str) -> None:
         resource = self._parts.registry.find("", "v1", QUOTAS)
         for quota in self._ledger.quotas(namespace):
-            record = self._parts.store.decided(Key(QUOTAS, namespace, quota.name))
+            record = self._parts.store.decided(StoreKey(QUOTAS, namespace, quota.name))
             if resource is None or record is None:
                 continue
             status = self._status(quota, namespace)

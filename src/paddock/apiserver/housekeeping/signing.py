@@ -9,13 +9,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from paddock.apiserver.builtin import csr
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.objects.asked import DeleteOptions, Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.apiserver.security.pki import Authority
 from paddock.meta import ages, failure
-from paddock.store.contract import Change, Key
+from paddock.store.contract import CommittedWrite, StoreKey
 
 COLLECTION = f"certificatesigningrequests.{csr.GROUP}"
 _SERVER = "system:apiserver"
@@ -25,13 +25,13 @@ _YEAR = 365 * 86_400
 _HOUR, _DAY = 3600.0, 86_400.0
 
 
-class Signing:
+class CsrSigner:
     """Looks at requests that changed."""
 
-    def __init__(self, parts: Parts, authority: Authority) -> None:
+    def __init__(self, parts: ServerParts, authority: Authority) -> None:
         self._parts = parts
         self._authority = authority
-        self.chores: Chores[str] = Chores("certificate requests", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("certificate requests", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -40,13 +40,13 @@ class Signing:
             self.chores.offer(record.key.name)
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection == COLLECTION and not change.deleted:
                 self.chores.offer(change.key.name)
 
     async def _look(self, name: str) -> None:
-        record = self._parts.store.decided(Key(COLLECTION, "", name))
+        record = self._parts.store.decided(StoreKey(COLLECTION, "", name))
         if record is None:
             return
         asked = decode(record.value)

@@ -4,15 +4,15 @@ Machines bring a controller of their own, which makes the volumes of its claims.
 """
 
 from paddock.apiserver.builtin.claims import CLASSES
-from paddock.apiserver.housekeeping.chores import Chores
+from paddock.apiserver.housekeeping.chores import KeyQueue
 from paddock.apiserver.housekeeping.claims import CLAIMS
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.dialects.core.storageclass import PROVISIONER, VOLUME_PROTECTION
 from paddock.plan import binding
-from paddock.store.contract import Change, Key
+from paddock.store.contract import CommittedWrite, StoreKey
 
 VOLUMES = "persistentvolumes"
 _BINDER = Options(user="system:serviceaccount:kube-system:persistent-volume-binder", manager="persistent-volume-binder")
@@ -21,13 +21,13 @@ _PROTECTION = Options(user="system:serviceaccount:kube-system:pv-protection-cont
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"
 
 
-class Volumes:
+class VolumeBinder:
     """Looks at volumes and claims that changed. `binding`: nobody else binds them. A volume's place has no namespace."""
 
-    def __init__(self, parts: Parts, *, binds: bool) -> None:
+    def __init__(self, parts: ServerParts, *, binds: bool) -> None:
         self._parts = parts
         self._binds = binds
-        self.chores: Chores[tuple[str, str]] = Chores("volumes", self._look)
+        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("volumes", self._look)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -37,7 +37,7 @@ class Volumes:
                 self.chores.offer((record.key.namespace, record.key.name))
         self.chores.start()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.key.collection == VOLUMES or (change.key.collection == CLAIMS and self._binds):
                 self.chores.offer((change.key.namespace, change.key.name))
@@ -106,10 +106,10 @@ class Volumes:
         return found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
 
     def _read(self, collection: str, namespace: str, name: str) -> Data | None:
-        record = self._parts.store.decided(Key(collection, namespace, name))
+        record = self._parts.store.decided(StoreKey(collection, namespace, name))
         return None if record is None else decode(record.value)
 
-    def _resource(self, plural: str) -> Resource:
+    def _resource(self, plural: str) -> ServedResource:
         resource = self._parts.registry.find("", "v1", plural)
         assert resource is not None, "built-in kinds are always served"
         return resource

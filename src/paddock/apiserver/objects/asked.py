@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Attempt:
 
     __slots__ = ("details", "name", "namespace", "new", "old", "operation", "options", "resource", "warnings")
 
-    def __init__(self, resource: Resource, operation: str, new: Data | None, old: Data | None, options: Options) -> None:
+    def __init__(self, resource: ServedResource, operation: str, new: Data | None, old: Data | None, options: Options) -> None:
         meta = (new or old or {}).get("metadata") or {}
         self.resource = resource
         # CREATE, UPDATE, DELETE or CONNECT
@@ -85,10 +85,10 @@ class Attempt:
         self.details: Data = {}
 
 
-class Admission(Protocol):
+class AdmissionChain(Protocol):
     """What may change, judge or bound a write before it is decided: webhooks, policies, quotas."""
 
-    def concerns(self, resource: Resource, operation: str, subresource: str) -> bool:
+    def concerns(self, resource: ServedResource, operation: str, subresource: str) -> bool:
         """Whether anybody wants to change or judge such a write. Most are not anybody's concern."""
 
     async def change(self, attempt: Attempt) -> Data | None:
@@ -97,11 +97,11 @@ class Admission(Protocol):
     async def judge(self, attempt: Attempt) -> None:
         """Raise a `Failure` when the write is refused."""
 
-    def bound(self, resource: Resource, new: Data, old: Data | None, options: Options) -> None:
+    def bound(self, resource: ServedResource, new: Data, old: Data | None, options: Options) -> None:
         """Raise a `Failure` when a namespace would hold more than it may. Does not wait: the write is decided right after."""
 
 
-class Clock(Protocol):
+class ObjectClock(Protocol):
     """Where time and identity come from."""
 
     def now(self) -> str:

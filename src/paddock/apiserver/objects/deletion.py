@@ -3,17 +3,17 @@
 from typing import Protocol
 
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.base.jsondata import copied
 from paddock.meta import failure
 from paddock.schema import finding
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 PROPAGATIONS = ("Orphan", "Background", "Foreground")
-_ABOUT = failure.About(group="meta.k8s.io", kind="DeleteOptions")
+_ABOUT = failure.FailureTarget(group="meta.k8s.io", kind="DeleteOptions")
 
 
-class Asked(Protocol):
+class DeletionTerms(Protocol):
     """The part of the options that matters here."""
 
     @property
@@ -26,7 +26,7 @@ class Asked(Protocol):
     def revision(self) -> str | None: ...
 
 
-def check_preconditions(resource: Resource, old: Data, asked: Asked) -> None:
+def check_preconditions(resource: ServedResource, old: Data, asked: DeletionTerms) -> None:
     """Refuse when the object is not the one the client means."""
     meta = old["metadata"]
     about = resource.about(meta.get("name", ""))
@@ -41,7 +41,7 @@ def check_preconditions(resource: Resource, old: Data, asked: Asked) -> None:
         raise failure.conflict(about, f"{why} ({meta.get('resourceVersion')}). The object might have been modified")
 
 
-def details(asked: Asked) -> Data:
+def details(asked: DeletionTerms) -> Data:
     """The options of a deletion as an object shows them."""
     preconditions = {"uid": asked.uid, "resourceVersion": asked.revision}
     preconditions = {key: value for key, value in preconditions.items() if value is not None}
@@ -51,7 +51,7 @@ def details(asked: Asked) -> Data:
     return {**made, "propagationPolicy": asked.propagation} if asked.propagation else made
 
 
-def marked(resource: Resource, old: Data, asked: Asked, *, now: str) -> Data:
+def marked(resource: ServedResource, old: Data, asked: DeletionTerms, *, now: str) -> Data:
     """The object as it is after the request, if anything still holds it: marked, with the finalizers of the policy."""
     new = copied(old)
     meta = new["metadata"]

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 
 Data = dict[str, Any]
 _FIRST = ("apiVersion", "kind", "metadata")
@@ -52,7 +52,7 @@ def joined(begin: bytes, items: list[bytes], opening: bytes = b"") -> bytes:
 class Encoder:
     """Makes the bytes of one served version from the stored ones."""
 
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: ServedResource) -> None:
         self.resource = resource
         self._stored_head = head(resource.stored_version, resource.kind)
         self._head = head(resource.api_version, resource.kind)

@@ -13,12 +13,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Protocol
 
-from paddock.apiserver.edge.http import Sink
+from paddock.apiserver.edge.http import StreamSink
 from paddock.apiserver.objects.encoding import Envelope, decode, encode, envelope, stamp
 from paddock.apiserver.objects.reading import Fields, Query
 from paddock.apiserver.resources.conversion import Conversion
 from paddock.meta.failure import Failure
-from paddock.store.contract import Change, Record, Store
+from paddock.store.contract import CommittedWrite, Store, StoredValue
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 # What a connection may hold before its watcher has to wait.
@@ -32,7 +32,7 @@ STALLED_SECONDS = 60.0
 BOOKMARK_SECONDS = 45.0
 
 
-class Shape(Protocol):
+class WatchForm(Protocol):
     """How the objects of a watch are written."""
 
     @property
@@ -54,20 +54,20 @@ _NO_FRAMES: dict[Hashable, bytes] = {}
 _NO_FORMS: dict[tuple[Conversion, bool], bytes] = {}
 
 
-class Event:
+class ServedEvent:
     """A change with everything that watchers ask of it, each worked out once."""
 
     # There is one for each change of history, and most are never looked at: what is empty is shared.
     __slots__ = ("_converted", "_frames", "_labels", "change")
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: CommittedWrite) -> None:
         self.change = change
         self._frames: dict[Hashable, bytes] = _NO_FRAMES
         # in the version of a conversion, as far as somebody has asked
         self._converted: dict[tuple[Conversion, bool], bytes] = _NO_FORMS
         self._labels: tuple[dict[str, str], dict[str, str]] | None = None
 
-    def frame(self, shape: Shape, event: str, *, former: bool) -> bytes:
+    def frame(self, shape: WatchForm, event: str, *, former: bool) -> bytes:
         """The line for an event of this type; with `former`, of the object as it was before, at the revision of the change."""
         place = (shape.identity, event, former)
         made = self._frames.get(place)
@@ -110,10 +110,10 @@ class Event:
         return self.change.value if previous is None else stamp(decode(previous.value), self.change.revision)
 
 
-class Watcher:
+class OpenWatch:
     """One open watch. `cursor` is the revision up to which everything was sent."""
 
-    def __init__(self, collection: str, query: Query, shape: Shape, sink: Sink, *, cursor: int, bookmarks: bool) -> None:
+    def __init__(self, collection: str, query: Query, shape: WatchForm, sink: StreamSink, *, cursor: int, bookmarks: bool) -> None:
         self.collection = collection
         self.query = query
         self.shape = shape
@@ -128,7 +128,7 @@ class Watcher:
         self.ended = asyncio.Event()
         self.failure: bytes = b""
 
-    def line(self, event: Event) -> bytes | None:
+    def line(self, event: ServedEvent) -> bytes | None:
         """What this watcher sees of an event, if anything."""
         change, query = event.change, self.query
         if query.namespace and change.key.namespace != query.namespace:
@@ -143,7 +143,7 @@ class Watcher:
             return event.frame(self.shape, DELETED, former=not change.deleted)
         return None
 
-    def _selects(self, event: Event) -> tuple[bool, bool]:
+    def _selects(self, event: ServedEvent) -> tuple[bool, bool]:
         """Whether the object was selected before the change, and is after it."""
         change = event.change
         before, after = change.previous is not None, not change.deleted
@@ -161,8 +161,8 @@ class Watcher:
                 after = after and self._matches(change.value, change)
         return before, after
 
-    def _matches(self, value: bytes, change: Change) -> bool:
-        return self.query.fields.matches(Fields(Record(change.key, change.revision, value)).value)
+    def _matches(self, value: bytes, change: CommittedWrite) -> bool:
+        return self.query.fields.matches(Fields(StoredValue(change.key, change.revision, value)).value)
 
     def end(self, failure: bytes = b"") -> None:
         """Close the stream, after a last line if one is given."""
@@ -171,20 +171,20 @@ class Watcher:
             self.ended.set()
 
 
-class Following:
+class WatchHub:
     """All watches, and the events they may still have to see."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._events: dict[str, list[Event]] = {}
-        self._watchers: dict[str, set[Watcher]] = {}
+        self._events: dict[str, list[ServedEvent]] = {}
+        self._watchers: dict[str, set[OpenWatch]] = {}
         self._dirty: set[str] = set()
         self._pump: asyncio.Task[None] | None = None
         self._helpers: set[asyncio.Task[None]] = set()
         self._joined: dict[Hashable, bytes] = {}
         for change in store.history(store.compacted):
-            self._events.setdefault(change.key.collection, []).append(Event(change))
+            self._events.setdefault(change.key.collection, []).append(ServedEvent(change))
         store.follow(self._committed)
 
     @property
@@ -192,14 +192,14 @@ class Following:
         """How many watches are open."""
         return sum(len(watchers) for watchers in self._watchers.values())
 
-    def add(self, watcher: Watcher) -> None:
+    def add(self, watcher: OpenWatch) -> None:
         """Serve a watcher from its cursor on; raises `Compacted` when that is forgotten."""
         self._store.history(watcher.cursor)
         watcher.last_bookmark = self._clock()
         self._watchers.setdefault(watcher.collection, set()).add(watcher)
         self._wake(watcher.collection)
 
-    def remove(self, watcher: Watcher) -> None:
+    def remove(self, watcher: OpenWatch) -> None:
         """Serve a watcher no longer."""
         self._watchers.get(watcher.collection, set()).discard(watcher)
         # Whoever is still going through the watchers must not write after the end of its stream.
@@ -237,7 +237,7 @@ class Following:
                 if watcher.bookmarks and now - watcher.last_bookmark >= BOOKMARK_SECONDS:
                     self.bookmark(watcher)
 
-    def bookmark(self, watcher: Watcher) -> None:
+    def bookmark(self, watcher: OpenWatch) -> None:
         """Tell a watcher how far its stream is complete, if it has taken everything."""
         if watcher.waiting or not self._deliver(watcher, self._events.get(watcher.collection, [])):
             return
@@ -254,9 +254,9 @@ class Following:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    def _committed(self, changes: tuple[Change, ...]) -> None:
+    def _committed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
-            self._events.setdefault(change.key.collection, []).append(Event(change))
+            self._events.setdefault(change.key.collection, []).append(ServedEvent(change))
             if self._watchers.get(change.key.collection):
                 self._wake(change.key.collection)
 
@@ -286,7 +286,7 @@ class Following:
             if self._dirty:
                 self._wake(next(iter(self._dirty)))
 
-    def _deliver(self, watcher: Watcher, events: list[Event]) -> bool:
+    def _deliver(self, watcher: OpenWatch, events: list[ServedEvent]) -> bool:
         """Send what is new; False when the connection does not hold all of it."""
         if watcher.sink.closed or watcher.ended.is_set():
             return False
@@ -316,7 +316,7 @@ class Following:
             watcher.sink.write(b"".join(lines))
         return not watcher.waiting
 
-    def _deliver_joined(self, watcher: Watcher, events: list[Event]) -> bool:
+    def _deliver_joined(self, watcher: OpenWatch, events: list[ServedEvent]) -> bool:
         """Send what many watchers are sent, made once; False when there is too much of it for that."""
         newest = events[-1].change.revision
         place = (watcher.common, watcher.cursor, newest)
@@ -333,17 +333,17 @@ class Following:
         watcher.cursor = newest
         return True
 
-    def _wait_for(self, watcher: Watcher) -> None:
+    def _wait_for(self, watcher: OpenWatch) -> None:
         self._help(watcher, self._until_drained(watcher))
 
-    def _help(self, watcher: Watcher, work: Coroutine[Any, Any, None]) -> None:
+    def _help(self, watcher: OpenWatch, work: Coroutine[Any, Any, None]) -> None:
         """Let a watcher wait for something without keeping the others."""
         watcher.waiting = True
         task = asyncio.create_task(work)
         self._helpers.add(task)
         task.add_done_callback(self._helpers.discard)
 
-    def _asks(self, watcher: Watcher, conversion: Conversion, events: list[Event]) -> bool:
+    def _asks(self, watcher: OpenWatch, conversion: Conversion, events: list[ServedEvent]) -> bool:
         """Whether a watcher has to wait until its next events are converted; if so, that is begun."""
         selects = bool(watcher.query.labels.requirements or watcher.query.fields.conditions)
         near = [event for event in events if watcher.query.namespace in ("", event.change.key.namespace)]
@@ -352,7 +352,7 @@ class Following:
             self._help(watcher, self._until_converted(watcher, conversion, wanted))
         return bool(wanted)
 
-    async def _until_converted(self, watcher: Watcher, conversion: Conversion, wanted: list[tuple[Event, bool]]) -> None:
+    async def _until_converted(self, watcher: OpenWatch, conversion: Conversion, wanted: list[tuple[ServedEvent, bool]]) -> None:
         try:
             values = await conversion.serve([event.value(None, former=former) for event, former in wanted])
         except Failure as said:
@@ -363,7 +363,7 @@ class Following:
         watcher.waiting = False
         self._wake(watcher.collection)
 
-    async def _until_drained(self, watcher: Watcher) -> None:
+    async def _until_drained(self, watcher: OpenWatch) -> None:
         try:
             async with asyncio.timeout(STALLED_SECONDS):
                 await watcher.sink.drained()
@@ -374,7 +374,7 @@ class Following:
             self._wake(watcher.collection)
 
 
-def _revision(event: Event) -> int:
+def _revision(event: ServedEvent) -> int:
     return event.change.revision
 
 

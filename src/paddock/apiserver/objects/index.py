@@ -7,17 +7,17 @@ from collections.abc import Iterable
 
 from paddock.apiserver.objects.encoding import Envelope, envelope
 from paddock.meta.matching import LabelQuery
-from paddock.store.contract import Change, Key, Store
+from paddock.store.contract import CommittedWrite, Store, StoreKey
 
 
 class _Collection:
     """The envelopes of one collection and who has which label."""
 
     def __init__(self) -> None:
-        self.envelopes: dict[Key, Envelope] = {}
-        self.labelled: dict[tuple[str, str], set[Key]] = {}
+        self.envelopes: dict[StoreKey, Envelope] = {}
+        self.labelled: dict[tuple[str, str], set[StoreKey]] = {}
 
-    def put(self, key: Key, found: Envelope) -> None:
+    def put(self, key: StoreKey, found: Envelope) -> None:
         before = self.envelopes.get(key)
         if before is None or before.labels != found.labels:
             self._unlabel(key, before)
@@ -25,10 +25,10 @@ class _Collection:
                 self.labelled.setdefault(label, set()).add(key)
         self.envelopes[key] = found
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: StoreKey) -> None:
         self._unlabel(key, self.envelopes.pop(key, None))
 
-    def _unlabel(self, key: Key, before: Envelope | None) -> None:
+    def _unlabel(self, key: StoreKey, before: Envelope | None) -> None:
         for label in before.labels.items() if before is not None else ():
             holders = self.labelled[label]
             holders.discard(key)
@@ -36,24 +36,24 @@ class _Collection:
                 del self.labelled[label]
 
 
-class Index:
+class ObjectIndex:
     """Labels, owners and identity of all committed objects."""
 
     def __init__(self, store: Store) -> None:
         self._collections: dict[str, _Collection] = {}
-        self._dependents: dict[str, set[Key]] = {}
-        self._by_uid: dict[str, Key] = {}
+        self._dependents: dict[str, set[StoreKey]] = {}
+        self._by_uid: dict[str, StoreKey] = {}
         for name in store.collections():
             for record in store.scan(name):
                 self._put(record.key, record.value)
         store.follow(self._changed)
 
-    def envelope(self, key: Key) -> Envelope | None:
+    def envelope(self, key: StoreKey) -> Envelope | None:
         """The metadata of a committed object."""
         found = self._collections.get(key.collection)
         return None if found is None else found.envelopes.get(key)
 
-    def dependents(self, uid: str) -> tuple[Key, ...]:
+    def dependents(self, uid: str) -> tuple[StoreKey, ...]:
         """The objects that name an owner of this UID, in order."""
         return tuple(sorted(self._dependents.get(uid, ())))
 
@@ -61,7 +61,7 @@ class Index:
         """The UIDs that some object names as its owner."""
         return tuple(self._dependents)
 
-    def by_uid(self, uid: str) -> Key | None:
+    def by_uid(self, uid: str) -> StoreKey | None:
         """Where the object of a UID is."""
         return self._by_uid.get(uid)
 
@@ -70,12 +70,12 @@ class Index:
         found = self._collections.get(collection)
         return 0 if found is None else len(found.envelopes)
 
-    def candidates(self, collection: str, query: LabelQuery) -> Iterable[Key] | None:
+    def candidates(self, collection: str, query: LabelQuery) -> Iterable[StoreKey] | None:
         """The keys that fulfil the selector, in order; None when the index is no help and every object must be looked at."""
         found = self._collections.get(collection)
         if found is None:
             return ()
-        best: set[Key] | None = None
+        best: set[StoreKey] | None = None
         for key, values in query.equalities:
             holders = set().union(*(found.labelled.get((key, value), ()) for value in values))
             best = holders if best is None else best & holders
@@ -83,14 +83,14 @@ class Index:
             return None
         return sorted(key for key in best if query.matches(found.envelopes[key].labels))
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             if change.deleted:
                 self._remove(change.key)
             else:
                 self._put(change.key, change.value)
 
-    def _put(self, key: Key, value: bytes) -> None:
+    def _put(self, key: StoreKey, value: bytes) -> None:
         collection = self._collections.setdefault(key.collection, _Collection())
         found = envelope(value)
         before = collection.envelopes.get(key)
@@ -104,7 +104,7 @@ class Index:
             for owner in found.ownerReferences:
                 self._dependents.setdefault(owner.uid, set()).add(key)
 
-    def _remove(self, key: Key) -> None:
+    def _remove(self, key: StoreKey) -> None:
         collection = self._collections[key.collection]
         before = collection.envelopes.get(key)
         collection.remove(key)
@@ -112,7 +112,7 @@ class Index:
             self._by_uid.pop(before.uid, None)
         self._disown(key, before)
 
-    def _disown(self, key: Key, before: Envelope | None) -> None:
+    def _disown(self, key: StoreKey, before: Envelope | None) -> None:
         for owner in before.ownerReferences if before is not None else ():
             dependents = self._dependents.get(owner.uid)
             if dependents is not None:

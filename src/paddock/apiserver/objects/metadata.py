@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.base import names
 from paddock.meta import failure
 from paddock.schema import finding
@@ -28,7 +28,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\
 _KNOWN = frozenset((*_TEXTS, *_MAPS, "ownerReferences", "finalizers", "managedFields", "generation", "deletionGracePeriodSeconds"))
 
 
-def coerce(data: Data, resource: Resource) -> list[Finding]:
+def coerce(data: Data, resource: ServedResource) -> list[Finding]:
     """Make `metadata` what every object's is, in place; returns the findings of unknown members. Wrong types are a bad request.
 
     An empty list of managedFields gives all ownership up, except where a typed body cannot tell it from none.
@@ -61,12 +61,12 @@ def coerce(data: Data, resource: Resource) -> list[Finding]:
     return unknown
 
 
-def unreadable(resource: Resource, why: str) -> failure.Failure:
+def unreadable(resource: ServedResource, why: str) -> failure.Failure:
     """A body that is no object of its kind."""
     return failure.bad_request(f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}')
 
 
-def _coerce_owners(owners: list[Data], resource: Resource) -> None:
+def _coerce_owners(owners: list[Data], resource: ServedResource) -> None:
     for owner in owners:
         for name, wanted in _OWNER.items():
             if owner.get(name) is None:
@@ -81,7 +81,7 @@ def _word(value: Any) -> str:
     return {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}.get(type(value), "null")
 
 
-def prepare_create(resource: Resource, data: Data, namespace: str, *, uid: str, now: str, suffix: str) -> None:
+def prepare_create(resource: ServedResource, data: Data, namespace: str, *, uid: str, now: str, suffix: str) -> None:
     """Set what the server sets, in place. `suffix` completes a generateName; see `generated_suffix`."""
     metadata = data["metadata"]
     if metadata.get("resourceVersion"):
@@ -121,7 +121,7 @@ def generated_suffix(random: bytes) -> str:
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in random[:5])
 
 
-def place(resource: Resource, metadata: Data, namespace: str) -> None:
+def place(resource: ServedResource, metadata: Data, namespace: str) -> None:
     """The namespace is the URL's."""
     if not resource.namespaced:
         metadata.pop("namespace", None)
@@ -131,7 +131,7 @@ def place(resource: Resource, metadata: Data, namespace: str) -> None:
     metadata["namespace"] = namespace
 
 
-def prepare_update(resource: Resource, new: Data, old: Data, namespace: str, name: str) -> None:
+def prepare_update(resource: ServedResource, new: Data, old: Data, namespace: str, name: str) -> None:
     """Keep what a client cannot change, in place; check what it believes about the object."""
     metadata, before = new["metadata"], old["metadata"]
     place(resource, metadata, namespace)
@@ -160,7 +160,7 @@ def prepare_update(resource: Resource, new: Data, old: Data, namespace: str, nam
     metadata["resourceVersion"] = before.get("resourceVersion", "")
 
 
-def check(resource: Resource, new: Data, old: Data | None) -> Iterator[Finding]:
+def check(resource: ServedResource, new: Data, old: Data | None) -> Iterator[Finding]:
     """Everything wrong with the metadata of an object."""
     metadata = new["metadata"]
     yield from _check_name(resource, metadata, old)
@@ -180,7 +180,7 @@ def check(resource: Resource, new: Data, old: Data | None) -> Iterator[Finding]:
     yield from _check_finalizers(resource, metadata, old)
 
 
-def _check_name(resource: Resource, metadata: Data, old: Data | None) -> Iterator[Finding]:
+def _check_name(resource: ServedResource, metadata: Data, old: Data | None) -> Iterator[Finding]:
     name = metadata.get("name", "")
     if not name:
         yield finding.required(("metadata", "name"), RULE, "name or generateName is required")
@@ -212,7 +212,7 @@ def _check_owners(metadata: Data) -> Iterator[Finding]:
         yield finding.invalid(("metadata", "ownerReferences"), controllers, text, RULE)
 
 
-def _check_finalizers(resource: Resource, metadata: Data, old: Data | None) -> Iterator[Finding]:
+def _check_finalizers(resource: ServedResource, metadata: Data, old: Data | None) -> Iterator[Finding]:
     finalizers = metadata.get("finalizers") or []
     path: Path = ("metadata", "finalizers")
     for each in finalizers:
@@ -247,7 +247,7 @@ def drop_repeated_owners(data: Data) -> Iterator[str]:
         data["metadata"]["ownerReferences"] = list(kept.values())
 
 
-def unknown(resource: Resource, found: Finding) -> str:
+def unknown(resource: ServedResource, found: Finding) -> str:
     """Kubernetes' sentence; for the kinds that are Paddock's alone with the name that may be meant."""
     plain = f'unknown field "{found.field}"'
     return found.message if resource.declared and not resource.strategic and found.message.startswith(plain) else plain

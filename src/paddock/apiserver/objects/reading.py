@@ -8,13 +8,13 @@ from typing import Any, Literal
 import msgspec
 
 from paddock.apiserver.objects.encoding import Data, decode, envelope
-from paddock.apiserver.objects.index import Index
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.objects.index import ObjectIndex
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.base.errors import PaddockError
 from paddock.meta import failure, fieldpath
 from paddock.meta.matching import FieldQuery, LabelQuery
 from paddock.schema import finding
-from paddock.store.contract import Compacted, Key, Record, Store
+from paddock.store.contract import Compacted, Store, StoredValue, StoreKey
 
 Match = Literal["", "NotOlderThan", "Exact"]
 
@@ -31,10 +31,10 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     match: str = ""
 
 
-class Page(msgspec.Struct, frozen=True):
+class ListPage(msgspec.Struct, frozen=True):
     """A list, or a part of one. `token` continues it; `remaining` is known only without selectors."""
 
-    records: tuple[Record, ...]
+    records: tuple[StoredValue, ...]
     revision: int
     token: str = ""
     remaining: int | None = None
@@ -49,18 +49,18 @@ class FutureRevision(PaddockError):
         self.current = current
 
 
-class Reader:
+class ObjectReader:
     """Reads the committed objects."""
 
-    def __init__(self, store: Store, index: Index) -> None:
+    def __init__(self, store: Store, index: ObjectIndex) -> None:
         self.store = store
         self.index = index
 
-    def key(self, resource: Resource, namespace: str, name: str) -> Key:
+    def key(self, resource: ServedResource, namespace: str, name: str) -> StoreKey:
         """Where an object is stored."""
-        return Key(resource.collection, namespace if resource.namespaced else "", name)
+        return StoreKey(resource.collection, namespace if resource.namespaced else "", name)
 
-    def get(self, resource: Resource, namespace: str, name: str, revision: str = "") -> Record:
+    def get(self, resource: ServedResource, namespace: str, name: str, revision: str = "") -> StoredValue:
         """The committed object; raises a `Failure` when it is absent."""
         self._not_before(revision, self.store.revision)
         record = self.store.get(self.key(resource, namespace, name))
@@ -68,7 +68,7 @@ class Reader:
             raise failure.not_found(resource.about(name))
         return record
 
-    def list(self, resource: Resource, query: Query) -> Page:
+    def list(self, resource: ServedResource, query: Query) -> ListPage:
         """A list or a page of one; raises `Failure`, or `FutureRevision`."""
         if query.token:
             return self._continue(resource, query)
@@ -102,7 +102,7 @@ class Reader:
         if int(revision) > current:
             raise FutureRevision(int(revision), current)
 
-    def _latest(self, resource: Resource, query: Query) -> Iterable[Record]:
+    def _latest(self, resource: ServedResource, query: Query) -> Iterable[StoredValue]:
         name = query.fields.exact("metadata.name")
         if name is not None and (query.namespace or not resource.namespaced):
             record = self.store.get(self.key(resource, query.namespace, name))
@@ -113,7 +113,7 @@ class Reader:
         found = (self.store.get(key) for key in keys)
         return self._narrow(query, (record for record in found if record is not None))
 
-    def _narrow(self, query: Query, records: Iterable[Record]) -> Iterator[Record]:
+    def _narrow(self, query: Query, records: Iterable[StoredValue]) -> Iterator[StoredValue]:
         """The records that the query asks for."""
         if not query.namespace and not query.labels.requirements and not query.fields.conditions:
             yield from records
@@ -127,18 +127,20 @@ class Reader:
                 continue
             yield record
 
-    def _page(self, resource: Resource, query: Query, records: Iterable[Record], revision: int, after: Key | None = None) -> Page:
+    def _page(
+        self, resource: ServedResource, query: Query, records: Iterable[StoredValue], revision: int, after: StoreKey | None = None
+    ) -> ListPage:
         rest = iter(records) if after is None else (record for record in records if record.key > after)
         if not query.limit:
-            return Page(tuple(rest), revision)
+            return ListPage(tuple(rest), revision)
         page = [record for _, record in zip(range(query.limit), rest, strict=False)]
         following = sum(1 for _ in rest)
         if not following:
-            return Page(tuple(page), revision)
+            return ListPage(tuple(page), revision)
         selecting = query.labels.requirements or query.fields.conditions
-        return Page(tuple(page), revision, _token(revision, page[-1].key), None if selecting else following)
+        return ListPage(tuple(page), revision, _token(revision, page[-1].key), None if selecting else following)
 
-    def _continue(self, resource: Resource, query: Query) -> Page:
+    def _continue(self, resource: ServedResource, query: Query) -> ListPage:
         if query.match:
             raise _bad_match("resourceVersionMatch is forbidden when continue is provided")
         if query.revision not in ("", "0"):
@@ -152,13 +154,13 @@ class Reader:
             raise self._too_old(after) from None
         return self._page(resource, query, records, revision, after)
 
-    def _at(self, resource: Resource, query: Query, revision: int) -> Iterable[Record]:
+    def _at(self, resource: ServedResource, query: Query, revision: int) -> Iterable[StoredValue]:
         """The collection at a revision; the newest state is as good when nothing in it has changed since."""
         if not any(change.key.collection == resource.collection for change in self.store.history(revision)):
             return self._latest(resource, query)
         return self._narrow(query, self.store.snapshot(resource.collection, revision))
 
-    def _too_old(self, after: Key) -> failure.Failure:
+    def _too_old(self, after: StoreKey) -> failure.Failure:
         said = failure.expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
             "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
@@ -169,19 +171,19 @@ class Reader:
         return said
 
 
-_OPTIONS = failure.About(group="meta.k8s.io", kind="ListOptions")
+_OPTIONS = failure.FailureTarget(group="meta.k8s.io", kind="ListOptions")
 
 
 def _bad_match(why: str) -> failure.Failure:
     return failure.invalid(_OPTIONS, [finding.forbidden(("resourceVersionMatch",), why, "list/match")])
 
 
-def _token(revision: int, after: Key) -> str:
+def _token(revision: int, after: StoreKey) -> str:
     said = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{after.namespace}/{after.name}"})
     return base64.urlsafe_b64encode(said).decode().rstrip("=")
 
 
-def _read_token(token: str, collection: str) -> tuple[int, Key]:
+def _read_token(token: str, collection: str) -> tuple[int, StoreKey]:
     try:
         said: Any = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         namespace, slash, name = said["start"].partition("/")
@@ -190,13 +192,13 @@ def _read_token(token: str, collection: str) -> tuple[int, Key]:
         raise failure.bad_request(f"continue key is not valid: {error}") from None
     if not slash:
         raise failure.bad_request("continue key is not valid: it names no place")
-    return revision, Key(collection, namespace, name)
+    return revision, StoreKey(collection, namespace, name)
 
 
 class Fields:
     """The fields of one object that field selectors ask for, decoded when first needed."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: StoredValue) -> None:
         self._record = record
         self._data: Data | None = None
 

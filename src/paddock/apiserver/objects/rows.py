@@ -7,9 +7,9 @@ is kept of an object is small: its cells as JSON, cut where its age stands, and 
 from typing import NamedTuple
 
 from paddock.apiserver.objects.encoding import decode, metadata_end
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta.tables import Row, TableForm
-from paddock.store.contract import Change, Key, Record, Store
+from paddock.store.contract import CommittedWrite, Store, StoredValue, StoreKey
 
 
 class _Kept(NamedTuple):
@@ -18,15 +18,15 @@ class _Kept(NamedTuple):
     end: int
 
 
-class Shown:
+class TableLayout:
     """How one resource is shown as a table, and the rows of its objects that were asked for."""
 
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: ServedResource) -> None:
         self.resource = resource
         self.form = TableForm(resource.columns, resource.cells)
-        self._kept: dict[Key, _Kept] = {}
+        self._kept: dict[StoreKey, _Kept] = {}
 
-    def row(self, served: bytes, now: float, record: Record | None = None) -> tuple[int, Row, int]:
+    def row(self, served: bytes, now: float, record: StoredValue | None = None) -> tuple[int, Row, int]:
         """Of an object: its revision, its cells, and where its metadata ends in the bytes. `record`: where it comes from."""
         kept = None if record is None else self._kept.get(record.key)
         if kept is None or record is None or kept.revision != record.revision:
@@ -35,27 +35,27 @@ class Shown:
                 self._kept[record.key] = kept
         return kept
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: StoreKey) -> None:
         """The object has changed."""
         self._kept.pop(key, None)
 
 
-class Rows:
+class ResourceTables:
     """The tables of all resources; follows the store to forget what has changed."""
 
     def __init__(self, store: Store) -> None:
-        self._shown: dict[str, dict[str, Shown]] = {}
+        self._shown: dict[str, dict[str, TableLayout]] = {}
         store.follow(self._changed)
 
-    def of(self, resource: Resource) -> Shown:
+    def of(self, resource: ServedResource) -> TableLayout:
         """The table of a resource; of another edition of it, another one."""
         versions = self._shown.setdefault(resource.collection, {})
         shown = versions.get(resource.api_version)
         if shown is None or shown.resource is not resource:
-            shown = versions[resource.api_version] = Shown(resource)
+            shown = versions[resource.api_version] = TableLayout(resource)
         return shown
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         for change in changes:
             for shown in self._shown.get(change.key.collection, {}).values():
                 shown.forget(change.key)

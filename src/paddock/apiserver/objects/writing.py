@@ -10,20 +10,20 @@ meanwhile, the whole computation is repeated on the new state. Everything else r
 import msgspec
 
 from paddock.apiserver.objects import deletion, metadata
-from paddock.apiserver.objects.asked import Admission, Attempt, Clock, Compute, Deleted, DeleteOptions, Options, Written
+from paddock.apiserver.objects.asked import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, stamp
-from paddock.apiserver.objects.index import Index
-from paddock.apiserver.resources.conversion import Form
+from paddock.apiserver.objects.index import ObjectIndex
+from paddock.apiserver.resources.conversion import ConvertedForm
 from paddock.apiserver.resources.pipeline import Decoded
-from paddock.apiserver.resources.resource import Resource
-from paddock.apiserver.resources.strategy import Context, View
+from paddock.apiserver.resources.resource import ServedResource
+from paddock.apiserver.resources.strategy import ObjectView, WriteContext
 from paddock.base.jsondata import copied, identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
 from paddock.schema import finding
 from paddock.schema.check import drop_unread
 from paddock.schema.finding import Finding, Path, Severity
-from paddock.store.contract import Conflict, Key, Make, Record, Store, Unavailable
+from paddock.store.contract import Make, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
 
 # How often a write is computed again because the object moved while admission waited.
 _ATTEMPTS = 5
@@ -43,7 +43,7 @@ class _Draft:
 
     __slots__ = ("context", "new", "old", "options", "owned", "resource", "sent", "warnings", "wrong")
 
-    def __init__(self, resource: Resource, new: Data, old: Data | None, options: Options, context: Context) -> None:
+    def __init__(self, resource: ServedResource, new: Data, old: Data | None, options: Options, context: WriteContext) -> None:
         self.resource = resource
         self.new = new
         self.old = old
@@ -59,10 +59,10 @@ class _Draft:
         return tuple(dict.fromkeys((*self.warnings, *self.context.said)))
 
 
-class Writer:
+class ObjectWriter:
     """Decides writes."""
 
-    def __init__(self, store: Store, index: Index, view: View, clock: Clock, admission: Admission) -> None:
+    def __init__(self, store: Store, index: ObjectIndex, view: ObjectView, clock: ObjectClock, admission: AdmissionChain) -> None:
         self._store_of = store
         self._index = index
         self._view = view
@@ -74,7 +74,7 @@ class Writer:
         self._begun = store.revision
         self._encoders: dict[tuple[str, str, str], Encoder] = {}
 
-    def encoder(self, resource: Resource) -> Encoder:
+    def encoder(self, resource: ServedResource) -> Encoder:
         """The encoder of a resource, made once for each edition of it."""
         place = (resource.group, resource.version, resource.plural)
         found = self._encoders.get(place)
@@ -82,7 +82,7 @@ class Writer:
             found = self._encoders[place] = Encoder(resource)
         return found
 
-    async def create(self, resource: Resource, namespace: str, raw: Data, options: Options) -> Written:
+    async def create(self, resource: ServedResource, namespace: str, raw: Data, options: Options) -> Written:
         """Make a new object; raises `Failure`."""
         generated = not (raw.get("metadata") or {}).get("name") and (raw.get("metadata") or {}).get("generateName")
         for attempt in range(GENERATED_NAME_ATTEMPTS):
@@ -93,7 +93,7 @@ class Writer:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    async def _create(self, resource: Resource, namespace: str, raw: Data, options: Options) -> Written:
+    async def _create(self, resource: ServedResource, namespace: str, raw: Data, options: Options) -> Written:
         concerned = not options.unasked and self._admission.concerns(resource, "CREATE", options.subresource)
         for _ in range(_ATTEMPTS):
             # Each attempt gets a copy: decoding works in place, and an attempt may be repeated.
@@ -125,7 +125,7 @@ class Writer:
         resource, options = draft.resource, draft.options
         name = draft.new["metadata"]["name"]
         form = await self._converted(draft)
-        key = Key(resource.collection, namespace if resource.namespaced else "", name)
+        key = StoreKey(resource.collection, namespace if resource.namespaced else "", name)
         resource.strategy.before_create(draft.new)
         self._admission.bound(resource, draft.new, None, options)
         before = self._store_of.decided(key)
@@ -135,9 +135,9 @@ class Writer:
             raise failure.already_exists(resource.about(name), terminating=terminating)
         return await self._store(draft, (key, 0), form=form)
 
-    async def replace(self, resource: Resource, namespace: str, name: str, compute: Compute, options: Options) -> Written:
+    async def replace(self, resource: ServedResource, namespace: str, name: str, compute: Compute, options: Options) -> Written:
         """Give an object a new form; `compute` makes it from the old one. Raises `Failure`."""
-        key = Key(resource.collection, namespace if resource.namespaced else "", name)
+        key = StoreKey(resource.collection, namespace if resource.namespaced else "", name)
         concerned = not options.unasked and self._admission.concerns(resource, "UPDATE", options.subresource)
         for _ in range(_ATTEMPTS):
             before = self._store_of.decided(key)
@@ -194,19 +194,19 @@ class Writer:
         else:
             ownership.record(draft.old, draft.new, schema, manager, now)
 
-    def check_readable(self, resource: Resource, namespace: str, raw: Data, options: Options) -> None:
+    def check_readable(self, resource: ServedResource, namespace: str, raw: Data, options: Options) -> None:
         """Raise the `Failure` of a body that no object of the resource can have, whatever is stored."""
         draft = self._draft(resource, raw, options, None)
         metadata.place(resource, draft.new["metadata"], namespace)
 
-    async def _decide(self, draft: _Draft, before: Record, form: Form | None) -> Written:
+    async def _decide(self, draft: _Draft, before: StoredValue, form: ConvertedForm | None) -> Written:
         meta = draft.new["metadata"]
         gone = meta.get("deletionTimestamp") and not meta.get("finalizers") and not draft.resource.strategy.holds_deletion(draft.new)
         return await self._store(draft, (before.key, before.revision), delete=bool(gone), form=form)
 
-    async def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
+    async def delete(self, resource: ServedResource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
         """Delete an object, or mark it for those who have to agree first; raises `Failure`."""
-        key = Key(resource.collection, namespace if resource.namespaced else "", name)
+        key = StoreKey(resource.collection, namespace if resource.namespaced else "", name)
         before = self._store_of.decided(key)
         if before is None:
             await self._settled(key)
@@ -240,11 +240,11 @@ class Writer:
             value = before.value if resource.conversion else encoder.serve(before.value)
             return Deleted(value, gone=False, warnings=tuple(context.said))
         draft = _Draft(resource, old if gone else new, old, plain, context)
-        form = None if resource.conversion is None else Form(draft.new)
+        form = None if resource.conversion is None else ConvertedForm(draft.new)
         written = await self._store(draft, (key, before.revision), delete=gone, form=form)
         return Deleted(written.value, gone=gone, uid=old["metadata"].get("uid", ""), warnings=written.warnings)
 
-    def _former(self, resource: Resource, revision: int, value: bytes) -> Data:
+    def _former(self, resource: ServedResource, revision: int, value: bytes) -> Data:
         """A stored object as this version has it: written under an older schema, it may lack defaults."""
         data = self.encoder(resource).read(value)
         if not resource.declared or revision > self._begun:
@@ -253,7 +253,7 @@ class Writer:
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
-    def _draft(self, resource: Resource, raw: Data, options: Options, old: Data | None, given: Data | None = None) -> _Draft:
+    def _draft(self, resource: ServedResource, raw: Data, options: Options, old: Data | None, given: Data | None = None) -> _Draft:
         """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes.
 
         What is still one with a member of `given`, the stored object, is the body's without anybody having said so.
@@ -273,7 +273,7 @@ class Writer:
         draft.warnings = said if options.field_validation != "Ignore" else []
         return draft
 
-    def _check_type(self, resource: Resource, raw: Data) -> None:
+    def _check_type(self, resource: ServedResource, raw: Data) -> None:
         for key, wanted, what in (("apiVersion", resource.api_version, "API version"), ("kind", resource.kind, "kind")):
             given = raw.get(key)
             if given in (None, "") and resource.strategic:
@@ -281,24 +281,24 @@ class Writer:
             elif key == "kind" and given and given != wanted and not resource.strategic:
                 meta = raw.get("metadata")
                 name = meta.get("name") if isinstance(meta, dict) else ""
-                about = failure.About(name=str(name or ""), group=resource.group, kind=str(given))
+                about = failure.FailureTarget(name=str(name or ""), group=resource.group, kind=str(given))
                 raise failure.invalid(about, [finding.invalid(("kind",), given, f"must be {wanted}", metadata.RULE)])
             elif given != wanted:
                 raise failure.bad_request(f"the {what} in the data ({given or ''}) does not match the expected {what} ({wanted})")
 
-    def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+    def _check_namespace(self, resource: ServedResource, namespace: str, name: str) -> None:
         if not resource.namespaced:
             return
         found = self._view.get("namespaces", "", namespace)
         if found is None:
-            raise failure.not_found(failure.About(name=namespace, kind="namespaces"))
+            raise failure.not_found(failure.FailureTarget(name=namespace, kind="namespaces"))
         if found["metadata"].get("deletionTimestamp"):
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
-            cause = failure.Cause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
+            cause = failure.StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
             raise failure.forbidden(resource.about(name), why, [cause])
 
-    def _context(self, options: Options) -> Context:
-        return Context(
+    def _context(self, options: Options) -> WriteContext:
+        return WriteContext(
             self._view,
             self._clock.now(),
             options.user,
@@ -365,7 +365,7 @@ class Writer:
             return False
         return True
 
-    async def _converted(self, draft: _Draft) -> Form | None:
+    async def _converted(self, draft: _Draft) -> ConvertedForm | None:
         """The forms of a new object whose stored version somebody else makes; None for all others."""
         conversion = draft.resource.conversion
         if conversion is None:
@@ -396,19 +396,21 @@ class Writer:
         if not identical_apart(draft.new, draft.old, _OBSERVED if draft.resource.status else _METADATA):
             draft.new["metadata"]["generation"] = draft.old["metadata"].get("generation", 0) + 1
 
-    def _manager(self, resource: Resource, options: Options) -> ownership.Manager:
+    def _manager(self, resource: ServedResource, options: Options) -> ownership.Manager:
         return ownership.Manager(options.manager or "unknown", resource.api_version, options.subresource)
 
-    async def _settled(self, key: Key) -> None:
+    async def _settled(self, key: StoreKey) -> None:
         """Wait for the write on which an answer rests that writes nothing itself."""
         try:
             await self._store_of.settled(key)
-        except Unavailable as error:
+        except StoreUnavailable as error:
             raise failure.unavailable(str(error)) from error
 
     # --- the decision ---------------------------------------------------------------------------------------------------
 
-    async def _store(self, draft: _Draft, place: tuple[Key, int], *, delete: bool = False, form: Form | None = None) -> Written:
+    async def _store(
+        self, draft: _Draft, place: tuple[StoreKey, int], *, delete: bool = False, form: ConvertedForm | None = None
+    ) -> Written:
         """Decide the write of a draft over what is at a key and a revision, and wait until it is durable."""
         if form is not None:
             return await self._store_converted(draft, place, form, delete=delete)
@@ -426,7 +428,7 @@ class Writer:
         await self._commit(draft, place, make, delete=delete)
         return Written(encoder.serve(made[0]), created, warnings, place[0].name)
 
-    async def _store_converted(self, draft: _Draft, place: tuple[Key, int], form: Form, *, delete: bool) -> Written:
+    async def _store_converted(self, draft: _Draft, place: tuple[StoreKey, int], form: ConvertedForm, *, delete: bool) -> Written:
         """As `_store`, of an object that has two forms. Of a deletion the stored one is given back."""
         created, conversion = place[1] == 0, draft.resource.conversion
         served = form.stored if form.served is None else form.served
@@ -450,14 +452,14 @@ class Writer:
             raise failure.too_large(self.largest)
         return value
 
-    async def _commit(self, draft: _Draft, place: tuple[Key, int], make: Make, *, delete: bool) -> None:
+    async def _commit(self, draft: _Draft, place: tuple[StoreKey, int], make: Make, *, delete: bool) -> None:
         key, expected = place
         try:
             pending = (self._store_of.delete if delete else self._store_of.put)(key, expected, make)
             await pending.committed()
-        except Conflict:
+        except RevisionConflict:
             raise failure.modified(draft.resource.about(key.name)) from None
-        except Unavailable as error:
+        except StoreUnavailable as error:
             raise failure.unavailable(str(error)) from error
 
 
@@ -477,7 +479,7 @@ def _stood(old: Data, body: Data, path: Path) -> bool:
     return value is not None or fieldpath.value_at(old, path[:-1]) is not None
 
 
-def _decoded(resource: Resource, raw: Data, given: Data) -> Decoded:
+def _decoded(resource: ServedResource, raw: Data, given: Data) -> Decoded:
     """A body as an object. Members that are the stored object's own have come this way when they were stored."""
     own = {name: value for name, value in raw.items() if isinstance(value, dict | list) and value is given.get(name)}
     if not own:

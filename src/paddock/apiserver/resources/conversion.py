@@ -8,7 +8,7 @@ import msgspec
 Data = dict[str, Any]
 
 
-class Form(msgspec.Struct, frozen=True):
+class ConvertedForm(msgspec.Struct, frozen=True):
     """An object that is about to be written: as it is stored, and as the version of the request will show it.
 
     `served` is None where nobody has asked for it: a deletion works on the stored form.
@@ -31,7 +31,7 @@ class Conversion(Protocol):
     async def serve(self, values: Sequence[bytes]) -> list[bytes]:
         """Stored bytes in this version, in as few questions as there can be; raises a `Failure`."""
 
-    async def store(self, data: Data) -> Form:
+    async def store(self, data: Data) -> ConvertedForm:
         """An object of this version on its way into the store; raises a `Failure`."""
 
     def remember(self, stored: bytes, served: bytes) -> None:

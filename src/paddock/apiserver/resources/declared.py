@@ -10,19 +10,19 @@ from itertools import groupby
 from typing import Any
 
 from paddock.apiserver.resources.pipeline import Decoded
-from paddock.apiserver.resources.resource import ALL_VERBS, Resource, Subresource
+from paddock.apiserver.resources.resource import ALL_VERBS, ServedResource, Subresource
 from paddock.apiserver.resources.strategy import CUSTOM, PLAIN, Strategy
 from paddock.base.jsondata import identical_apart
 from paddock.meta import fieldpath
-from paddock.meta.apply.types import Schema
+from paddock.meta.apply.types import MergeSchema
 from paddock.meta.wire import from_data
 from paddock.schema.check import check
 from paddock.schema.finding import Finding, Severity
 from paddock.schema.generate import crd
-from paddock.schema.kind import Kind, Rule, Settings, Version
+from paddock.schema.kind import AdmissionSettings, CrossFieldRule, Kind, Version
 from paddock.schema.messages import TYPE, UNKNOWN_FIELD
 
-PlaceOf = Callable[[Any, Settings], Any]
+PlaceOf = Callable[[Any, AdmissionSettings], Any]
 Looks = tuple[tuple[PlaceOf | None, tuple[Callable[..., Iterable[Finding]], ...]], ...]
 # What users say in the metadata; the rest says where the object is.
 _WRITTEN = ("labels", "annotations")
@@ -30,15 +30,15 @@ _OBSERVED = frozenset(("metadata", "status"))
 
 
 @cache
-def _schema_of(kind: Kind) -> Schema:
+def _schema_of(kind: Kind) -> MergeSchema:
     """A declaration never changes; servers that are made one after the other, as in tests, share what it comes to."""
-    return Schema(crd.schema(kind))
+    return MergeSchema(crd.schema(kind))
 
 
 class DeclaredPipeline:
     """The pipeline of a declared kind."""
 
-    def __init__(self, kind: Kind, settings: Settings) -> None:
+    def __init__(self, kind: Kind, settings: AdmissionSettings) -> None:
         self._kind = kind
         self._settings = settings
 
@@ -108,7 +108,7 @@ class DeclaredPipeline:
         return tuple(found)
 
 
-def _looks_of(rules: Iterable[Rule]) -> Looks:
+def _looks_of(rules: Iterable[CrossFieldRule]) -> Looks:
     """Rules in order, neighbours about one place together."""
     groups = groupby(rules, key=lambda rule: rule.place_of)
     return tuple((place_of, tuple(rule.look or rule.check for rule in rules)) for place_of, rules in groups)
@@ -123,7 +123,7 @@ def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool
     )
 
 
-def resources_of(kind: Kind, settings: Settings, strategy: Strategy | None = None) -> tuple[Resource, ...]:
+def resources_of(kind: Kind, settings: AdmissionSettings, strategy: Strategy | None = None) -> tuple[ServedResource, ...]:
     """A resource for each served version of a kind."""
     pipeline = DeclaredPipeline(kind, settings)
     return tuple(_resource(kind, version, pipeline, strategy or (PLAIN if kind.builtin else CUSTOM)) for version in kind.versions)
@@ -134,13 +134,13 @@ def collection_of(group: str, plural: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def _resource(kind: Kind, version: Version, pipeline: DeclaredPipeline, strategy: Strategy) -> Resource:
+def _resource(kind: Kind, version: Version, pipeline: DeclaredPipeline, strategy: Strategy) -> ServedResource:
     subresources = []
     if kind.status:
         subresources.append(Subresource("status", ("get", "patch", "update")))
     if kind.scale is not None:
         subresources.append(Subresource("scale", ("get", "patch", "update"), "Scale", "autoscaling/v1"))
-    return Resource(
+    return ServedResource(
         group=kind.group,
         version=version.name,
         plural=kind.plural,

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from paddock.apiserver.resources.registry import Registry
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.registry import ResourceRegistry
+from paddock.apiserver.resources.resource import ServedResource
 
 # A short name -> the collection whose kind it means.
 Owners = Mapping[str, str]
 
 
-def owners(registry: Registry) -> Owners:
+def owners(registry: ResourceRegistry) -> Owners:
     """Return the owner of every short name of the declared kinds."""
     found: dict[str, str] = {}
     for group, versions in registry.groups().items():
@@ -27,7 +27,7 @@ def owners(registry: Registry) -> Owners:
     return found
 
 
-def published(resource: Resource, owners: Owners) -> Resource:
+def published(resource: ServedResource, owners: Owners) -> ServedResource:
     """Return the resource without names that another one owns.
 
     Clients that find no singular use the kind in lower case, after they have looked at short names.

@@ -7,7 +7,7 @@ are those of another group.
 from typing import Any
 
 from paddock.apiserver.resources.pipeline import Decoded
-from paddock.apiserver.resources.resource import Resource, Subresource
+from paddock.apiserver.resources.resource import ServedResource, Subresource
 from paddock.apiserver.resources.strategy import PLAIN
 from paddock.schema.finding import Finding
 
@@ -32,9 +32,9 @@ def path_only(
     namespaced: bool = True,
     verbs: tuple[str, ...] = (),
     subresources: tuple[Subresource, ...] = (),
-) -> Resource:
+) -> ServedResource:
     """A resource for the registry's paths; `verbs` are those on the path itself, for which a handler is registered, too."""
-    return Resource(
+    return ServedResource(
         group=group,
         version=version,
         plural=plural,

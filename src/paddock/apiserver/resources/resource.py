@@ -8,7 +8,7 @@ import msgspec
 from paddock.apiserver.resources.conversion import Conversion
 from paddock.apiserver.resources.pipeline import Pipeline
 from paddock.apiserver.resources.strategy import Strategy
-from paddock.meta.failure import About
+from paddock.meta.failure import FailureTarget
 from paddock.schema.kind import Column, Scale
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -23,7 +23,7 @@ class Subresource(msgspec.Struct, frozen=True):
     group_version: str = ""
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
+class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
     """One served resource. `collection` names its objects in the store; all versions of a kind share it."""
 
     group: str
@@ -83,15 +83,15 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         """The kind of a list of these."""
         return self.lists or f"{self.kind}List"
 
-    def about(self, name: str = "", uid: str = "") -> About:
+    def about(self, name: str = "", uid: str = "") -> FailureTarget:
         """What a failure about an object of this resource names."""
-        return About(name=name, group=self.group, kind=self.plural, uid=uid)
+        return FailureTarget(name=name, group=self.group, kind=self.plural, uid=uid)
 
     @property
     def of_kubevirt(self) -> bool:
         """Whether the kind is one of KubeVirt's or CDI's, which refuse objects in webhooks."""
         return self.group == "kubevirt.io" or self.group.endswith(".kubevirt.io")
 
-    def about_kind(self, name: str) -> About:
+    def about_kind(self, name: str) -> FailureTarget:
         """What an Invalid failure names: the Kind instead of the plural."""
-        return About(name=name, group=self.group, kind=self.kind)
+        return FailureTarget(name=name, group=self.group, kind=self.kind)

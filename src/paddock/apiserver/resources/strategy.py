@@ -14,7 +14,7 @@ Data = dict[str, Any]
 T = TypeVar("T")
 
 
-class View(Protocol):
+class ObjectView(Protocol):
     """The newest objects, as far as a strategy may look. `resource` is `plural.group`, or the plural in the core group."""
 
     def get(self, resource: str, namespace: str, name: str) -> Data | None:
@@ -27,10 +27,10 @@ class View(Protocol):
         """What a pure function notes of each object, by namespace and name. It is asked once for each form of an object."""
 
 
-class Context(msgspec.Struct, frozen=True):
+class WriteContext(msgspec.Struct, frozen=True):
     """The circumstances of a write."""
 
-    view: View
+    view: ObjectView
     # RFC 3339 time of the request
     now: str
     user: str = ""
@@ -52,11 +52,11 @@ class Strategy:
     def complete(self, new: Data) -> None:
         """Defaults that no schema says, and other ways to write the same, in place. What they set belongs to who sent the body."""
 
-    def prepare_create(self, new: Data, context: Context) -> Data:
+    def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """Fields that the server sets, or drops, on creation."""
         return new
 
-    def prepare_update(self, new: Data, old: Data, context: Context) -> Data:
+    def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Fields that the server keeps, or sets, on an update."""
         return new
 
@@ -75,7 +75,7 @@ class Strategy:
         """The subresources whose writes change the status and nothing else."""
         return ("status",)
 
-    def taken(self, new: Data, old: Data, context: Context) -> Data:
+    def taken(self, new: Data, old: Data, context: WriteContext) -> Data:
         """What of an update is taken at all, as an object; what is not is nobody's."""
         return new
 
@@ -87,7 +87,7 @@ class Strategy:
         """The part of an applied configuration that can be set, and so be owned; what the client should know is `said`."""
         return config
 
-    def validate(self, new: Data, old: Data | None, context: Context) -> Iterator[Finding]:
+    def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """Rules that the schema cannot say."""
         yield from ()
 
@@ -118,7 +118,7 @@ class Strategy:
     def before_create(self, new: Data) -> None:
         """Raise a `Failure` when no such object may be made; validation and admission have let it pass."""
 
-    def before_delete(self, old: Data, context: Context) -> None:
+    def before_delete(self, old: Data, context: WriteContext) -> None:
         """Raise a `Failure` when the object may not be deleted."""
 
     def wrong_name(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from paddock.apiserver.admission.world import Question
+from paddock.apiserver.admission.world import AccessQuestion
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Attributes(msgspec.Struct, frozen=True):
         return f'User "{self.user}" cannot {self.verb} resource "{self.full_resource}" in API group "{self.group}" {where}'
 
 
-def attributes_of(question: Question) -> Attributes:
+def attributes_of(question: AccessQuestion) -> Attributes:
     """What authorization is asked about for a question of an expression."""
     return Attributes(
         question.user,

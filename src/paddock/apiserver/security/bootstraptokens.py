@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from paddock.apiserver.parts import User
-from paddock.apiserver.resources.strategy import View
+from paddock.apiserver.resources.strategy import ObjectView
 
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})\Z")
 _TYPE = "bootstrap.kubernetes.io/token"
@@ -16,7 +16,7 @@ _GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\Z")
 _BOOTSTRAPPERS = "system:bootstrappers"
 
 
-class Clock(Protocol):
+class BootstrapClock(Protocol):
     """Time."""
 
     def seconds(self) -> float: ...
@@ -25,7 +25,7 @@ class Clock(Protocol):
 class BootstrapTokens:
     """Knows the users behind bootstrap tokens."""
 
-    def __init__(self, view: View, clock: Clock) -> None:
+    def __init__(self, view: ObjectView, clock: BootstrapClock) -> None:
         self._view = view
         self._clock = clock
 

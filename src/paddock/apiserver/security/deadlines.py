@@ -6,8 +6,8 @@ What is late is cancelled and answered 504. A write that is cancelled may have h
 import asyncio
 from typing import Any
 
-from paddock.apiserver.edge.http import Request
-from paddock.apiserver.routing import Route
+from paddock.apiserver.edge.http import HttpRequest
+from paddock.apiserver.routing import RequestRoute
 from paddock.base import duration
 from paddock.meta import failure
 
@@ -26,7 +26,7 @@ class Deadlines:
         self._late: set[Task] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, task: Task, request: Request, place: Route) -> asyncio.TimerHandle | None:
+    def begin(self, task: Task, request: HttpRequest, place: RequestRoute) -> asyncio.TimerHandle | None:
         """Watch over a request; raises a `Failure` of 400 when its own deadline cannot be read."""
         if place.verb == "watch":
             return None
@@ -63,12 +63,12 @@ class Deadlines:
         task.cancel()
 
 
-def check_timeout(request: Request) -> None:
+def check_timeout(request: HttpRequest) -> None:
     """Refuse a request whose `timeout` is no duration, also where nothing takes long."""
     _given(request)
 
 
-def _given(request: Request) -> float:
+def _given(request: HttpRequest) -> float:
     text = request.parameter("timeout")
     if not text:
         return 0.0

@@ -4,9 +4,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from paddock.apiserver.edge.http import Request
+from paddock.apiserver.edge.http import HttpRequest
 from paddock.apiserver.parts import User
-from paddock.apiserver.routing import Route
+from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.identity import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Identities
 from paddock.apiserver.security.rbac import Rbac
@@ -25,21 +25,21 @@ class Guard:
         self._identities = identities
         self._rbac = rbac
 
-    def identify(self, request: Request) -> User:
+    def identify(self, request: HttpRequest) -> User:
         """The user a request is done as; raises a `Failure` of 401, or of 403 when they may not act for that user."""
         return self._impersonated(request, self._identities.user(request))
 
-    def check(self, request: Request, place: Route, user: User) -> None:
+    def check(self, request: HttpRequest, place: RequestRoute, user: User) -> None:
         """Raises a `Failure` of 403 when the user may not do it."""
         asked = attributes(request, place, user)
         if not self._rbac.allows(asked) and not self._allows_below(asked, place):
             raise refusal(asked)
 
-    def _allows_below(self, asked: Attributes, place: Route) -> bool:
+    def _allows_below(self, asked: Attributes, place: RequestRoute) -> bool:
         """What stands below a subresource (`vnc/screenshot`) may be allowed by its whole name as well."""
         return "/" in place.subresource and self._rbac.allows(msgspec.structs.replace(asked, subresource=place.subresource))
 
-    def _impersonated(self, request: Request, user: User) -> User:
+    def _impersonated(self, request: HttpRequest, user: User) -> User:
         headers = request.headers
         acting = [key for key in headers if key.startswith(_PREFIX)]
         if not acting:
@@ -82,7 +82,7 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     return groups if AUTHENTICATED in groups or UNAUTHENTICATED in groups else (*groups, AUTHENTICATED)
 
 
-def attributes(request: Request, place: Route, user: User) -> Attributes:
+def attributes(request: HttpRequest, place: RequestRoute, user: User) -> Attributes:
     """What authorization is asked about a request."""
     if not place.is_resource:
         return Attributes(user.name, user.groups, "get" if place.verb == "head" else place.verb, path=place.path)
@@ -94,7 +94,7 @@ def attributes(request: Request, place: Route, user: User) -> Attributes:
     return Attributes(user.name, user.groups, place.verb, place.group, place.plural, sub, namespace, name)
 
 
-def _selected_name(request: Request, place: Route) -> str:
+def _selected_name(request: HttpRequest, place: RequestRoute) -> str:
     """A list or watch of one name is a request for that name."""
     if place.verb not in ("list", "watch", "deletecollection"):
         return ""
@@ -107,6 +107,6 @@ def _selected_name(request: Request, place: Route) -> str:
 def refusal(asked: Attributes) -> failure.Failure:
     """403, in Kubernetes' words."""
     if not asked.is_resource:
-        return failure.Failure(403, "Forbidden", f"forbidden: {asked.denied()}", about=failure.About())
-    about = failure.About(name=asked.name, group=asked.group, kind=asked.resource)
+        return failure.Failure(403, "Forbidden", f"forbidden: {asked.denied()}", about=failure.FailureTarget())
+    about = failure.FailureTarget(name=asked.name, group=asked.group, kind=asked.resource)
     return failure.forbidden(about, asked.denied())

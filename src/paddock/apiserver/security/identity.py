@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from paddock.apiserver.edge.http import Request
+from paddock.apiserver.edge.http import HttpRequest
 from paddock.apiserver.parts import User
 from paddock.base.errors import Terminal
 from paddock.meta import failure
@@ -23,7 +23,7 @@ AUTHENTICATED = "system:authenticated"
 _SOCKET_TOKEN = "base64url.bearer.authorization.k8s.io."
 
 
-class NotYet(Exception):
+class PendingIdentity(Exception):
     """Whether a token is good is known after a while: wait for `settle`, and ask once more."""
 
     def __init__(self, settle: Callable[[], Awaitable[None]]) -> None:
@@ -35,10 +35,10 @@ class TokenSource(Protocol):
     """Knows the users behind some tokens."""
 
     def user(self, token: str) -> User | None:
-        """The user, or None when the token is none of this source's; raises `NotYet`, or 401 for one that is, and is no good."""
+        """The user, or None when the token is none of this source's; raises `PendingIdentity`, or 401 for one that is, and is no good."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class TokenUser(msgspec.Struct, frozen=True):
     """A user of the token file."""
 
     name: str
@@ -46,11 +46,11 @@ class Known(msgspec.Struct, frozen=True):
     groups: tuple[str, ...]
 
 
-class TokenFile:
+class StaticTokenFile:
     """Static tokens: lines of `token,user,uid,"group1,group2"`."""
 
     def __init__(self, path: Path) -> None:
-        self._users: dict[str, Known] = {}
+        self._users: dict[str, TokenUser] = {}
         if path.stat().st_mode & 0o077:
             _LOG.warning("others can read the file of tokens", extra={"file": str(path)})
         with path.open(newline="") as file:
@@ -60,7 +60,7 @@ class TokenFile:
                 if len(row) < 3:
                     raise Terminal(f"line {number} of {path} cannot be read", why="it needs a token, a user and a uid", fix="mend the line")
                 groups = tuple(group.strip() for group in row[3].split(",")) if len(row) > 3 else ()
-                self._users[row[0].strip()] = Known(row[1].strip(), row[2].strip(), groups)
+                self._users[row[0].strip()] = TokenUser(row[1].strip(), row[2].strip(), groups)
 
     def user(self, token: str) -> User | None:
         """Compares every token in constant time, so that nothing can be learnt from how long it takes."""
@@ -78,7 +78,7 @@ class Identities:
         self._sources = sources
         self._anonymous = anonymous
 
-    def user(self, request: Request) -> User:
+    def user(self, request: HttpRequest) -> User:
         """The user behind a request; a credential that is not accepted is a `Failure`, never nobody."""
         if request.peer.certificate:
             if not request.peer.common_name:
@@ -106,7 +106,7 @@ def _authenticated(user: User) -> User:
     return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
 
 
-def bearer_token(request: Request) -> str | None:
+def bearer_token(request: HttpRequest) -> str | None:
     """The token of the Authorization header, or of a WebSocket's subprotocols, where browsers put it."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.parts import User
 from paddock.apiserver.security.tokens import AccountTokens
 from paddock.meta import failure
@@ -20,7 +20,7 @@ class Issuer:
         self._tokens = tokens
         self._keys_uri = keys_uri
 
-    async def answer(self, request: Request, user: User) -> Response:
+    async def answer(self, request: HttpRequest, user: User) -> HttpResponse:
         """The document of a path."""
         if request.method not in ("GET", "HEAD"):
             raise failure.method_not_allowed()
@@ -30,7 +30,7 @@ class Issuer:
             raise failure.no_such_path()
         keys = self._tokens.published()
         if request.path == KEYS:
-            return Response(200, orjson.dumps(keys), (("content-type", "application/jwk-set+json"), _CACHED))
+            return HttpResponse(200, orjson.dumps(keys), (("content-type", "application/jwk-set+json"), _CACHED))
         said = {
             "issuer": issuer,
             "jwks_uri": self._keys_uri,
@@ -38,4 +38,4 @@ class Issuer:
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": sorted({key["alg"] for key in keys["keys"]}),
         }
-        return Response(200, orjson.dumps(said), (("content-type", "application/json"), _CACHED))
+        return HttpResponse(200, orjson.dumps(said), (("content-type", "application/json"), _CACHED))

@@ -48,7 +48,7 @@ def decode(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
-class Key:
+class PublicKey:
     """A public key with its name."""
 
     def __init__(self, public: Public, name: str = "") -> None:
@@ -98,7 +98,7 @@ class SigningKey:
 
     def __init__(self, private: Private) -> None:
         self._private = private
-        self.key = Key(private.public_key())
+        self.key = PublicKey(private.public_key())
         self._algorithm = self.key.algorithms[0]
         self._header = encode(orjson.dumps({"alg": self._algorithm, "kid": self.key.name}))
 
@@ -121,7 +121,7 @@ def claims_unchecked(token: str) -> Claims | None:
     return _object(parts[1]) if len(parts) == 3 and len(token) <= LONGEST_TOKEN else None
 
 
-def claims_of(token: str, keys: Iterable[Key], algorithms: tuple[str, ...] = ()) -> Claims | None:
+def claims_of(token: str, keys: Iterable[PublicKey], algorithms: tuple[str, ...] = ()) -> Claims | None:
     """The claims of a token that one of the keys has signed, or None. `algorithms` narrows what is taken."""
     parts = token.split(".")
     header = _object(parts[0]) if len(parts) == 3 and len(token) <= LONGEST_TOKEN else None
@@ -150,17 +150,17 @@ def _object(part: str) -> Claims | None:
     return found if isinstance(found, dict) else None
 
 
-def from_published(said: Mapping[str, Any]) -> Key | None:
+def from_published(said: Mapping[str, Any]) -> PublicKey | None:
     """The key of a JWK; None when it is none that signs, or of an unknown kind."""
     if said.get("use", "sig") != "sig":
         return None
     name = str(said.get("kid", ""))
     try:
         if said.get("kty") == "RSA":
-            return Key(rsa.RSAPublicNumbers(_number(said["e"]), _number(said["n"])).public_key(), name)
+            return PublicKey(rsa.RSAPublicNumbers(_number(said["e"]), _number(said["n"])).public_key(), name)
         if said.get("kty") == "EC":
             curve = _CURVE_OF[said["crv"]]
-            return Key(ec.EllipticCurvePublicNumbers(_number(said["x"]), _number(said["y"]), curve).public_key(), name)
+            return PublicKey(ec.EllipticCurvePublicNumbers(_number(said["x"]), _number(said["y"]), curve).public_key(), name)
     except (KeyError, ValueError, TypeError, AttributeError, BadKey):
         return None
     return None
@@ -178,7 +178,7 @@ def read_private(path: Path) -> Private:
     return found
 
 
-def read_publics(path: Path) -> tuple[Key, ...]:
+def read_publics(path: Path) -> tuple[PublicKey, ...]:
     """The keys of a PEM file, which may hold public keys, certificates and private keys; raises `BadKey`."""
     try:
         blocks = _blocks(path.read_bytes())
@@ -190,7 +190,7 @@ def read_publics(path: Path) -> tuple[Key, ...]:
             found.append(_public(label, block))
         except (ValueError, TypeError):
             raise BadKey(f"cannot read the {label.lower()} in {path}", fix="name a PEM file with RSA or EC keys") from None
-    keys = tuple(Key(each) for each in found if isinstance(each, ec.EllipticCurvePublicKey | rsa.RSAPublicKey))
+    keys = tuple(PublicKey(each) for each in found if isinstance(each, ec.EllipticCurvePublicKey | rsa.RSAPublicKey))
     if not keys:
         raise BadKey(f"there is no key in {path}", fix="name a PEM file with RSA or EC keys")
     return keys

@@ -19,7 +19,7 @@ import orjson
 
 from paddock.apiserver.parts import User
 from paddock.apiserver.security import jose
-from paddock.apiserver.security.identity import NotYet
+from paddock.apiserver.security.identity import PendingIdentity
 from paddock.base.errors import Terminal, Transient
 from paddock.meta import failure
 
@@ -33,7 +33,7 @@ _RESERVED = "system:"
 Fetch = Callable[[str], Awaitable[Any]]
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class OidcTerms(msgspec.Struct, frozen=True, kw_only=True):
     """Which provider, and what its claims mean."""
 
     issuer: str
@@ -55,30 +55,30 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.name_claim == "email" else f"{self.issuer}#"
 
 
-class Unreachable(Transient):
+class ProviderUnreachable(Transient):
     """The provider does not say what it should."""
 
 
-class Clock(Protocol):
+class OidcClock(Protocol):
     """Time."""
 
     def seconds(self) -> float: ...
 
 
-class Oidc:
+class OidcAuthenticator:
     """Knows the users behind ID tokens."""
 
-    def __init__(self, terms: Terms, fetch: Fetch, clock: Clock) -> None:
+    def __init__(self, terms: OidcTerms, fetch: Fetch, clock: OidcClock) -> None:
         self._terms = terms
         self._fetch = fetch
         self._clock = clock
-        self._keys: list[jose.Key] = []
+        self._keys: list[jose.PublicKey] = []
         self._fetched = float("-inf")
         self._tried = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
 
     def user(self, token: str) -> User | None:
-        """The user; None when the token is another issuer's. Raises `NotYet` when keys are needed first, and 401."""
+        """The user; None when the token is another issuer's. Raises `PendingIdentity` when keys are needed first, and 401."""
         said = jose.claims_unchecked(token)
         if said is None or said.get("iss") != self._terms.issuer:
             return None
@@ -87,7 +87,7 @@ class Oidc:
         is_coming = self._fetching is not None and not self._fetching.done()
         is_wanted = claims is None or now - self._fetched > _LONGEST_TRUST
         if is_wanted and (is_coming or now - self._tried >= _LEAST_PAUSE):
-            raise NotYet(self.refresh)
+            raise PendingIdentity(self.refresh)
         if claims is None or now - self._fetched > 2 * _LONGEST_TRUST:
             raise failure.unauthorized()
         return self._user(claims, now)
@@ -103,7 +103,7 @@ class Oidc:
         try:
             said = await self._fetch(f"{self._terms.issuer.rstrip('/')}/.well-known/openid-configuration")
             if said.get("issuer") != self._terms.issuer:
-                raise Unreachable(f"{self._terms.issuer} says that it is another issuer")
+                raise ProviderUnreachable(f"{self._terms.issuer} says that it is another issuer")
             published = await self._fetch(said["jwks_uri"])
             keys = [key for key in map(jose.from_published, published["keys"]) if key is not None]
         except (Transient, Terminal, KeyError, TypeError, AttributeError) as error:
@@ -154,16 +154,16 @@ def fetcher(authority: Path | None) -> Fetch:
 def _get(url: str, context: ssl.SSLContext) -> Any:
     place = urlsplit(url)
     if place.scheme != "https" or not place.hostname:
-        raise Unreachable(f"{url} is no https address")
+        raise ProviderUnreachable(f"{url} is no https address")
     connection = http.client.HTTPSConnection(place.hostname, place.port or 443, timeout=_SECONDS, context=context)
     try:
         connection.request("GET", place.path + (f"?{place.query}" if place.query else ""), headers={"accept": "application/json"})
         answer = connection.getresponse()
         body = answer.read(_LARGEST + 1)
         if answer.status != 200 or len(body) > _LARGEST:
-            raise Unreachable(f"{url} answers {answer.status}")
+            raise ProviderUnreachable(f"{url} answers {answer.status}")
         return orjson.loads(body)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Unreachable(f"cannot get {url}", why=str(error) or type(error).__name__) from None
+        raise ProviderUnreachable(f"cannot get {url}", why=str(error) or type(error).__name__) from None
     finally:
         connection.close()

@@ -27,7 +27,7 @@ _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", 
 Key = ec.EllipticCurvePrivateKey
 
 
-class Unusable(Terminal):
+class UnusableAuthority(Terminal):
     """A key or a certificate on disk cannot be used."""
 
 
@@ -112,7 +112,7 @@ class Authority:
             found = _read_certificate(certificate)
             read_key(key)
             alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        except (Unusable, x509.ExtensionNotFound):
+        except (UnusableAuthority, x509.ExtensionNotFound):
             return False
         said = sorted(str(each.value) for each in alternatives)
         fresh = not self.is_old(found)
@@ -164,13 +164,15 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_key(path: Path) -> Key:
-    """A private key; raises `Unusable`."""
+    """A private key; raises `UnusableAuthority`."""
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
-        raise Unusable(f"cannot read the key {path}", why=str(error), fix="restore it, or delete it with its certificate") from error
+        raise UnusableAuthority(
+            f"cannot read the key {path}", why=str(error), fix="restore it, or delete it with its certificate"
+        ) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise Unusable(f"the key {path} is of another kind than this server makes", fix="delete it with its certificate")
+        raise UnusableAuthority(f"the key {path} is of another kind than this server makes", fix="delete it with its certificate")
     return key
 
 
@@ -178,7 +180,9 @@ def _read_certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise Unusable(f"cannot read the certificate {path}", why=str(error), fix="restore it, or delete it with its key") from error
+        raise UnusableAuthority(
+            f"cannot read the certificate {path}", why=str(error), fix="restore it, or delete it with its key"
+        ) from error
 
 
 def new_key() -> bytes:

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from paddock.apiserver.admission.world import Question
+from paddock.apiserver.admission.world import AccessQuestion
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.security.attributes import Attributes, attributes_of
-from paddock.store.contract import Change, Key, Store
+from paddock.store.contract import CommittedWrite, Store, StoreKey
 
 _GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = f"roles.{_GROUP}", f"clusterroles.{_GROUP}"
@@ -22,7 +22,7 @@ MASTERS = "system:masters"
 _MOST_KEPT = 4096
 
 
-class Rule(msgspec.Struct, frozen=True):
+class RbacRule(msgspec.Struct, frozen=True):
     """One policy rule of a role."""
 
     verbs: tuple[str, ...] = ()
@@ -54,9 +54,9 @@ def _covers_resource(pattern: str, asked: Attributes) -> bool:
     return bool(asked.subresource) and pattern == f"*/{asked.subresource}"
 
 
-def rules_of(role: dict[str, Any] | None) -> tuple[Rule, ...]:
+def rules_of(role: dict[str, Any] | None) -> tuple[RbacRule, ...]:
     """The rules of a role object."""
-    return tuple(msgspec.convert(rule, Rule) for rule in (role or {}).get("rules") or ())
+    return tuple(msgspec.convert(rule, RbacRule) for rule in (role or {}).get("rules") or ())
 
 
 class Rbac:
@@ -65,7 +65,7 @@ class Rbac:
     def __init__(self, store: Store, *, open_to_all: bool = False) -> None:
         self._store = store
         self._open = open_to_all
-        self._kept: dict[tuple[str, tuple[str, ...], str], tuple[Rule, ...]] = {}
+        self._kept: dict[tuple[str, tuple[str, ...], str], tuple[RbacRule, ...]] = {}
         store.follow(self._changed)
 
     def allows(self, asked: Attributes) -> bool:
@@ -74,11 +74,11 @@ class Rbac:
             return True
         return any(rule.allows(asked) for rule in self.rules(asked.user, asked.groups, asked.namespace))
 
-    def answers(self, question: Question) -> bool:
+    def answers(self, question: AccessQuestion) -> bool:
         """The answer to a question of an expression."""
         return self.allows(attributes_of(question))
 
-    def rules(self, user: str, groups: tuple[str, ...], namespace: str) -> tuple[Rule, ...]:
+    def rules(self, user: str, groups: tuple[str, ...], namespace: str) -> tuple[RbacRule, ...]:
         """Every rule that a user has: those of the cluster, and with a namespace those of it."""
         place = (user, groups, namespace)
         found = self._kept.get(place)
@@ -88,13 +88,13 @@ class Rbac:
             found = self._kept[place] = tuple(self._collect(user, groups, namespace))
         return found
 
-    def role(self, kind: str, namespace: str, name: str) -> tuple[Rule, ...] | None:
+    def role(self, kind: str, namespace: str, name: str) -> tuple[RbacRule, ...] | None:
         """The rules of a role that a binding refers to; None when it does not exist."""
-        key = Key(CLUSTER_ROLES, "", name) if kind == "ClusterRole" else Key(ROLES, namespace, name)
+        key = StoreKey(CLUSTER_ROLES, "", name) if kind == "ClusterRole" else StoreKey(ROLES, namespace, name)
         record = self._store.get(key)
         return None if record is None else rules_of(decode(record.value))
 
-    def _collect(self, user: str, groups: tuple[str, ...], namespace: str) -> Iterator[Rule]:
+    def _collect(self, user: str, groups: tuple[str, ...], namespace: str) -> Iterator[RbacRule]:
         for binding in self._bindings(CLUSTER_BINDINGS, ""):
             if _binds(binding, user, groups, ""):
                 yield from self._bound(binding, "")
@@ -108,12 +108,12 @@ class Rbac:
             if record.key.namespace == namespace:
                 yield decode(record.value)
 
-    def _bound(self, binding: dict[str, Any], namespace: str) -> tuple[Rule, ...]:
+    def _bound(self, binding: dict[str, Any], namespace: str) -> tuple[RbacRule, ...]:
         reference = binding.get("roleRef") or {}
         # A role that does not exist gives nothing; it may come later.
         return self.role(reference.get("kind", ""), namespace, reference.get("name", "")) or ()
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         if any(change.key.collection in _COLLECTIONS for change in changes):
             self._kept.clear()
 
@@ -130,24 +130,24 @@ def _binds(binding: dict[str, Any], user: str, groups: Iterable[str], namespace:
     return False
 
 
-def covers(mine: Iterable[Rule], wanted: Rule) -> bool:
+def covers(mine: Iterable[RbacRule], wanted: RbacRule) -> bool:
     """Whether some rules together allow all that another one allows: what nobody has, nobody can give away."""
     have = tuple(mine)
     return all(any(_covers(rule, part) for rule in have) for part in _parts(wanted))
 
 
-def _parts(rule: Rule) -> Iterator[Rule]:
+def _parts(rule: RbacRule) -> Iterator[RbacRule]:
     """A rule as the smallest rules it is made of."""
     for verb in rule.verbs:
         for url in rule.nonResourceURLs:
-            yield Rule(verbs=(verb,), nonResourceURLs=(url,))
+            yield RbacRule(verbs=(verb,), nonResourceURLs=(url,))
         for group in rule.apiGroups:
             for resource in rule.resources:
                 for name in rule.resourceNames or ("",):
-                    yield Rule((verb,), (group,), (resource,), (name,) if name else ())
+                    yield RbacRule((verb,), (group,), (resource,), (name,) if name else ())
 
 
-def _covers(rule: Rule, part: Rule) -> bool:
+def _covers(rule: RbacRule, part: RbacRule) -> bool:
     if part.verbs[0] not in rule.verbs and "*" not in rule.verbs:
         return False
     if part.nonResourceURLs:

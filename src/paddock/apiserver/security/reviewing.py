@@ -6,13 +6,13 @@ from typing import Any
 import orjson
 
 from paddock.apiserver import bodies
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.parts import Call, Parts, User
+from paddock.apiserver.parts import RequestContext, ServerParts, User
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.security.attributes import Attributes
 from paddock.apiserver.security.identity import Identities
-from paddock.apiserver.security.rbac import MASTERS, Rbac, Rule
+from paddock.apiserver.security.rbac import MASTERS, Rbac, RbacRule
 from paddock.apiserver.security.tokens import AccountTokens
 from paddock.apiserver.verbs.options import write_options
 from paddock.meta import ages, failure
@@ -20,7 +20,7 @@ from paddock.schema import finding
 from paddock.schema.finding import Finding
 
 Data = dict[str, Any]
-Handler = Callable[[Call], Awaitable[Response]]
+Handler = Callable[[RequestContext], Awaitable[HttpResponse]]
 AUTHENTICATION, AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
 _HOUR, _LEAST_SECONDS = 3600, 600
 
@@ -28,7 +28,7 @@ _HOUR, _LEAST_SECONDS = 3600, 600
 class Reviews:
     """Answers questions about users and rights."""
 
-    def __init__(self, parts: Parts, identities: Identities, rbac: Rbac, tokens: AccountTokens) -> None:
+    def __init__(self, parts: ServerParts, identities: Identities, rbac: Rbac, tokens: AccountTokens) -> None:
         self._parts = parts
         self._identities = identities
         self._rbac = rbac
@@ -48,7 +48,7 @@ class Reviews:
 
     # --- who --------------------------------------------------------------------------------------------------------------
 
-    async def token(self, call: Call) -> Response:
+    async def token(self, call: RequestContext) -> HttpResponse:
         """Who is behind a token."""
         said = self._read(call)
         spec = said.get("spec") or {}
@@ -66,13 +66,13 @@ class Reviews:
             status = {"authenticated": True, "user": _user(found), "audiences": list(meant)}
         return self._answer(call, {**said, "spec": {**spec}, "status": status})
 
-    async def myself(self, call: Call) -> Response:
+    async def myself(self, call: RequestContext) -> HttpResponse:
         """Who is asking."""
         return self._answer(call, {**self._read(call), "status": {"userInfo": _user(call.user)}})
 
     # --- may they ---------------------------------------------------------------------------------------------------------
 
-    async def access(self, call: Call) -> Response:
+    async def access(self, call: RequestContext) -> HttpResponse:
         """Whether something is allowed."""
         said = self._read(call)
         spec = said.get("spec") or {}
@@ -88,7 +88,7 @@ class Reviews:
             status["reason"] = ""
         return self._answer(call, {**said, "status": {key: value for key, value in status.items() if value != ""}})
 
-    def _check(self, call: Call, spec: Data) -> None:
+    def _check(self, call: RequestContext, spec: Data) -> None:
         wrong: list[Finding] = []
         resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
         if (resource is None) == (path is None):
@@ -103,7 +103,7 @@ class Reviews:
         if wrong:
             raise failure.invalid(call.resource.about_kind(""), wrong)
 
-    async def rules(self, call: Call) -> Response:
+    async def rules(self, call: RequestContext) -> HttpResponse:
         """Everything that the one who asks may do in a namespace."""
         said = self._read(call)
         namespace = (said.get("spec") or {}).get("namespace") or ""
@@ -112,7 +112,7 @@ class Reviews:
         rules = list(self._rbac.rules(call.user.name, call.user.groups, namespace))
         paths = self._rbac.rules(call.user.name, call.user.groups, "")
         if MASTERS in call.user.groups:
-            everything = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), nonResourceURLs=("*",)))
+            everything = (RbacRule(("*",), ("*",), ("*",)), RbacRule(verbs=("*",), nonResourceURLs=("*",)))
             rules = [*everything, *(rule for rule in rules if rule not in everything)]
             paths = everything[1:]
         status = {
@@ -125,7 +125,7 @@ class Reviews:
 
     # --- tokens -----------------------------------------------------------------------------------------------------------
 
-    async def issue(self, call: Call) -> Response:
+    async def issue(self, call: RequestContext) -> HttpResponse:
         """A token for a ServiceAccount."""
         record = self._parts.reader.get(call.resource, call.route.namespace, call.route.name)
         said = bodies.read_object(call.request).data
@@ -135,7 +135,7 @@ class Reviews:
         if type(seconds) is not int or not _LEAST_SECONDS <= seconds <= 1 << 32:
             why = "may not specify a duration less than 10 minutes" if type(seconds) is int else "must be an integer"
             wrong = finding.invalid(("spec", "expirationSeconds"), seconds, why, "token")
-            raise failure.invalid(failure.About(name=call.route.name, group=AUTHENTICATION, kind="TokenRequest"), [wrong])
+            raise failure.invalid(failure.FailureTarget(name=call.route.name, group=AUTHENTICATION, kind="TokenRequest"), [wrong])
         if longest:
             seconds = min(seconds, longest)
         options = write_options(call, operation="Create")
@@ -151,7 +151,7 @@ class Reviews:
 
     # --- forms ------------------------------------------------------------------------------------------------------------
 
-    def _read(self, call: Call) -> Data:
+    def _read(self, call: RequestContext) -> Data:
         body = bodies.read_object(call.request).data
         resource = call.resource
         body.setdefault("apiVersion", resource.api_version)
@@ -163,7 +163,7 @@ class Reviews:
             raise failure.bad_request("; ".join(f"{each.field}: {each.message}" for each in (*decoded.broken, *decoded.wrong)))
         return {**decoded.data, "metadata": {"creationTimestamp": None, **(body.get("metadata") or {})}}
 
-    def _answer(self, call: Call, said: Data) -> Response:
+    def _answer(self, call: RequestContext, said: Data) -> HttpResponse:
         return answer(form_of(call.request, transforms=()), orjson.dumps(said), 201)
 
 
@@ -193,5 +193,5 @@ def _asked(spec: Data, user: str, groups: tuple[str, ...]) -> Attributes:
     )
 
 
-def _shown(rule: Rule, *keys: str) -> Data:
+def _shown(rule: RbacRule, *keys: str) -> Data:
     return {"verbs": list(rule.verbs), **{key: list(getattr(rule, key)) for key in keys if getattr(rule, key)}}

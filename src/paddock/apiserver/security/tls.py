@@ -16,11 +16,11 @@ VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersi
 Pair = tuple[Path, Path]
 
 
-class Unusable(Terminal):
+class UnusableCertificate(Terminal):
     """A certificate cannot be served."""
 
 
-class Serving:
+class ServingContext:
     """The context that connections are made with. `pair` names the certificate to use now."""
 
     def __init__(self, pair: Callable[[], Pair], clients: Path, least: str = "VersionTLS12") -> None:
@@ -33,7 +33,7 @@ class Serving:
         try:
             context.load_verify_locations(clients)
         except (OSError, ssl.SSLError) as error:
-            raise Unusable(f"cannot read the authority of clients in {clients}", why=str(error)) from None
+            raise UnusableCertificate(f"cannot read the authority of clients in {clients}", why=str(error)) from None
         # Welcome, and not demanded: others come with tokens.
         context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])
@@ -51,7 +51,7 @@ class Serving:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
             self.context.load_cert_chain(certificate, key)
         except (OSError, ssl.SSLError) as error:
-            raise Unusable(f"cannot serve the certificate {certificate} with the key {key}", why=str(error)) from None
+            raise UnusableCertificate(f"cannot serve the certificate {certificate} with the key {key}", why=str(error)) from None
         self._seen = seen
         return True
 

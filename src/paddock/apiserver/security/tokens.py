@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import msgspec
 
 from paddock.apiserver.parts import User
-from paddock.apiserver.resources.strategy import View
+from paddock.apiserver.resources.strategy import ObjectView
 from paddock.apiserver.security import jose
-from paddock.apiserver.security.jose import Claims, Key, SigningKey
+from paddock.apiserver.security.jose import Claims, PublicKey, SigningKey
 from paddock.apiserver.security.pki import new_key, write_private
 from paddock.meta import ages, failure
 
@@ -25,7 +25,7 @@ _GRACE_SECONDS = 60.0
 _KEPT_ISSUER, _KEPT = "kubernetes/serviceaccount", "kubernetes.io/serviceaccount"
 
 
-class Clock(Protocol):
+class TokenClock(Protocol):
     """Time and identity."""
 
     def seconds(self) -> float: ...
@@ -35,7 +35,7 @@ class Clock(Protocol):
 class Keyring:
     """The key that signs tokens, and all keys whose signatures are believed: those of earlier days among them."""
 
-    def __init__(self, signing: SigningKey, believed: Iterable[Key] = ()) -> None:
+    def __init__(self, signing: SigningKey, believed: Iterable[PublicKey] = ()) -> None:
         self._signing = signing
         self._believed = {key.name: key for key in (signing.key, *believed)}
         # Digests of tokens whose signature was good, with their claims: a signature does not become bad.
@@ -76,7 +76,7 @@ def keyring_of(signing: Path, believed: Iterable[Path]) -> Keyring:
     return Keyring(SigningKey(jose.read_private(signing)), [key for path in believed for key in jose.read_publics(path)])
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class IssuerTerms(msgspec.Struct, frozen=True, kw_only=True):
     """Who issues tokens, and for whom. The first issuer is the one that signs; tokens of the others are still believed."""
 
     issuers: tuple[str, ...] = (ISSUER,)
@@ -94,7 +94,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 class AccountTokens:
     """Issues tokens for ServiceAccounts, and knows the users behind them."""
 
-    def __init__(self, keys: Keyring, view: View, clock: Clock, terms: Terms = Terms()) -> None:  # noqa: B008 - frozen
+    def __init__(self, keys: Keyring, view: ObjectView, clock: TokenClock, terms: IssuerTerms = IssuerTerms()) -> None:  # noqa: B008 - frozen
         self.terms = terms
         self._keys = keys
         self._view = view
@@ -141,11 +141,11 @@ class AccountTokens:
         name = bound.get("name", "")
         found = None if plural is None else self._view.get(plural, "" if plural == "nodes" else namespace, name)
         if found is None:
-            raise failure.not_found(failure.About(name=name, kind=plural or str(bound.get("kind", ""))))
+            raise failure.not_found(failure.FailureTarget(name=name, kind=plural or str(bound.get("kind", ""))))
         uid = found["metadata"]["uid"]
         if bound.get("uid") not in (None, "", uid):
             why = f"the UID in the bound object reference ({bound['uid']}) does not match the UID in record"
-            raise failure.conflict(failure.About(name=name, kind=plural or ""), why)
+            raise failure.conflict(failure.FailureTarget(name=name, kind=plural or ""), why)
         return {"name": name, "uid": uid}
 
     def user(self, token: str) -> User | None:

@@ -3,16 +3,16 @@
 import msgspec
 import orjson
 
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.asked import Deleted
-from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.parts import RequestContext, ServerParts
 from paddock.apiserver.representation import answer, form_of, list_head
 from paddock.apiserver.verbs.options import delete_options, list_query
 from paddock.apiserver.verbs.reading import list_meta, selected, stored_query
 from paddock.meta import failure
 
 
-async def delete(parts: Parts, call: Call) -> Response:
+async def delete(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """One object goes, or is marked to go."""
     form = form_of(call.request)
     options = delete_options(call)
@@ -30,7 +30,7 @@ async def delete(parts: Parts, call: Call) -> Response:
     return answer(form, parts.renderer(call.resource, form).one(value))
 
 
-def _success(call: Call, deleted: Deleted) -> bytes:
+def _success(call: RequestContext, deleted: Deleted) -> bytes:
     about = {"name": call.route.name, "group": call.resource.group, "kind": call.resource.plural, "uid": deleted.uid}
     status = {
         "kind": "Status",
@@ -42,7 +42,7 @@ def _success(call: Call, deleted: Deleted) -> bytes:
     return orjson.dumps(status)
 
 
-async def delete_collection(parts: Parts, call: Call) -> Response:
+async def delete_collection(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """Every object that a selector names; each by itself, in order."""
     form = form_of(call.request)
     options = delete_options(call)

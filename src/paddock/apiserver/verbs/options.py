@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.apiserver import bodies
-from paddock.apiserver.edge.http import Request
+from paddock.apiserver.edge.http import HttpRequest
 from paddock.apiserver.objects.asked import DeleteOptions, Options
 from paddock.apiserver.objects.reading import Query
-from paddock.apiserver.parts import Call
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.parts import RequestContext
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
 from paddock.meta.matching import BadSelector, FieldCondition, FieldQuery, LabelQuery, parse_fields, parse_labels
 from paddock.schema import finding
@@ -20,7 +20,7 @@ _PROPAGATIONS = ("Foreground", "Background", "Orphan")
 STANDARD_FIELDS = ("metadata.name", "metadata.namespace")
 
 
-def list_query(call: Call) -> Query:
+def list_query(call: RequestContext) -> Query:
     """The query of a list, a watch or a deletecollection; raises a `Failure`."""
     request, route = call.request, call.route
     fields = _fields(call)
@@ -47,7 +47,7 @@ def _labels(text: str) -> LabelQuery:
         raise failure.bad_request(str(error)) from None
 
 
-def _fields(call: Call) -> FieldQuery:
+def _fields(call: RequestContext) -> FieldQuery:
     text = call.request.parameter("fieldSelector")
     if not text:
         return FieldQuery()
@@ -61,7 +61,7 @@ def _fields(call: Call) -> FieldQuery:
     return FieldQuery(tuple(_stored(call.resource, each) for each in query.conditions))
 
 
-def _stored(resource: Resource, condition: FieldCondition) -> FieldCondition:
+def _stored(resource: ServedResource, condition: FieldCondition) -> FieldCondition:
     """A condition on the stored form of an object."""
     if condition.path in resource.flags and condition.value == "false":
         return FieldCondition(condition.path, "true", not condition.equal)
@@ -69,7 +69,7 @@ def _stored(resource: Resource, condition: FieldCondition) -> FieldCondition:
     return condition._replace(path=path, otherwise=otherwise)
 
 
-def write_options(call: Call, *, operation: str) -> Options:
+def write_options(call: RequestContext, *, operation: str) -> Options:
     """The options of a create, an update or a patch; raises a `Failure`."""
     request = call.request
     manager, validation, dry_run = request.parameter("fieldManager"), request.parameter("fieldValidation"), request.query.get("dryRun", [])
@@ -77,7 +77,7 @@ def write_options(call: Call, *, operation: str) -> Options:
     if validation not in _VALIDATIONS:
         found.append(finding.unsupported(("fieldValidation",), validation, _VALIDATIONS, "options/validation"))
     if found:
-        raise failure.invalid(failure.About(group="meta.k8s.io", kind=f"{operation}Options"), found)
+        raise failure.invalid(failure.FailureTarget(group="meta.k8s.io", kind=f"{operation}Options"), found)
     return Options(
         user=call.user.name,
         groups=call.user.groups,
@@ -111,7 +111,7 @@ def _wrong_dry_run(values: list[str]) -> Iterator[Finding]:
         yield finding.unsupported(("dryRun",), values, ("All",), "options/dry-run")
 
 
-def _grace(said: dict[str, Any], request: Request) -> int | None:
+def _grace(said: dict[str, Any], request: HttpRequest) -> int | None:
     """The patience a deletion has, from its body, else from the query."""
     given = said.get("gracePeriodSeconds")
     if given is None and (text := request.parameter("gracePeriodSeconds")).isdecimal():
@@ -119,9 +119,9 @@ def _grace(said: dict[str, Any], request: Request) -> int | None:
     return given if isinstance(given, int) else None
 
 
-def delete_options(call: Call) -> DeleteOptions:
+def delete_options(call: RequestContext) -> DeleteOptions:
     """The options of a deletion, from the body and the query; raises a `Failure`."""
-    about = failure.About(group="meta.k8s.io", kind="DeleteOptions")
+    about = failure.FailureTarget(group="meta.k8s.io", kind="DeleteOptions")
     said: dict[str, Any] = bodies.read_object(call.request).data if call.request.body else {}
     request = call.request
     if said.get("kind", "DeleteOptions") != "DeleteOptions":

@@ -8,18 +8,18 @@ from typing import TypeVar
 import msgspec
 
 from paddock.apiserver.edge import frames
-from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.apiserver.objects.encoding import Data, encode
-from paddock.apiserver.objects.following import ADDED, ERROR, Watcher, line
-from paddock.apiserver.objects.reading import Fields, FutureRevision, Page, Query
-from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.objects.following import ADDED, ERROR, OpenWatch, line
+from paddock.apiserver.objects.reading import Fields, FutureRevision, ListPage, Query
+from paddock.apiserver.parts import RequestContext, ServerParts
 from paddock.apiserver.representation import Renderer, answer, form_of
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.verbs.options import STANDARD_FIELDS, list_query
 from paddock.meta import failure
 from paddock.meta.matching import FieldQuery
 from paddock.schema import finding
-from paddock.store.contract import Compacted, Record
+from paddock.store.contract import Compacted, StoredValue
 
 T = TypeVar("T")
 # How long a request waits for a revision that does not exist yet, and how long a watch lives that names no time.
@@ -29,7 +29,7 @@ _WATCH_SECONDS = (1800.0, 3600.0)
 _INITIAL_BYTES = 128 * 1024
 
 
-async def get(parts: Parts, call: Call) -> Response:
+async def get(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """One object."""
     form = form_of(call.request)
     wanted = call.request.parameter("resourceVersion")
@@ -37,7 +37,7 @@ async def get(parts: Parts, call: Call) -> Response:
     return answer(form, parts.renderer(call.resource, form).one(await parts.served(call.resource, record.value)))
 
 
-async def list_(parts: Parts, call: Call) -> Response:
+async def list_(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """A list or a page of one."""
     form = form_of(call.request)
     query = list_query(call)
@@ -46,7 +46,7 @@ async def list_(parts: Parts, call: Call) -> Response:
     return answer(form, parts.renderer(call.resource, form).many(records, list_meta(page)))
 
 
-def stored_query(resource: Resource, query: Query) -> Query:
+def stored_query(resource: ServedResource, query: Query) -> Query:
     """The part of a query that the stored form answers. Fields of another version are only known when it has been asked for."""
     if resource.conversion is None or not any(each.path not in STANDARD_FIELDS for each in query.fields.conditions):
         return query
@@ -54,14 +54,14 @@ def stored_query(resource: Resource, query: Query) -> Query:
     return msgspec.structs.replace(query, fields=FieldQuery(kept), limit=0)
 
 
-def selected(query: Query, records: Sequence[Record]) -> Sequence[Record]:
+def selected(query: Query, records: Sequence[StoredValue]) -> Sequence[StoredValue]:
     """The converted records that the fields of a query name."""
     if not query.fields.conditions:
         return records
     return [record for record in records if query.fields.matches(Fields(record).value)]
 
 
-def list_meta(page: Page) -> Data:
+def list_meta(page: ListPage) -> Data:
     """The metadata of a list."""
     meta: Data = {"resourceVersion": str(page.revision)}
     if page.token:
@@ -84,7 +84,7 @@ async def _waiting(read: Callable[[], T]) -> T:
         await asyncio.sleep(0.02)
 
 
-async def watch(parts: Parts, call: Call) -> Answer:
+async def watch(parts: ServerParts, call: RequestContext) -> Answer:
     """A stream of changes."""
     form = form_of(call.request)
     query = list_query(call)
@@ -93,11 +93,11 @@ async def watch(parts: Parts, call: Call) -> Answer:
     seconds = _seconds(call.request)
     bookmarks = call.request.flag("allowWatchBookmarks")
 
-    async def run(sink: Sink) -> None:
+    async def run(sink: StreamSink) -> None:
         await _Watch(parts, call, query, renderer, sink, bookmarks=bookmarks).run(start, seconds)
 
     headers = (("cache-control", "no-cache, private"), ("content-type", "application/json"))
-    stream = Stream(200, run, headers)
+    stream = StreamResponse(200, run, headers)
     return frames.upgrade(call.request, stream) if frames.asked(call.request) else stream
 
 
@@ -110,14 +110,14 @@ class _Start:
         self.revision = revision
 
 
-_ABOUT = failure.About(group="meta.k8s.io", kind="ListOptions")
+_ABOUT = failure.FailureTarget(group="meta.k8s.io", kind="ListOptions")
 
 
 def _refuse(field: str, why: str) -> failure.Failure:
     return failure.invalid(_ABOUT, [finding.forbidden((field,), why, "watch/options")])
 
 
-def _start(request: Request, query: Query) -> _Start:
+def _start(request: HttpRequest, query: Query) -> _Start:
     """The combination of parameters of docs/spec/kube-api.md section 3.2; raises a `Failure` for those that mean nothing."""
     sends = request.query.get("sendInitialEvents")
     if query.revision and not query.revision.isdecimal():
@@ -139,7 +139,7 @@ def _start(request: Request, query: Query) -> _Start:
     return _Start(initial=initial, announced=initial, revision=revision)
 
 
-def _seconds(request: Request) -> float:
+def _seconds(request: HttpRequest) -> float:
     given = request.parameter("timeoutSeconds")
     if given.isdecimal() and int(given) > 0:
         return float(given)
@@ -149,7 +149,9 @@ def _seconds(request: Request) -> float:
 class _Watch:
     """One watch from its first event to its end."""
 
-    def __init__(self, parts: Parts, call: Call, query: Query, renderer: Renderer, sink: Sink, *, bookmarks: bool) -> None:
+    def __init__(
+        self, parts: ServerParts, call: RequestContext, query: Query, renderer: Renderer, sink: StreamSink, *, bookmarks: bool
+    ) -> None:
         self.parts = parts
         self.call = call
         self.query = query
@@ -191,7 +193,7 @@ class _Watch:
         if revision > self.parts.store.revision:
             raise FutureRevision(revision, self.parts.store.revision)
 
-    async def _send_all(self, records: Sequence[Record]) -> None:
+    async def _send_all(self, records: Sequence[StoredValue]) -> None:
         lines, size = [], 0
         for record in records:
             lines.append(self.renderer.frame(ADDED, record.value))
@@ -206,7 +208,7 @@ class _Watch:
 
     async def _follow(self, cursor: int, seconds: float) -> None:
         following = self.parts.following
-        watcher = Watcher(self.call.resource.collection, self.query, self.renderer, self.sink, cursor=cursor, bookmarks=self.bookmarks)
+        watcher = OpenWatch(self.call.resource.collection, self.query, self.renderer, self.sink, cursor=cursor, bookmarks=self.bookmarks)
         following.add(watcher)
         ended = asyncio.ensure_future(watcher.ended.wait())
         gone = asyncio.ensure_future(self.sink.gone())

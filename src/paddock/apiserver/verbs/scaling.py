@@ -5,11 +5,11 @@ from typing import Any
 import orjson
 
 from paddock.apiserver import bodies
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.asked import Proposal
 from paddock.apiserver.objects.encoding import Data, decode
-from paddock.apiserver.parts import Call, Parts
-from paddock.apiserver.representation import Form, answer, form_of
+from paddock.apiserver.parts import RequestContext, ServerParts
+from paddock.apiserver.representation import RepresentationForm, answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.apiserver.verbs.writing import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, refusal
 from paddock.base.jsondata import copied
@@ -27,10 +27,10 @@ _COLUMNS = tuple(
         ("Age", "string", "", "Time since it was created."),
     )
 )
-_ABOUT = failure.About(group="autoscaling", kind="Scale")
+_ABOUT = failure.FailureTarget(group="autoscaling", kind="Scale")
 
 
-async def get(parts: Parts, call: Call) -> Response:
+async def get(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """The scale of an object."""
     form = form_of(call.request, transforms=("Table",))
     record = parts.reader.get(call.resource, call.route.namespace, call.route.name)
@@ -41,7 +41,7 @@ async def get(parts: Parts, call: Call) -> Response:
     return answer(form, orjson.dumps(_shown(form, _scale(call, data), parts.clock.seconds())))
 
 
-def _shown(form: Form, scale: Data, now: float) -> Data:
+def _shown(form: RepresentationForm, scale: Data, now: float) -> Data:
     """A scale, or the table of it."""
     if form.transform != "Table":
         return scale
@@ -56,13 +56,13 @@ def _shown(form: Form, scale: Data, now: float) -> Data:
     return {**begin, "metadata": revision, "columnDefinitions": [*_COLUMNS], "rows": [row]}
 
 
-async def update(parts: Parts, call: Call) -> Response:
+async def update(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """Another number of replicas."""
     wanted = bodies.read_object(call.request).data
     return await _set(parts, call, lambda _: wanted)
 
 
-async def patch_(parts: Parts, call: Call) -> Response:
+async def patch_(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """A change of the scale."""
     media = bodies.media_type(call.request)
     if media == JSON_PATCH:
@@ -79,7 +79,7 @@ async def patch_(parts: Parts, call: Call) -> Response:
     raise failure.unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
 
 
-def _scale(call: Call, data: Data) -> Data:
+def _scale(call: RequestContext, data: Data) -> Data:
     paths, meta = call.resource.scale, data["metadata"]
     assert paths is not None
     status: Data = {"replicas": fieldpath.at(data, paths.status_replicas) or 0}
@@ -92,7 +92,7 @@ def _scale(call: Call, data: Data) -> Data:
     return {**_KIND, "metadata": {key: meta[key] for key in kept if key in meta}, "spec": spec, "status": status}
 
 
-async def _set(parts: Parts, call: Call, change: Any) -> Response:
+async def _set(parts: ServerParts, call: RequestContext, change: Any) -> HttpResponse:
     form = form_of(call.request, transforms=())
     options = write_options(call, operation="Patch" if call.request.method == "PATCH" else "Update")
     paths = call.resource.scale
@@ -114,7 +114,7 @@ async def _set(parts: Parts, call: Call, change: Any) -> Response:
     return answer(form, orjson.dumps(_scale(call, decode(written.value))))
 
 
-def _check(call: Call, wanted: Any) -> None:
+def _check(call: RequestContext, wanted: Any) -> None:
     if (
         not isinstance(wanted, dict)
         or wanted.get("kind", "Scale") != "Scale"
@@ -128,7 +128,7 @@ def _check(call: Call, wanted: Any) -> None:
     wanted["spec"] = {**spec, "replicas": replicas}
     if type(replicas) is not int or replicas < 0:
         wrong = finding.invalid(("spec", "replicas"), replicas, "must be greater than or equal to 0", "scale/replicas")
-        raise failure.invalid(failure.About(name=call.route.name, group="autoscaling", kind="Scale"), [wrong])
+        raise failure.invalid(failure.FailureTarget(name=call.route.name, group="autoscaling", kind="Scale"), [wrong])
     name = meta.get("name", call.route.name)
     if name != call.route.name:
         raise failure.bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.route.name})")

@@ -8,17 +8,17 @@ import orjson
 
 from paddock.apiserver import bodies
 from paddock.apiserver.bodies import Body
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.objects.asked import Options, Proposal, Written
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.parts import RequestContext, ServerParts
 from paddock.apiserver.representation import answer, form_of
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.verbs.options import write_options
 from paddock.base.jsondata import copied
 from paddock.meta import failure, patch, strategic
 from paddock.meta.apply import applying, fitting
-from paddock.meta.apply.applying import Applying
+from paddock.meta.apply.applying import ApplyRequest
 from paddock.meta.apply.ownership import Manager
 from paddock.schema import finding
 
@@ -29,7 +29,7 @@ _STATUS_MEMBERS = ("apiVersion", "kind", "metadata", "status")
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-async def create(parts: Parts, call: Call) -> Response:
+async def create(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """A new object."""
     form = form_of(call.request)
     options = write_options(call, operation="Create")
@@ -39,7 +39,7 @@ async def create(parts: Parts, call: Call) -> Response:
     return _answer(parts, call, form, written)
 
 
-async def update(parts: Parts, call: Call) -> Response:
+async def update(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """A whole new form of an object, or of its status."""
     form = form_of(call.request)
     options = write_options(call, operation="Update")
@@ -52,7 +52,7 @@ async def update(parts: Parts, call: Call) -> Response:
     return _answer(parts, call, form, written)
 
 
-async def patch_(parts: Parts, call: Call) -> Response:
+async def patch_(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """A change of an object."""
     form = form_of(call.request)
     media = bodies.media_type(call.request)
@@ -63,21 +63,21 @@ async def patch_(parts: Parts, call: Call) -> Response:
     if media == APPLY_PATCH:
         return _answer(parts, call, form, await _apply(parts, call, options))
     if "force" in call.request.query:
-        about = failure.About(group="meta.k8s.io", kind="PatchOptions")
+        about = failure.FailureTarget(group="meta.k8s.io", kind="PatchOptions")
         raise failure.invalid(about, [finding.forbidden(("force",), "may not be specified for non-apply patch", "patch/force")])
     change = _changer(call, media, options)
     written = await parts.writer.replace(call.resource, call.route.namespace, call.route.name, change, options)
     return _answer(parts, call, form, written)
 
 
-def accepted_patches(resource: Resource) -> tuple[str, ...]:
+def accepted_patches(resource: ServedResource) -> tuple[str, ...]:
     """The patch types of a resource."""
     if resource.strategic:
         return (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
     return (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
-def _answer(parts: Parts, call: Call, form: Any, written: Written) -> Response:
+def _answer(parts: ServerParts, call: RequestContext, form: Any, written: Written) -> HttpResponse:
     call.warnings.extend(written.warnings)
     call.made = written.name
     status = 201 if written.created else 200
@@ -88,7 +88,7 @@ def _strict_decoding(said: list[str], body: Body) -> failure.Failure:
     return failure.bad_request("strict decoding error: " + ", ".join(said))
 
 
-def _tell_repeated(call: Call, body: Body, options: Options, *, strict: Callable[[list[str], Body], failure.Failure]) -> None:
+def _tell_repeated(call: RequestContext, body: Body, options: Options, *, strict: Callable[[list[str], Body], failure.Failure]) -> None:
     said = [f'duplicate field "{field}"' for field in body.repeated]
     if said and options.field_validation == "Strict":
         # Unknown fields belong into the same answer; the object is decoded for their sake only.
@@ -98,7 +98,9 @@ def _tell_repeated(call: Call, body: Body, options: Options, *, strict: Callable
         call.warnings.extend(said)
 
 
-async def _replace_or_create(parts: Parts, call: Call, compute: Callable[[Data], Proposal], options: Options, raw: Data) -> Written:
+async def _replace_or_create(
+    parts: ServerParts, call: RequestContext, compute: Callable[[Data], Proposal], options: Options, raw: Data
+) -> Written:
     try:
         return await parts.writer.replace(call.resource, call.route.namespace, call.route.name, compute, options)
     except failure.Failure as said:
@@ -115,7 +117,7 @@ async def _replace_or_create(parts: Parts, call: Call, compute: Callable[[Data],
     return await parts.writer.create(call.resource, call.route.namespace, raw, options)
 
 
-def _changer(call: Call, media: str, options: Options) -> Callable[[Data], Proposal]:
+def _changer(call: RequestContext, media: str, options: Options) -> Callable[[Data], Proposal]:
     """What makes the new form of the old one; bad patches are refused here or when they meet the object."""
     if media == JSON_PATCH:
         operations = bodies.read_json(call.request.body).data
@@ -139,7 +141,7 @@ def _by_operations(old: Data, operations: list[Any]) -> Any:
     return made
 
 
-def _patched(call: Call, change: Callable[[], Any]) -> Data:
+def _patched(call: RequestContext, change: Callable[[], Any]) -> Data:
     try:
         made = change()
     except patch.BadPatch as error:
@@ -150,14 +152,14 @@ def _patched(call: Call, change: Callable[[], Any]) -> Data:
     return data
 
 
-def refusal(error: patch.BadPatch, about: failure.About) -> failure.Failure:
+def refusal(error: patch.BadPatch, about: failure.FailureTarget) -> failure.Failure:
     """The answer to a patch that does not fit."""
     if isinstance(error, patch.PatchTooLarge):
         return failure.Failure(413, "RequestEntityTooLarge", str(error))
     return failure.Failure(422, "Invalid", str(error), about=about)
 
 
-def _strict_patch(call: Call, said: list[str], body: Body) -> failure.Failure:
+def _strict_patch(call: RequestContext, said: list[str], body: Body) -> failure.Failure:
     why = f"strict decoding error: {', '.join(said)}"
     wrong = finding.invalid(("patch",), orjson.dumps(body.data).decode(), why, "patch/strict")
     return failure.invalid(call.resource.about_kind(call.route.name), [wrong])
@@ -168,10 +170,10 @@ def _strict_apply(said: list[str], body: Body) -> failure.Failure:
     return failure.bad_request("error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n" + "\n".join(lines))
 
 
-async def _apply(parts: Parts, call: Call, options: Options) -> Written:
+async def _apply(parts: ServerParts, call: RequestContext, options: Options) -> Written:
     """Server-side apply: the body is all that this manager wants."""
     if not call.request.parameter("fieldManager"):
-        about = failure.About(group="meta.k8s.io", kind="PatchOptions")
+        about = failure.FailureTarget(group="meta.k8s.io", kind="PatchOptions")
         raise failure.invalid(about, [finding.required(("fieldManager",), "patch/manager", "is required for apply patch")])
     body = bodies.read_yaml(call.request.body)
     if not isinstance(body.data, dict):
@@ -185,7 +187,7 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     config = _kept_of(call, config, options.subresource)
     manager = Manager(options.manager, call.resource.api_version, options.subresource)
 
-    asked = Applying(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))
+    asked = ApplyRequest(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))
 
     def merge(old: Data) -> Proposal:
         return Proposal(applying.apply(old, copied(config), call.resource.pipeline.schema, asked), settled=True)
@@ -203,7 +205,7 @@ async def _apply(parts: Parts, call: Call, options: Options) -> Written:
     return await parts.writer.create(call.resource, call.route.namespace, copied(config), applied)
 
 
-def _kept_of(call: Call, config: Data, subresource: str) -> Data:
+def _kept_of(call: RequestContext, config: Data, subresource: str) -> Data:
     """What an apply can set here. What a write of this path leaves alone is nothing that anybody could own by it."""
     if subresource == "status":
         identity = {key: value for key, value in config["metadata"].items() if key in ("name", "namespace", "uid", "resourceVersion")}
@@ -213,7 +215,7 @@ def _kept_of(call: Call, config: Data, subresource: str) -> Data:
     return config
 
 
-def _check_applied(call: Call, config: Data) -> None:
+def _check_applied(call: RequestContext, config: Data) -> None:
     for key, wanted in (("apiVersion", call.resource.api_version), ("kind", call.resource.kind)):
         if config.get(key) != wanted:
             raise failure.bad_request(f"Incorrect {key} specified in apply patch. Expected: {wanted}, got: {config.get(key, '')}")
@@ -224,7 +226,7 @@ def _check_applied(call: Call, config: Data) -> None:
         raise failure.bad_request("metadata.managedFields must be nil")
 
 
-def _check_name(call: Call, metadata: Data) -> None:
+def _check_name(call: RequestContext, metadata: Data) -> None:
     name = metadata.get("name")
     if not name:
         raise failure.bad_request(f"the name of the object ({call.route.name} based on URL) was undeterminable: name must be provided")
@@ -232,7 +234,7 @@ def _check_name(call: Call, metadata: Data) -> None:
         raise failure.bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.route.name})")
 
 
-def _check_fit(call: Call, config: Data) -> None:
+def _check_fit(call: RequestContext, config: Data) -> None:
     """An apply merges by types, so it cannot begin with a value of another type, nor with a field of which nothing is known."""
     found = list(fitting.misfits(call.resource.pipeline.schema, config))
     if not found:

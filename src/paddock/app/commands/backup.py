@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -19,7 +19,7 @@ def run(given: list[str], console: Console) -> int:
     options.add_argument("--dir", type=Path, default=None, help="directory of the server")
     options.add_argument("target", type=Path, help="the file to write")
     parsed = options.parse_args(given)
-    source = Places(parsed.dir or default_root()).store
+    source = DataPaths(parsed.dir or default_root()).store
     if not source.exists():
         raise Terminal(f"there is no store at {source}", fix="name the server's directory: --dir")
     try:

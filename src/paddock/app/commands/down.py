@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from paddock.app import running
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal, Transient
 from paddock.cli import arguments
@@ -28,7 +28,7 @@ def run(given: list[str], console: Console) -> int:
     options.add_argument("--delete-data", action="store_true", help="with --purge: delete the directory with all objects and disks")
     options.add_argument("--yes", action="store_true", help="with --purge: do not ask")
     parsed = options.parse_args(given)
-    places = Places((parsed.dir or default_root()).absolute())
+    places = DataPaths((parsed.dir or default_root()).absolute())
     if parsed.delete_data and not parsed.purge:
         raise Terminal("--delete-data goes with --purge", fix="write `paddock down --purge --delete-data`")
     if parsed.purge:
@@ -41,7 +41,7 @@ def run(given: list[str], console: Console) -> int:
     return GOOD
 
 
-def _stop(places: Places, patience: float, console: Console) -> None:
+def _stop(places: DataPaths, patience: float, console: Console) -> None:
     found = running.find(places)
     if found is None:
         console.say(f"paddock: no server is running in {places.root}")
@@ -55,7 +55,7 @@ def _stop(places: Places, patience: float, console: Console) -> None:
     console.out(f"stopped the server in {places.root}\n")
 
 
-def _confirm(places: Places, parsed: argparse.Namespace, console: Console) -> None:
+def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     from paddock.app import purge  # noqa: PLC0415 - a plain stop does without the engine
 
     for line in purge.describe(places, data=parsed.delete_data):
@@ -70,7 +70,7 @@ def _confirm(places: Places, parsed: argparse.Namespace, console: Console) -> No
         raise Terminal("nothing was done", why="it was not confirmed")
 
 
-def _purge(places: Places, parsed: argparse.Namespace, console: Console) -> None:
+def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     import asyncio  # noqa: PLC0415
 
     from paddock.app import purge  # noqa: PLC0415

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from paddock.base.errors import Terminal
-from paddock.cli.arguments import Help
+from paddock.cli.arguments import HelpRequested
 from paddock.cli.console import Console
 
 TEXT = "list, pull, push, build and remove disk images"
@@ -20,7 +20,7 @@ COMMANDS = {
 def run(given: list[str], console: Console) -> int:
     """One of the commands."""
     if not given or given[0] in ("-h", "--help", "help"):
-        raise Help(_usage())
+        raise HelpRequested(_usage())
     given = ["ls", *given[1:]] if given[0] == "list" else given
     if given[0] not in COMMANDS:
         raise Terminal(f'unknown command "image {given[0]}"', fix=f"`paddock image` has {', '.join(COMMANDS)}")

@@ -8,7 +8,7 @@ from paddock.app import imagelibrary
 from paddock.cli import arguments
 from paddock.cli.console import Console, one_line
 from paddock.engine.images import catalogue
-from paddock.engine.images.library import Record
+from paddock.engine.images.library import ImageRecord
 
 TEXT = "list the images of this host, or the names that are known"
 
@@ -35,7 +35,7 @@ def run(given: list[str], console: Console) -> int:
     return 0
 
 
-def _table(records: list[Record], used: set[str]) -> str:
+def _table(records: list[ImageRecord], used: set[str]) -> str:
     rows = [("DIGEST", "FORMAT", "SIZE", "ON DISK", "USED", "LAST ASKED FOR", "SOURCE")]
     for record in sorted(records, key=lambda record: record.used, reverse=True):
         image = record.image
@@ -47,7 +47,7 @@ def _table(records: list[Record], used: set[str]) -> str:
     return "".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows)
 
 
-def _data(record: Record, used: set[str]) -> dict[str, Any]:
+def _data(record: ImageRecord, used: set[str]) -> dict[str, Any]:
     image = record.image
     return {
         "digest": f"sha256:{image.digest}",

@@ -8,7 +8,7 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.engine.images import catalogue
 from paddock.engine.images.library import Progress
-from paddock.engine.images.sources import File, Http, Registry, Source
+from paddock.engine.images.sources import File, Http, RegistryImage, Source
 
 TEXT = "fetch an image into the library"
 
@@ -38,7 +38,7 @@ def _source(options: arguments.Parser, parsed: argparse.Namespace) -> Source:
         return Http(name, trust=imagelibrary.trust(parsed), checksum=parsed.checksum)
     if name.startswith(("docker://", "oci-archive:")):
         configs = imagelibrary.docker_configs(parsed)
-        return Registry(name, parsed.path, parsed.arch, "Always", docker_configs=configs, trust=imagelibrary.trust(parsed))
+        return RegistryImage(name, parsed.path, parsed.arch, "Always", docker_configs=configs, trust=imagelibrary.trust(parsed))
     if Path(name).exists():
         return File(Path(name).absolute(), parsed.checksum)
     return options.error(f'"{name}" is no known name, URL or file; `paddock image ls --known` lists the names')

@@ -3,7 +3,7 @@
 from paddock.app import imagelibrary
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.engine.images.sources import Registry
+from paddock.engine.images.sources import RegistryImage
 
 TEXT = "upload an image into a registry, as a container disk"
 
@@ -19,7 +19,7 @@ def run(given: list[str], console: Console) -> int:
     parsed = options.parse_args(given)
     images = imagelibrary.library(parsed, imagelibrary.settings(parsed))
     image = imagelibrary.find(images, parsed.image).image
-    target = Registry(
+    target = RegistryImage(
         parsed.reference,
         architecture=parsed.arch,
         docker_configs=imagelibrary.docker_configs(parsed),

@@ -1,7 +1,7 @@
 """`paddock image rm`: images leave this host, unless something uses them."""
 
 from paddock.app import imagelibrary
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -29,7 +29,7 @@ def run(given: list[str], console: Console) -> int:
     used = imagelibrary.used(parsed)
     if parsed.unused:
         # A server may have fetched one a moment ago, and not have made the disk yet that it is for.
-        keep = _GRACE_SECONDS if Places(parsed.dir or default_root()).pid.exists() else 0.0
+        keep = _GRACE_SECONDS if DataPaths(parsed.dir or default_root()).pid.exists() else 0.0
         removed = imagelibrary.work(images, lambda: images.collect(used, keep))
     else:
         removed = [imagelibrary.find(images, name).image.digest for name in parsed.image]

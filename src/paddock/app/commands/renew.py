@@ -12,7 +12,7 @@ from paddock.base.errors import PaddockError
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.client import kubeconfig
-from paddock.client.client import Client, Settings
+from paddock.client.client import Client, ClientSettings
 from paddock.client.http.https import Https
 from paddock.client.options import Selection
 from paddock.client.target import Data, Key, Target, declared
@@ -45,7 +45,7 @@ async def _renew(parsed: argparse.Namespace, console: Console) -> int:
         os.environ, SystemClock(), explicit=parsed.kubeconfig, context=parsed.context, local=running_kubeconfigs(os.environ)
     )
     namespace = "" if parsed.all_namespaces else parsed.namespace or access.namespace
-    async with Client(Https(access), Settings(seconds=_SECONDS)) as client:
+    async with Client(Https(access), ClientSettings(seconds=_SECONDS)) as client:
         keys = await _outdated(client, namespace) if parsed.outdated else [Key(namespace, name) for name in parsed.names]
         if not keys:
             console.say("paddock: no machine runs on a QEMU that was replaced")

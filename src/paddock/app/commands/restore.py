@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from paddock.app import running
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -21,7 +21,7 @@ def run(given: list[str], console: Console) -> int:
     options.add_argument("--dir", type=Path, default=None, help="directory of the server")
     options.add_argument("source", type=Path, help="the backup")
     parsed = options.parse_args(given)
-    places = Places(parsed.dir or default_root())
+    places = DataPaths(parsed.dir or default_root())
     if running.find(places) is not None:
         raise Terminal(f"the server in {places.root} is running", fix="stop it first: paddock down")
     places.root.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ import urllib.request
 from pathlib import Path
 
 from paddock.app import running
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.directories import default_root
 from paddock.cli import arguments
 from paddock.cli.console import Console
@@ -21,7 +21,7 @@ def run(given: list[str], console: Console) -> int:
     options.add_argument("--dir", type=Path, default=None, help="directory of the server")
     arguments.add_format(options, formats=("text", "json"))
     parsed = options.parse_args(given)
-    places = Places(parsed.dir or default_root())
+    places = DataPaths(parsed.dir or default_root())
     found = running.find(places)
     ready = found is not None and _is_ready(found.address, places)
     said = {
@@ -43,7 +43,7 @@ def run(given: list[str], console: Console) -> int:
     return 0 if ready else 1
 
 
-def _is_ready(address: str, places: Places) -> bool:
+def _is_ready(address: str, places: DataPaths) -> bool:
     context = ssl.create_default_context(cafile=places.pki / "ca.crt")
     try:
         with urllib.request.urlopen(f"{address}/readyz", timeout=5, context=context) as answer:

@@ -8,33 +8,32 @@ import asyncio
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
 from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtualmachines
-from paddock.app.controllers.fronts import Fronts
-from paddock.app.controllers.surroundings import Surroundings
+from paddock.app.controllers.fronts import FrontSettings
+from paddock.app.controllers.surroundings import ControllerEnvironment
 from paddock.app.inside import door
-from paddock.app.settings import Machines
+from paddock.app.settings import MachineSettings
 from paddock.client.client import Client
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.controllers.exports import controller as exports
-from paddock.controllers.exports.sources import Sources
-from paddock.controllers.storage.family import Storage
-from paddock.engine.engine import Engine
-from paddock.engine.engine import Settings as EngineSettings
-from paddock.engine.images.settings import Settings as ImageSettings
-from paddock.engine.networks.networks import Settings as NetworkSettings
+from paddock.controllers.exports.sources import ExportSources
+from paddock.controllers.storage.family import StorageServices
+from paddock.engine.engine import Engine, EngineSettings
+from paddock.engine.images.settings import ImageSettings
+from paddock.engine.networks.networks import NetworkSettings
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 
-class Control:
+class EmbeddedControllers:
     """Controllers that reach the server through its own door, and machines that outlive them."""
 
-    def __init__(self, engine: Engine, client: Client, machinery: Machinery, around: Surroundings) -> None:
+    def __init__(self, engine: Engine, client: Client, machinery: Machinery, around: ControllerEnvironment) -> None:
         self.engine = engine
-        self.program = Program(client, component="paddock", instance=around.node, machinery=machinery)
+        self.program = ControllerManager(client, component="paddock", instance=around.node, machinery=machinery)
         self._around = around
         # there when the controllers have started
-        self.storage: Storage | None = None
-        self.exports: Sources | None = None
+        self.storage: StorageServices | None = None
+        self.exports: ExportSources | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -47,7 +46,7 @@ class Control:
             *instances.wire(self.program, self.engine, self._around, attachments),
             *snapshots.wire(self.program, self.engine),
         ]
-        fronts.wire(self.program, Fronts())
+        fronts.wire(self.program, FrontSettings())
         for name, work in (("controllers", self.program.run()), *more):
             self._tasks.append(asyncio.create_task(work, name=name))
 
@@ -67,15 +66,15 @@ class Control:
         await self.engine.stop()
 
 
-def beside(api: Handler, around: Surroundings) -> Control:
+def beside(api: Handler, around: ControllerEnvironment) -> EmbeddedControllers:
     """The controllers of a server in this process."""
     machinery = Machinery()
     engine = Engine(around.directory, engine_settings(around.machines, str(around.services)))
-    client = Client(Inside(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
-    return Control(engine, client, machinery, around)
+    client = Client(LocalTransport(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
+    return EmbeddedControllers(engine, client, machinery, around)
 
 
-def engine_settings(given: Machines, services: str) -> EngineSettings:
+def engine_settings(given: MachineSettings, services: str) -> EngineSettings:
     """What was decided at the start, in the engine's words."""
     images = ImageSettings(
         allow=given.image_hosts,

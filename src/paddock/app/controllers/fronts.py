@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 DIALECTS = ("stakater", "vitistack", "kubermatic")
 # What may be decided about a binding plug-in that the backend lacks.
 BINDING_FALLBACKS = ("masquerade", "fail")
 
 
-class Fronts(msgspec.Struct, frozen=True, kw_only=True):
+class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What is decided about the front doors when a program starts."""
 
     # which of the dialects
@@ -36,14 +36,14 @@ class Fronts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # The program, the settings, and the program that has the front objects: the same one, unless they are in an API of their own.
-Wire = Callable[[Program, Fronts, Program], None]
+Wire = Callable[[ControllerManager, FrontSettings, ControllerManager], None]
 
 
-def _kubermatic(program: Program, fronts: Fronts, front: Program) -> None:
+def _kubermatic(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
     """Kubermatic's forms are the embedded server's own objects; for a cluster there has to be an API that can hold them."""
     # Whoever does without this dialect does not load it.
     from paddock.controllers.kubermatic import controller, goldens  # noqa: PLC0415
-    from paddock.controllers.kubermatic.settings import Settings as KubermaticSettings  # noqa: PLC0415
+    from paddock.controllers.kubermatic.settings import KubermaticSettings  # noqa: PLC0415
 
     settings = KubermaticSettings(workers=fronts.workers)
     if fronts.resync_seconds is not None:
@@ -54,10 +54,10 @@ def _kubermatic(program: Program, fronts: Fronts, front: Program) -> None:
         controller.wire(front, program, settings)
 
 
-def _vitistack(program: Program, fronts: Fronts, front: Program) -> None:
+def _vitistack(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
     """Machines, and the networks that they name."""
     from paddock.controllers.vitistack import controller  # noqa: PLC0415
-    from paddock.controllers.vitistack.settings import Settings as VitistackSettings  # noqa: PLC0415
+    from paddock.controllers.vitistack.settings import VitistackSettings  # noqa: PLC0415
 
     settings = VitistackSettings(workers=fronts.workers, mac_set=fronts.mac_set, power_field=fronts.power_field)
     if fronts.resync_seconds is not None:
@@ -65,11 +65,11 @@ def _vitistack(program: Program, fronts: Fronts, front: Program) -> None:
     controller.wire(program, settings)
 
 
-def _stakater(program: Program, fronts: Fronts, front: Program) -> None:
+def _stakater(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
     """The engine has its binding plug-ins without a registration."""
     # Whoever does without this dialect does not load it.
     from paddock.controllers.stakater import controller  # noqa: PLC0415
-    from paddock.controllers.stakater.settings import Settings as StakaterSettings  # noqa: PLC0415
+    from paddock.controllers.stakater.settings import StakaterSettings  # noqa: PLC0415
     from paddock.dialects.kubevirt.rules.networks import PLUGINS  # noqa: PLC0415
 
     settings = StakaterSettings(
@@ -86,7 +86,7 @@ def _stakater(program: Program, fronts: Fronts, front: Program) -> None:
 WIRES: Mapping[str, Wire] = {"stakater": _stakater, "vitistack": _vitistack, "kubermatic": _kubermatic}
 
 
-def wire(program: Program, fronts: Fronts, front: Program | None = None) -> None:
+def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager | None = None) -> None:
     """Add the controllers of the dialects that are wanted."""
     for name, each in WIRES.items():
         if name in fronts.wanted:

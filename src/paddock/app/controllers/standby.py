@@ -9,40 +9,40 @@ import logging
 
 from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.apiserver.edge.http import Handler
-from paddock.apiserver.housekeeping.presence import Problem
+from paddock.apiserver.housekeeping.presence import NodeProblem
 from paddock.app.controllers import fronts, virtualmachines
-from paddock.app.controllers.fronts import Fronts
+from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.inside import door
 from paddock.client.client import Client
-from paddock.client.inside import Inside
+from paddock.client.inside import LocalTransport
 from paddock.controllers.outage import controller as outage
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
-from paddock.runtime.reference import Reference
+from paddock.runtime.program import ControllerManager
+from paddock.runtime.reference import InvolvedObject
 
 _LOG = logging.getLogger(__name__)
 
 
-class Standby:
+class OutageReporter:
     """Tells users what is wrong with a host, from the first report until the end."""
 
     def __init__(self, api: Handler, node: str) -> None:
         machinery = Machinery()
-        client = Client(Inside(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
-        self.program = Program(client, component="paddock", instance=node, machinery=machinery)
+        client = Client(LocalTransport(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
+        self.program = ControllerManager(client, component="paddock", instance=node, machinery=machinery)
         self._node = node
-        self._problem = Problem("", "")
+        self._problem = NodeProblem("", "")
         self._instances = outage.wire(self.program, lambda: self._problem.message)
         virtualmachines.wire(self.program)
-        fronts.wire(self.program, Fronts())
+        fronts.wire(self.program, FrontSettings())
         self._task: asyncio.Task[None] | None = None
 
-    async def report(self, problem: Problem) -> None:
+    async def report(self, problem: NodeProblem) -> None:
         """Tell this from now on. What was told already is not told again."""
         if problem != self._problem:
             self._problem = problem
             # As kubelets name their node: its name stands for its UID.
-            about = Reference("v1", "Node", "", self._node, self._node)
+            about = InvolvedObject("v1", "Node", "", self._node, self._node)
             self.program.recorder.tell(about, "Warning", problem.reason, problem.message)
             for seen in self.program.informers.of(outage.INSTANCES).cache:
                 self._instances.offer(seen.key)

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from paddock.app.settings import Machines
+from paddock.app.settings import MachineSettings
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ControllerEnvironment:
     """One server, as its controllers see it."""
 
     # where the engine keeps everything
     directory: Path
-    machines: Machines
+    machines: MachineSettings
     # the network of Services
     services: IPv4Network
     # name of the Node

@@ -5,10 +5,10 @@ from paddock.controllers.migration import controller as migration
 from paddock.controllers.pool import controller as pool
 from paddock.controllers.replicaset import controller as replicaset
 from paddock.controllers.virtualmachine import controller as virtualmachine
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 
-def wire(program: Program, architecture: str = "amd64") -> None:
+def wire(program: ControllerManager, architecture: str = "amd64") -> None:
     """Add them to the program."""
     virtualmachine.wire(program)
     pool.wire(program)

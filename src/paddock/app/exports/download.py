@@ -7,11 +7,11 @@ from contextlib import aclosing
 
 import orjson
 
-from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.target import Key
-from paddock.controllers.exports.sources import Found, NotNow, Sources
+from paddock.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
 from paddock.controllers.exports.targets import EXPORTS, SECRETS
 from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.engine.storage.volumes import Volumes
@@ -24,12 +24,12 @@ _BINARY, _JSON, _PLAIN = "application/octet-stream", "application/json", "text/p
 class Downloads:
     """Answers requests of the export paths."""
 
-    def __init__(self, client: Client, sources: Sources, volumes: Volumes) -> None:
+    def __init__(self, client: Client, sources: ExportSources, volumes: Volumes) -> None:
         self._client = client
         self._sources = sources
         self._volumes = volumes
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: HttpRequest) -> Answer:
         """The handler of these paths."""
         if request.method not in ("GET", "HEAD"):
             return _refused(405, "fetch with GET")
@@ -44,11 +44,11 @@ class Downloads:
             found = await self._sources.find(export)
         except NotFound:
             return _refused(404, f"there is no export {key}")
-        if isinstance(found, NotNow):
+        if isinstance(found, ExportUnavailable):
             return _refused(503, found.message)
         return self._found(request, export, found, rest)
 
-    async def _may(self, request: Request, export: VirtualMachineExport) -> bool:
+    async def _may(self, request: HttpRequest, export: VirtualMachineExport) -> bool:
         given = request.headers.get(plan.TOKEN_HEADER, "")
         try:
             secret = await self._client.get(SECRETS, Key(export.metadata.namespace or "", plan.secret_name(export)))
@@ -58,7 +58,7 @@ class Downloads:
         wanted = base64.b64decode((secret.data or {}).get("token", ""))
         return bool(wanted) and hmac.compare_digest(given.encode(), wanted)
 
-    def _found(self, request: Request, export: VirtualMachineExport, found: Found, rest: list[str]) -> Answer:
+    def _found(self, request: HttpRequest, export: VirtualMachineExport, found: ExportSource, rest: list[str]) -> Answer:
         if rest[0] == "manifests" and found.machine is not None and len(rest) == 2:
             return _manifest(export, found, rest[1])
         volume = next((each for each in found.volumes if len(rest) == 3 and rest[0] == "volumes" and each.name == rest[1]), None)
@@ -66,11 +66,11 @@ class Downloads:
         if volume is None or rest[-1] not in names:
             return _refused(404, f"the export {export.metadata.name} has nothing of this name")
         if request.method == "HEAD":
-            return Response(200, b"", (("content-type", _BINARY),))
-        return Stream(200, self._sender(volume, names[rest[-1]]), (("content-type", _BINARY),))
+            return HttpResponse(200, b"", (("content-type", _BINARY),))
+        return StreamResponse(200, self._sender(volume, names[rest[-1]]), (("content-type", _BINARY),))
 
-    def _sender(self, volume: plan.Volume, format: str) -> Callable[[Sink], Awaitable[None]]:
-        async def send(sink: Sink) -> None:
+    def _sender(self, volume: plan.ExportedVolume, format: str) -> Callable[[StreamSink], Awaitable[None]]:
+        async def send(sink: StreamSink) -> None:
             pieces: AsyncIterator[bytes]
             pieces = self._volumes.export_snapshot(volume.id, format) if volume.is_snapshot else self._volumes.export(volume.id, format)
             async with aclosing(pieces) as open_pieces:  # type: ignore[type-var]  # an asynchronous generator
@@ -83,16 +83,16 @@ class Downloads:
         return send
 
 
-def _manifest(export: VirtualMachineExport, found: Found, name: str) -> Answer:
+def _manifest(export: VirtualMachineExport, found: ExportSource, name: str) -> Answer:
     if name == "all":
         body = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": [found.machine]})
-        return Response(200, body, (("content-type", _JSON),))
+        return HttpResponse(200, body, (("content-type", _JSON),))
     if name == "secret":
         metadata = {"name": f"header-secret-{export.metadata.name}", "namespace": export.metadata.namespace}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"token": f"{plan.TOKEN_HEADER}:"}}
-        return Response(200, orjson.dumps(secret), (("content-type", _JSON),))
+        return HttpResponse(200, orjson.dumps(secret), (("content-type", _JSON),))
     return _refused(404, "there is no such manifest")
 
 
-def _refused(status: int, text: str) -> Response:
-    return Response(status, text.encode(), (("content-type", _PLAIN),))
+def _refused(status: int, text: str) -> HttpResponse:
+    return HttpResponse(status, text.encode(), (("content-type", _PLAIN),))

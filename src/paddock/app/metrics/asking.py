@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.errors import AgentError
-from paddock.engine.machine.guest import Filesystem
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.guest import GuestFilesystem
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.observation import Statistics
 
 _LOG = logging.getLogger(__name__)
@@ -20,12 +20,12 @@ _PASSING = ("Unanswered", "NotConnected")
 
 
 @dataclass
-class Guest:
+class AgentReport:
     """What an agent said last, of one run of a machine."""
 
     run: int
     asked: float
-    filesystems: tuple[Filesystem, ...] = ()
+    filesystems: tuple[GuestFilesystem, ...] = ()
     loads: tuple[float, ...] = ()
     knows_load: bool = True
     task: asyncio.Task[None] | None = None
@@ -37,15 +37,15 @@ class _Question:
     since: float = field(default_factory=lambda: asyncio.get_running_loop().time())
 
 
-class Asking:
+class PendingQueries:
     """Keeps the questions that are open, so that a machine that hangs is asked once and not anew for every page."""
 
     def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
         self._patience = patience
         self._open: dict[str, _Question] = {}
-        self._guests: dict[str, Guest] = {}
+        self._guests: dict[str, AgentReport] = {}
 
-    async def ask(self, machines: Iterable[Machine]) -> dict[str, Statistics]:
+    async def ask(self, machines: Iterable[QemuMachine]) -> dict[str, Statistics]:
         """What each machine used, as far as they answer in time."""
         now = asyncio.get_running_loop().time()
         live = {machine.id: machine for machine in machines if machine.observed.phase == "running"}
@@ -63,7 +63,7 @@ class Asking:
         found = {name: task.result() for name, task in fresh.items() if task.done() and not task.cancelled()}
         return {name: used for name, used in found.items() if used is not None}
 
-    def guest(self, id: str) -> Guest | None:
+    def guest(self, id: str) -> AgentReport | None:
         """What the agent of a machine said last."""
         return self._guests.get(id)
 
@@ -76,7 +76,7 @@ class Asking:
         self._open.clear()
         self._guests.clear()
 
-    def _forget(self, live: dict[str, Machine]) -> None:
+    def _forget(self, live: dict[str, QemuMachine]) -> None:
         for name in [name for name, question in self._open.items() if name not in live and question.task.done()]:
             del self._open[name]
         for name in [name for name in self._guests if name not in live]:
@@ -84,7 +84,7 @@ class Asking:
             if task is not None:
                 task.cancel()
 
-    def _look_inside(self, machine: Machine, now: float) -> None:
+    def _look_inside(self, machine: QemuMachine, now: float) -> None:
         """Ask the agent when it is time; the next page has what it says."""
         guest = self._guests.get(machine.id)
         if guest is not None and guest.run != machine.observed.run:
@@ -94,12 +94,12 @@ class Asking:
         ):
             return
         if guest is None:
-            guest = self._guests[machine.id] = Guest(machine.observed.run, now)
+            guest = self._guests[machine.id] = AgentReport(machine.observed.run, now)
         guest.asked = now
         guest.task = asyncio.create_task(_told(machine, guest), name=f"file systems of {machine.id}")
 
 
-async def _used(machine: Machine) -> Statistics | None:
+async def _used(machine: QemuMachine) -> Statistics | None:
     try:
         return await machine.statistics()
     except PaddockError as error:
@@ -110,7 +110,7 @@ async def _used(machine: Machine) -> Statistics | None:
     return None
 
 
-async def _told(machine: Machine, guest: Guest) -> None:
+async def _told(machine: QemuMachine, guest: AgentReport) -> None:
     try:
         guest.filesystems = await machine.agent.filesystems()
     except AgentError as error:

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from paddock.app.metrics.asking import Asking
+from paddock.app.metrics.asking import PendingQueries
 from paddock.app.metrics.life import Panics, Phases
 from paddock.app.subresources.installation import RELEASE
 from paddock.app.subresources.sessions import Sessions
@@ -21,11 +21,11 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.engine import Engine
 from paddock.engine.machine.observation import Statistics
 from paddock.plan.metrics import disks, families, host, instances, machines, usage
-from paddock.plan.metrics.page import Page, Sample, labels, sample
-from paddock.runtime.cache import Seen
+from paddock.plan.metrics.page import MetricsPage, Sample, labels, sample
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 MACHINES: Target[VirtualMachine] = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
 SYNCS = ("kubevirt_vmi_sync_total", "How often a running machine was looked at.", ("namespace", "name"))
@@ -50,16 +50,16 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-class Kept(Generic[T, V]):
+class CachedSeries(Generic[T, V]):
     """What was made of each object of a kind, for as long as the object is as it was."""
 
     def __init__(self, informers: Informers, target: Target[T], make: Callable[[T], V]) -> None:
         self.informer: Informer = informers.of(target)
         self._target = target
         self._make = make
-        self._values: dict[Key, tuple[Seen, V]] = {}
+        self._values: dict[Key, tuple[CachedObject, V]] = {}
 
-    async def all(self) -> list[tuple[Seen, V]]:
+    async def all(self) -> list[tuple[CachedObject, V]]:
         """Of all that are there now. Others get their turn while much is new."""
         before, made, found = self._values, 0, {}
         for seen in self.informer.cache:
@@ -83,24 +83,24 @@ class Kept(Generic[T, V]):
         return found[1] if found is not None else None
 
 
-class Collector:
+class MetricsCollector:
     """Makes the page."""
 
-    def __init__(self, program: Program, engine: Engine, sessions: Sessions, fills_disks: Callable[[], bool]) -> None:
+    def __init__(self, program: ControllerManager, engine: Engine, sessions: Sessions, fills_disks: Callable[[], bool]) -> None:
         self._program = program
         self._engine = engine
         self._sessions = sessions
         self._fills_disks = fills_disks
         of = program.informers
-        self._machines = Kept(of, MACHINES, machines.told)
-        self._instances = Kept(of, targets.INSTANCES, instances.told)
-        self._claims = Kept(of, targets.CLAIMS, machines.size)
-        self._transfers = Kept(of, targets.DATA_VOLUMES, lambda each: each)
-        self._crons = Kept(of, targets.IMPORT_CRONS, lambda each: each)
-        self._profiles = Kept(of, targets.PROFILES, lambda each: each)
-        self._classes = Kept(of, targets.CLASSES, lambda each: each)
-        self._snapshots = Kept(of, SNAPSHOTS, lambda each: tuple(disks.snapshots((each,))))
-        self._asking = Asking()
+        self._machines = CachedSeries(of, MACHINES, machines.told)
+        self._instances = CachedSeries(of, targets.INSTANCES, instances.told)
+        self._claims = CachedSeries(of, targets.CLAIMS, machines.size)
+        self._transfers = CachedSeries(of, targets.DATA_VOLUMES, lambda each: each)
+        self._crons = CachedSeries(of, targets.IMPORT_CRONS, lambda each: each)
+        self._profiles = CachedSeries(of, targets.PROFILES, lambda each: each)
+        self._classes = CachedSeries(of, targets.CLASSES, lambda each: each)
+        self._snapshots = CachedSeries(of, SNAPSHOTS, lambda each: tuple(disks.snapshots((each,))))
+        self._asking = PendingQueries()
         self._panics = Panics()
         self._syncs: Counter = program.machinery.metrics.counter(*SYNCS)
         self._instances.informer.cache.index("uid", lambda seen: (seen.meta.uid,))
@@ -110,7 +110,7 @@ class Collector:
     async def text(self) -> str:
         """All series of now."""
         used = await self._asking.ask(self._engine.machines)
-        page = Page(families.ALL)
+        page = MetricsPage(families.ALL)
         page.add(host.samples(self._host()))
         known = await self._machines.values()
         await self._claims.all()
@@ -135,9 +135,9 @@ class Collector:
         """Ask no machine any more."""
         await self._asking.close()
 
-    def _host(self) -> host.Host:
+    def _host(self) -> host.HostUsage:
         program = self._program
-        return host.Host(
+        return host.HostUsage(
             interpreter=f"python{platform.python_version()}",
             version=RELEASE,
             has_kvm=bool(self._engine.facts.kvm.works),
@@ -148,7 +148,7 @@ class Collector:
             sessions={_SERIES[kind]: count for kind, count in self._sessions.open.items()},
         )
 
-    def _measured(self, seen: Seen, at: str, used: Statistics | None) -> Iterator[Sample]:
+    def _measured(self, seen: CachedObject, at: str, used: Statistics | None) -> Iterator[Sample]:
         """What a machine used, and what its guest says."""
         place = labels(namespace=seen.key.namespace, name=seen.key.name)
         yield sample("kubevirt_vmi_guest_os_panic_total", place, self._panics.count(seen.key))
@@ -168,7 +168,7 @@ class Collector:
     def _size(self, namespace: str, name: str) -> tuple[int, str] | None:
         return self._claims.get(Key(namespace, name))
 
-    def _forget(self, known: set[Key], there: list[Seen]) -> None:
+    def _forget(self, known: set[Key], there: list[CachedObject]) -> None:
         """Counts go with what they are about."""
         keys = known | {seen.key for seen in there}
         uids = {seen.meta.uid for seen in there}

@@ -4,11 +4,11 @@ import contextlib
 
 import msgspec
 
-from paddock.base.metrics import Metrics
+from paddock.base.metrics import MetricsRegistry
 from paddock.client.target import Key
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machine import QemuMachine
 from paddock.meta import ages
-from paddock.runtime.cache import Change
+from paddock.runtime.cache import CacheChange
 
 _BOUNDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 1200.0, 1800.0)
 _NAME = "kubevirt_vmi_phase_transition_time"
@@ -45,13 +45,13 @@ _INSTANCES = msgspec.json.Decoder(_Instance)
 class Phases:
     """How long phases took, from the changes of instances. Those that were there when the program started are not counted again."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: MetricsRegistry) -> None:
         text = "How long instances took to get into a phase: from"
         self._before = metrics.histogram(f"{_NAME}_seconds", f"{text} the phase before.", ("phase",), _BOUNDS)
         self._creation = metrics.histogram(f"{_NAME}_from_creation_seconds", f"{text} their creation.", ("phase",), _BOUNDS)
         self._deletion = metrics.histogram(f"{_NAME}_from_deletion_seconds", f"{text} their deletion.", ("phase",), _BOUNDS)
 
-    def hear(self, change: Change) -> None:
+    def hear(self, change: CacheChange) -> None:
         """An instance changed."""
         if change.old is None or change.new is None:
             return
@@ -80,7 +80,7 @@ class Panics:
         self._counts: dict[Key, int] = {}
         self._told: dict[str, int] = {}
 
-    def look(self, machine: Machine, key: Key) -> None:
+    def look(self, machine: QemuMachine, key: Key) -> None:
         """A machine changed; it is that of the instance."""
         end = machine.observed.end
         if end is not None and end.reason == "panicked" and self._told.get(machine.id) != machine.observed.run:

@@ -1,21 +1,21 @@
 """Puts the series of machines on the server's page: one call."""
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.edge.http import Answer, Request, Response
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.apiserver.parts import User
-from paddock.app.metrics.collector import Collector
+from paddock.app.metrics.collector import MetricsCollector
 
 PATH = "/metrics"
 
 
-def install(api: Api, collector: Collector) -> None:
+def install(api: Api, collector: MetricsCollector) -> None:
     """From now on the page has both; who may read it is decided as before."""
     server = api.paths[PATH]
 
-    async def answer(request: Request, user: User) -> Answer:
+    async def answer(request: HttpRequest, user: User) -> Answer:
         page = await server(request, user)
-        if not isinstance(page, Response) or page.status != 200:
+        if not isinstance(page, HttpResponse) or page.status != 200:
             return page
-        return Response(page.status, page.body + (await collector.text()).encode(), page.headers)
+        return HttpResponse(page.status, page.body + (await collector.text()).encode(), page.headers)
 
     api.paths[PATH] = answer

@@ -29,7 +29,7 @@ _INSTALL = {
 _OLDER = {"virtualmachinepools.pool.kubevirt.io/v1beta1": "v1alpha1"}
 
 
-class Foreign(Terminal):
+class ForeignDefinition(Terminal):
     """A front kind belongs to somebody else."""
 
     def __init__(self, name: str, owner: str) -> None:
@@ -50,7 +50,7 @@ class _Resources(msgspec.Struct):
 
 
 async def problems(client: Client, targets: Iterable[Target[Any]]) -> tuple[str, ...]:
-    """What keeps the controllers of these kinds from working, each with its remedy. Raises `Foreign`, and the client's errors."""
+    """What keeps the controllers of these kinds from working, each with its remedy. Raises `ForeignDefinition`, and the client's errors."""
     found: list[str] = []
     by_version: dict[tuple[str, str], list[Target[Any]]] = {}
     for each in targets:
@@ -103,7 +103,7 @@ async def _definition_problems(client: Client, target: Target[Any]) -> Sequence[
         return (f"cannot see whose {target.qualified} is: allow get of customresourcedefinitions to the operator",)
     owner = claimed_by(definition)
     if owner:
-        raise Foreign(target.qualified, owner)
+        raise ForeignDefinition(target.qualified, owner)
     lacking = lacks(definition, target)
     if lacking:
         said = f"the definition of {target.qualified} is older than this operator, or another project's: it lacks {', '.join(lacking)}"

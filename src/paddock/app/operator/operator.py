@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from paddock.app.controllers import fronts
 from paddock.app.operator import definitions
-from paddock.app.operator.settings import Address, Settings
+from paddock.app.operator.settings import ListenAddress, OperatorSettings
 from paddock.app.probes import HEALTH, METRICS, Probes
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.target import Key
-from paddock.runtime.election import Terms
+from paddock.runtime.election import LeaseTerms
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 _LOG = logging.getLogger(__name__)
 COMPONENT = "paddock-operator"
@@ -27,21 +27,25 @@ _AGAIN_SECONDS = 5.0
 class Operator:
     """The controllers that are wanted, against one API, or two when the front objects are in another."""
 
-    def __init__(self, settings: Settings, client: Client, machinery: Machinery, *, identity: str, front: Client | None = None) -> None:
+    def __init__(
+        self, settings: OperatorSettings, client: Client, machinery: Machinery, *, identity: str, front: Client | None = None
+    ) -> None:
         self._settings = settings
         lease = settings.lease
-        terms = Terms(
+        terms = LeaseTerms(
             key=Key(settings.namespace, lease.name),
             identity=identity,
             duration=lease.duration,
             deadline=lease.deadline,
             retry=lease.retry,
         )
-        self.program = Program(client, component=COMPONENT, instance=identity, machinery=machinery, terms=terms if lease.wanted else None)
+        self.program = ControllerManager(
+            client, component=COMPONENT, instance=identity, machinery=machinery, terms=terms if lease.wanted else None
+        )
         self._programs = [self.program]
         other = None
         if front is not None:
-            other = Program(front, component=COMPONENT, instance=identity, machinery=machinery, api="front")
+            other = ControllerManager(front, component=COMPONENT, instance=identity, machinery=machinery, api="front")
             self.program.join(other)
             self._programs.append(other)
         fronts.wire(self.program, settings.fronts, other)
@@ -74,7 +78,7 @@ class Operator:
             self.ports = ports
         _LOG.info("pages are served", extra={"metrics": self.ports[0], "health": self.ports[1]})
 
-    async def _listen(self, address: Address | None, pages: frozenset[str], variable: str) -> int | None:
+    async def _listen(self, address: ListenAddress | None, pages: frozenset[str], variable: str) -> int | None:
         if address is None:
             return None
         probes = Probes(self.program.health, pages)
@@ -109,7 +113,7 @@ class Operator:
                     _LOG.info("an older version is used", extra={"resource": f"{where}{target.qualified}", "version": version})
                     each.informers.settle(target, version)
                 found += [f"{where}{said}" for said in await definitions.problems(each.client, each.informers.needed())]
-            except definitions.Foreign:
+            except definitions.ForeignDefinition:
                 raise
             except PaddockError as problem:
                 found.append(f"{where}{problem}")

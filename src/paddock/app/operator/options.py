@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from paddock.app.controllers.fronts import BINDING_FALLBACKS, DIALECTS, Fronts
-from paddock.app.operator.settings import Address, Lease, Settings
+from paddock.app.controllers.fronts import BINDING_FALLBACKS, DIALECTS, FrontSettings
+from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
 from paddock.base import duration
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import arguments
@@ -67,7 +67,7 @@ def flag(word: str) -> bool:
     return word in ("1", "t", "T", "TRUE", "true", "True")
 
 
-def address(word: str) -> Address | None:
+def address(word: str) -> ListenAddress | None:
     """Where to listen, in the words of controller-runtime; `0` is nowhere."""
     if word == "0":
         return None
@@ -75,7 +75,7 @@ def address(word: str) -> Address | None:
     bracketed = host.startswith("[") and host.endswith("]")
     if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in host and not bracketed):
         raise Terminal(f"{word!r} is no address", fix=_ADDRESS)
-    return Address(host[1:-1] if bracketed else host, int(port))
+    return ListenAddress(host[1:-1] if bracketed else host, int(port))
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
@@ -152,7 +152,7 @@ def parser(text: str) -> Parser:
     return options
 
 
-def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
+def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> OperatorSettings:
     """The settings that options and the environment make."""
 
     def said(setting: Setting, default: Any) -> Any:
@@ -165,8 +165,8 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         except PaddockError as problem:
             raise BadSetting(source, word, problem) from None
 
-    known, usual, dialects = Settings(), Fronts(), _dialects(parsed.dialect, parsed.front)
-    fronts = Fronts(
+    known, usual, dialects = OperatorSettings(), FrontSettings(), _dialects(parsed.dialect, parsed.front)
+    fronts = FrontSettings(
         wanted=frozenset(dialects),
         workers=said(_WORKERS, usual.workers),
         resync_seconds=said(_INTERVAL, usual.resync_seconds),
@@ -177,14 +177,14 @@ def settings(parsed: argparse.Namespace, environ: Mapping[str, str]) -> Settings
         manage_clone_rbac=said(_CLONING, usual.manage_clone_rbac),
     )
     chosen = "" if not parsed.dialect else "-" + "-".join(sorted(dialects))
-    return Settings(
+    return OperatorSettings(
         kubeconfig=parsed.kubeconfig,
         context=parsed.context,
         front=parsed.front,
         fronts=fronts,
         metrics=said(_METRICS, known.metrics),
         health=said(_HEALTH, known.health),
-        lease=Lease(
+        lease=LeaderElectionSettings(
             wanted=said(_ELECT, known.lease.wanted),
             name=parsed.lease or f"paddock-operator{chosen}",
             duration=said(_DURATION, known.lease.duration),

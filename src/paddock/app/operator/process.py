@@ -15,7 +15,7 @@ import msgspec
 from paddock.app import loop
 from paddock.app.operator import options, wayin
 from paddock.app.operator.operator import Operator
-from paddock.app.operator.settings import Settings
+from paddock.app.operator.settings import OperatorSettings
 from paddock.base.errors import PaddockError
 from paddock.client.access import Access
 from paddock.client.client import Client
@@ -38,13 +38,13 @@ def run(parsed: argparse.Namespace) -> int:
         return runner.run(_work(settings, machinery, access, front))
 
 
-def _log_to(stream: TextIO, settings: Settings) -> None:
+def _log_to(stream: TextIO, settings: OperatorSettings) -> None:
     lines = logging.StreamHandler(stream)
     lines.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
     logging.basicConfig(level=settings.log_level.upper(), handlers=[lines], force=True)
 
 
-async def _work(settings: Settings, machinery: Machinery, access: Access, front: Access | None) -> int:
+async def _work(settings: OperatorSettings, machinery: Machinery, access: Access, front: Access | None) -> int:
     clients = [Client(Https(each), observe=machinery.observe_request) for each in (access, front) if each is not None]
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     operator = Operator(settings, clients[0], machinery, identity=identity, front=clients[1] if front is not None else None)

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.app.controllers.fronts import Fronts
+from paddock.app.controllers.fronts import FrontSettings
 
 
-class Address(msgspec.Struct, frozen=True):
+class ListenAddress(msgspec.Struct, frozen=True):
     """Where pages are served; an empty host is every address of the machine."""
 
     host: str
     port: int
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderElectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How copies take turns."""
 
     wanted: bool = True
@@ -25,7 +25,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     retry: float = 2.0
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class OperatorSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one start."""
 
     # None: KUBECONFIG, else the Pod's own way in
@@ -33,11 +33,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     context: str = ""
     # the kubeconfig of the API that has the front objects, when it is not the same
     front: Path | None = None
-    fronts: Fronts = Fronts(embedded=False)
+    fronts: FrontSettings = FrontSettings(embedded=False)
     # None: not served
-    metrics: Address | None = Address("", 8080)
-    health: Address | None = Address("", 8081)
-    lease: Lease = Lease()
+    metrics: ListenAddress | None = ListenAddress("", 8080)
+    health: ListenAddress | None = ListenAddress("", 8081)
+    lease: LeaderElectionSettings = LeaderElectionSettings()
     # the operator's own, where the lease is; empty: that of the way in
     namespace: str = ""
     log_format: str = "json"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from paddock.app.operator.settings import Settings
+from paddock.app.operator.settings import OperatorSettings
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client import incluster, kubeconfig
@@ -10,7 +10,7 @@ from paddock.client.access import Access
 from paddock.client.errors import BadAccess
 
 
-def find(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Access:
+def find(settings: OperatorSettings, environ: Mapping[str, str], clock: Clock) -> Access:
     """The kubeconfig that is named, else that of KUBECONFIG, else the Pod's own way in, else the user's kubeconfig."""
     if settings.kubeconfig is not None:
         return kubeconfig.find(environ, clock, explicit=settings.kubeconfig, context=settings.context)
@@ -25,7 +25,7 @@ def find(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Access
     return kubeconfig.find(environ, clock, context=settings.context)
 
 
-def _named(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Access:
+def _named(settings: OperatorSettings, environ: Mapping[str, str], clock: Clock) -> Access:
     try:
         config = kubeconfig.read(kubeconfig.paths(environ), required=len(kubeconfig.paths(environ)) == 1)
         return kubeconfig.access(config, clock, context=settings.context)
@@ -33,6 +33,6 @@ def _named(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Acce
         raise BadAccess(f"cannot use KUBECONFIG={environ['KUBECONFIG']}", why=problem.what, fix=problem.fix) from problem
 
 
-def front(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Access | None:
+def front(settings: OperatorSettings, environ: Mapping[str, str], clock: Clock) -> Access | None:
     """The API that has the front objects, when it is another one."""
     return None if settings.front is None else kubeconfig.find(environ, clock, explicit=settings.front)

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from paddock.apiserver import bodies
-from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.meta import failure
 
 Data = dict[str, Any]
@@ -13,7 +13,7 @@ _JSON = (("content-type", "application/json"),)
 ACCEPTED, OK = 202, 200
 
 
-def options(request: Request) -> Data:
+def options(request: HttpRequest) -> Data:
     """The body, JSON or YAML whatever its content type says; without one, no options."""
     if not request.body.strip():
         return {}
@@ -28,7 +28,7 @@ def options(request: Request) -> Data:
     return found
 
 
-def needed(request: Request) -> Data:
+def needed(request: HttpRequest) -> Data:
     """The body of a request that makes no sense without one."""
     if not request.body.strip():
         raise failure.bad_request("Request with no body")
@@ -64,16 +64,16 @@ def text(given: Data, name: str) -> str:
     return value
 
 
-def accepted() -> Response:
+def accepted() -> HttpResponse:
     """It will be done."""
-    return Response(ACCEPTED)
+    return HttpResponse(ACCEPTED)
 
 
-def done() -> Response:
+def done() -> HttpResponse:
     """It is done."""
-    return Response(OK)
+    return HttpResponse(OK)
 
 
-def said(document: Any) -> Response:
+def said(document: Any) -> HttpResponse:
     """A document."""
-    return Response(OK, orjson.dumps(document), _JSON)
+    return HttpResponse(OK, orjson.dumps(document), _JSON)

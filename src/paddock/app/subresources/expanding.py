@@ -3,30 +3,30 @@
 from typing import Any
 
 from paddock.apiserver.builtin.machines import looking
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
-from paddock.app.subresources.stored import MACHINES, Stored
+from paddock.app.subresources.stored import MACHINES, StoredObjects
 from paddock.meta import failure
-from paddock.meta.failure import Cause
+from paddock.meta.failure import StatusCause
 from paddock.plan import instancetype
 from paddock.schema.finding import Severity
 
 Data = dict[str, Any]
 
 
-class Expanding:
+class MachineExpansion:
     """Expands machines."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredObjects) -> None:
         self._stored = stored
 
-    async def stored(self, call: Call) -> Response:
+    async def stored(self, call: RequestContext) -> HttpResponse:
         """A machine that is stored."""
         machine = self._stored.machine_data(call.route.namespace, call.route.name)
         return asking.said(self._expanded(machine))
 
-    async def given(self, call: Call) -> Response:
+    async def given(self, call: RequestContext) -> HttpResponse:
         """A machine that is sent along, and is not stored."""
         if not call.request.body.strip():
             raise failure.bad_request("empty request body")
@@ -46,7 +46,7 @@ class Expanding:
         decoded = resource.pipeline.decode({**machine, "apiVersion": resource.api_version, "metadata": machine.get("metadata") or {}})
         wrong = [each for each in (*decoded.unknown, *decoded.broken, *decoded.wrong) if each.severity is Severity.ERROR]
         if wrong:
-            causes = [Cause(each.cause.value, each.message, each.field) for each in wrong]
+            causes = [StatusCause(each.cause.value, each.message, each.field) for each in wrong]
             raise failure.Failure(400, "BadRequest", "Object is not a valid VirtualMachine", causes=causes)
         return decoded.data
 
@@ -55,6 +55,6 @@ class Expanding:
         look = looking(self._stored.parts.view)
         try:
             found = [instancetype.find(member, spec, namespace, look, machine.get("status")) for member in instancetype.KINDS]
-        except instancetype.Missing as missing:
+        except instancetype.MissingInstancetype as missing:
             raise failure.internal(missing.why) from None
         return instancetype.expanded_machine(machine, [each for each in found if each is not None])

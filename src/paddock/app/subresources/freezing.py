@@ -6,11 +6,11 @@ A guest that is forgotten frozen is as good as dead, so each freeze has a time a
 import asyncio
 import logging
 
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
-from paddock.app.subresources.instances import Instances
-from paddock.app.subresources.parts import Machine
+from paddock.app.subresources.instances import InstanceFinder
+from paddock.app.subresources.parts import MachineApi
 from paddock.base import duration
 from paddock.base.errors import PaddockError
 from paddock.meta import failure
@@ -20,14 +20,14 @@ _LOG = logging.getLogger(__name__)
 _ATTEMPTS, _PAUSE_SECONDS = 10, 5.0
 
 
-class Freezing:
+class GuestFreezer:
     """Freezes, and sees to it that what was frozen thaws."""
 
-    def __init__(self, instances: Instances) -> None:
+    def __init__(self, instances: InstanceFinder) -> None:
         self._instances = instances
         self._thaws: dict[str, asyncio.Task[None]] = {}
 
-    async def freeze(self, call: Call) -> Response:
+    async def freeze(self, call: RequestContext) -> HttpResponse:
         """Freeze for a time."""
         seconds = _timeout(asking.needed(call.request).get("unfreezeTimeout"))
         instance = self._instances.asked(call)
@@ -44,7 +44,7 @@ class Freezing:
             self._thaws[uid] = asyncio.create_task(self._thaw_after(uid, machine, seconds), name=f"thaw {uid}")
         return asking.done()
 
-    async def unfreeze(self, call: Call) -> Response:
+    async def unfreeze(self, call: RequestContext) -> HttpResponse:
         """Thaw."""
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)
@@ -71,7 +71,7 @@ class Freezing:
         if waiting is not None:
             waiting.cancel()
 
-    async def _thaw_after(self, uid: str, machine: Machine, seconds: float) -> None:
+    async def _thaw_after(self, uid: str, machine: MachineApi, seconds: float) -> None:
         await asyncio.sleep(seconds)
         for _ in range(_ATTEMPTS):
             if machine.observed.phase != "running" or await _thaw_once(machine):
@@ -80,7 +80,7 @@ class Freezing:
         self._thaws.pop(uid, None)
 
 
-async def _thaw_once(machine: Machine) -> bool:
+async def _thaw_once(machine: MachineApi) -> bool:
     """Whether the guest has thawed."""
     try:
         await machine.agent.thaw()

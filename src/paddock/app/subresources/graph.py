@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
-from paddock.app.subresources.installation import Installation
-from paddock.app.subresources.stored import MACHINES, Stored
+from paddock.app.subresources.installation import InstallationApi
+from paddock.app.subresources.stored import MACHINES, StoredObjects
 from paddock.meta import failure
-from paddock.plan.references import KindId, Reference, references
+from paddock.plan.references import FieldReference, KindId, references
 
 Data = dict[str, Any]
 DEPENDENCY = "kubevirt.io/dependency-type"
@@ -20,11 +20,11 @@ _COMPUTE = ("VirtualMachine", "VirtualMachineInstance")
 class Graphs:
     """Draws the tree of a machine or an instance."""
 
-    def __init__(self, stored: Stored, installation: Installation) -> None:
+    def __init__(self, stored: StoredObjects, installation: InstallationApi) -> None:
         self._stored = stored
         self._installation = installation
 
-    async def draw(self, call: Call) -> Response:
+    async def draw(self, call: RequestContext) -> HttpResponse:
         """The tree."""
         if not self._installation.has("ObjectGraph"):
             raise failure.bad_request("ObjectGraph feature gate not enabled: Unable to return object graph.")
@@ -49,7 +49,7 @@ def below(kind: KindId, data: Data) -> Iterator[Data]:
             yield _referred(found, place[1])
 
 
-def _referred(found: Reference, namespace: str) -> Data:
+def _referred(found: FieldReference, namespace: str) -> Data:
     kind = found.to[0]
     children = []
     if kind[1] == "DataVolume":

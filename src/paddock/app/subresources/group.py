@@ -10,7 +10,7 @@ import msgspec
 
 from paddock.apiserver.api import Api, Subhandler
 from paddock.apiserver.resources.pathonly import path_only
-from paddock.apiserver.resources.registry import Registry
+from paddock.apiserver.resources.registry import ResourceRegistry
 from paddock.apiserver.resources.resource import Subresource
 
 GROUP = "subresources.kubevirt.io"
@@ -19,7 +19,7 @@ CALLED = "subresource.kubevirt.io"
 VERSIONS = ("v1", "v1alpha3")
 
 
-class Row(msgspec.Struct, frozen=True):
+class SubresourceRow(msgspec.Struct, frozen=True):
     """One path. `below` says that more may follow in it: `portforward/8080/tcp`."""
 
     plural: str
@@ -30,7 +30,7 @@ class Row(msgspec.Struct, frozen=True):
     namespaced: bool = True
 
 
-def serve(registry: Registry, api: Api, rows: Iterable[Row]) -> None:
+def serve(registry: ResourceRegistry, api: Api, rows: Iterable[SubresourceRow]) -> None:
     """Let discovery tell of the rows, and the server ask their handlers."""
     every = sorted(rows, key=lambda row: (row.plural, row.subresource))
     registry.called[GROUP] = CALLED

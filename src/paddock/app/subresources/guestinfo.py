@@ -3,14 +3,14 @@
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
-from paddock.app.subresources.instances import Instances
-from paddock.app.subresources.parts import Agent
+from paddock.app.subresources.instances import InstanceFinder
+from paddock.app.subresources.parts import AgentApi
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.errors import AgentError
-from paddock.engine.machine.guest import AgentInfo, Filesystem, GuestOs, GuestUser
+from paddock.engine.machine.guest import AgentInfo, GuestFilesystem, GuestOs, GuestUser
 from paddock.meta import failure
 
 Data = dict[str, Any]
@@ -21,10 +21,10 @@ _API_VERSION = "kubevirt.io/v1"
 class GuestInfo:
     """Asks agents."""
 
-    def __init__(self, instances: Instances) -> None:
+    def __init__(self, instances: InstanceFinder) -> None:
         self._instances = instances
 
-    async def everything(self, call: Call) -> Response:
+    async def everything(self, call: RequestContext) -> HttpResponse:
         """All that the agent tells."""
         agent = self._agent(call)
         info = await _asked(agent.info())
@@ -43,17 +43,17 @@ class GuestInfo:
         told["fsFreezeStatus"] = "frozen" if await _tried(agent.frozen(), False) else "thawed"
         return asking.said({name: value for name, value in told.items() if value != ""})
 
-    async def users(self, call: Call) -> Response:
+    async def users(self, call: RequestContext) -> HttpResponse:
         """Who is logged in."""
         found = await _asked(self._agent(call).users())
         return asking.said(_listed("VirtualMachineInstanceGuestOSUserList", [about_user(each) for each in found]))
 
-    async def filesystems(self, call: Call) -> Response:
+    async def filesystems(self, call: RequestContext) -> HttpResponse:
         """What is mounted."""
         found = await _asked(self._agent(call).filesystems())
         return asking.said(_listed("VirtualMachineInstanceFileSystemList", [about_filesystem(each) for each in found]))
 
-    def _agent(self, call: Call) -> Agent:
+    def _agent(self, call: RequestContext) -> AgentApi:
         return self._instances.with_agent(self._instances.asked(call)).agent
 
 
@@ -86,7 +86,7 @@ def about_user(found: GuestUser) -> Data:
     return {**told, "domain": found.domain} if found.domain else told
 
 
-def about_filesystem(found: Filesystem) -> Data:
+def about_filesystem(found: GuestFilesystem) -> Data:
     """A mounted file system."""
     told: Data = {
         "diskName": found.disk,

@@ -4,10 +4,10 @@ from typing import Any
 
 import paddock
 from paddock.apiserver import health
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
-from paddock.app.subresources.stored import Stored
+from paddock.app.subresources.stored import StoredObjects
 from paddock.meta import failure
 
 Data = dict[str, Any]
@@ -17,10 +17,10 @@ _PLACE = ("kubevirts.kubevirt.io", "kubevirt", "kubevirt")
 _NO_PODS = "there are no pods here; look into a disk with qemu-img and guestfish on the host"
 
 
-class Installation:
+class InstallationApi:
     """Answers about the installation."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredObjects) -> None:
         self._stored = stored
 
     def has(self, gate: str) -> bool:
@@ -34,19 +34,19 @@ class Installation:
         if not self.has(gate):
             raise failure.bad_request(f"'{gate}' feature gate is not enabled")
 
-    async def version(self, call: Call) -> Response:
+    async def version(self, call: RequestContext) -> HttpResponse:
         """As KubeVirt's clients compare it with their own."""
         return asking.said({**health.version(), "gitVersion": f"{RELEASE}+paddock.{paddock.__version__}"})
 
-    async def guestfs(self, call: Call) -> Response:
+    async def guestfs(self, call: RequestContext) -> HttpResponse:
         """The image that `virtctl guestfs` would run in a pod. There is none: the pod is refused, and that says why."""
         return asking.said({"registry": "", "tag": RELEASE, "digest": "", "imagePrefix": "", "gsImage": ""})
 
-    async def health(self, call: Call) -> Response:
+    async def health(self, call: RequestContext) -> HttpResponse:
         """Whoever can ask is answered."""
         return asking.said({"apiserver": {"connectivity": "ok", "version": RELEASE}})
 
-    async def profiler(self, call: Call) -> Response:
+    async def profiler(self, call: RequestContext) -> HttpResponse:
         """Starting, stopping and dumping profiles of the installation's pods."""
         verb = call.route.plural.partition("-")[0]
         what = "dump profiler results" if verb == "dump" else f"{verb} profiler"
@@ -54,13 +54,13 @@ class Installation:
             raise failure.Failure(403, "Forbidden", f'Unable to {what}. "ClusterProfiler" feature gate must be enabled')
         raise failure.Failure(403, "Forbidden", f"Unable to {what}: {_NO_PODS.split(';')[0]}")
 
-    async def attestation(self, call: Call) -> Response:
+    async def attestation(self, call: RequestContext) -> HttpResponse:
         """AMD SEV, which this engine does not give to machines."""
         self.check("WorkloadEncryptionSEV")
         self._stored.instance(call.route.namespace, call.route.name)
         raise failure.bad_request("this host starts no machines with AMD SEV: its QEMU gives them no encrypted memory")
 
-    async def backup(self, call: Call) -> Response:
+    async def backup(self, call: RequestContext) -> HttpResponse:
         """Incremental backups by tracking changed blocks."""
         self.check("IncrementalBackup")
         self._stored.instance(call.route.namespace, call.route.name)

@@ -7,14 +7,14 @@ paused, and whether its agent is there, the engine knows best, and before the st
 import logging
 from collections.abc import Awaitable
 
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
-from paddock.app.subresources.parts import Machine, World
-from paddock.app.subresources.stored import INSTANCES, Moved, Stored, about, conflict
+from paddock.app.subresources.parts import MachineApi, SubresourceEnvironment
+from paddock.app.subresources.stored import INSTANCES, PreconditionFailed, StoredObjects, about, conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.machine.errors import AgentError, Refused, Unanswered
+from paddock.engine.machine.errors import AgentError, RequestRefused, Unanswered
 from paddock.meta import failure
 
 _LOG = logging.getLogger(__name__)
@@ -22,44 +22,44 @@ NOT_RUNNING = "VMI is not running"
 NO_AGENT = "VMI does not have guest agent connected"
 
 
-class Instances:
+class InstanceFinder:
     """Finds the machine of an instance that runs."""
 
-    def __init__(self, stored: Stored, world: World) -> None:
+    def __init__(self, stored: StoredObjects, world: SubresourceEnvironment) -> None:
         self.stored = stored
         self._world = world
 
-    def asked(self, call: Call) -> VirtualMachineInstance:
+    def asked(self, call: RequestContext) -> VirtualMachineInstance:
         """The instance of a request; raises 404."""
         return self.stored.instance(call.route.namespace, call.route.name)
 
-    def running(self, instance: VirtualMachineInstance) -> Machine:
+    def running(self, instance: VirtualMachineInstance) -> MachineApi:
         """The machine of an instance that runs; raises 409."""
         machine = self.found(instance)
         if machine is None:
             raise conflict(INSTANCES, instance.metadata.name, NOT_RUNNING)
         return machine
 
-    def found(self, instance: VirtualMachineInstance) -> Machine | None:
+    def found(self, instance: VirtualMachineInstance) -> MachineApi | None:
         """The machine of an instance that runs, or None."""
         machine = self._world.machines.get(instance.metadata.uid or "")
         if machine is None or phase_of(instance) != "Running" or machine.observed.phase != "running":
             return None
         return machine
 
-    def by_uid(self, uid: str) -> Machine | None:
+    def by_uid(self, uid: str) -> MachineApi | None:
         """The machine that the engine knows by a UID, if it runs."""
         machine = self._world.machines.get(uid)
         return machine if machine is not None and machine.observed.phase == "running" else None
 
-    def with_agent(self, instance: VirtualMachineInstance) -> Machine:
+    def with_agent(self, instance: VirtualMachineInstance) -> MachineApi:
         """The machine of an instance that runs, whose agent is there; raises 409."""
         machine = self.running(instance)
         if not machine.observed.agent:
             raise conflict(INSTANCES, instance.metadata.name, NO_AGENT)
         return machine
 
-    def tell(self, call: Call, kind: str, reason: str, note: str) -> None:
+    def tell(self, call: RequestContext, kind: str, reason: str, note: str) -> None:
         """An event about the instance of a request."""
         self._world.tell(self.stored.instance_data(call.route.namespace, call.route.name), kind, reason, note)
 
@@ -69,19 +69,19 @@ def phase_of(instance: VirtualMachineInstance) -> str:
     return (instance.status.phase if instance.status else None) or ""
 
 
-def refused(instance: VirtualMachineInstance, error: Refused) -> failure.Failure:
+def refused(instance: VirtualMachineInstance, error: RequestRefused) -> failure.Failure:
     """What the engine refuses is a conflict with what is."""
     why = NOT_RUNNING if error.reason in ("NotRunning", "StillStarting") else str(error)
     return conflict(INSTANCES, instance.metadata.name, why)
 
 
-class Control:
+class InstanceControl:
     """Pause, unpause, reset, reboot, renew."""
 
-    def __init__(self, instances: Instances) -> None:
+    def __init__(self, instances: InstanceFinder) -> None:
         self._instances = instances
 
-    async def pause(self, call: Call) -> Response:
+    async def pause(self, call: RequestContext) -> HttpResponse:
         """The guest's processors stop."""
         dry_run = asking.is_dry(asking.options(call.request))
         instance = self._instances.asked(call)
@@ -96,7 +96,7 @@ class Control:
             await _do(instance, machine.pause())
         return asking.done()
 
-    async def unpause(self, call: Call) -> Response:
+    async def unpause(self, call: RequestContext) -> HttpResponse:
         """The guest goes on."""
         dry_run = asking.is_dry(asking.options(call.request))
         instance = self._instances.asked(call)
@@ -110,7 +110,7 @@ class Control:
             await _do(instance, machine.resume())
         return asking.done()
 
-    async def reset(self, call: Call) -> Response:
+    async def reset(self, call: RequestContext) -> HttpResponse:
         """As the button on a computer's case does it."""
         instance = self._instances.asked(call)
         machine = self._instances.found(instance)
@@ -119,7 +119,7 @@ class Control:
         await _do(instance, machine.reset())
         return asking.done()
 
-    async def reboot(self, call: Call) -> Response:
+    async def reboot(self, call: RequestContext) -> HttpResponse:
         """The guest's operating system reboots, asked by its agent."""
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)
@@ -133,7 +133,7 @@ class Control:
         await _do(instance, _reboot(machine))
         return asking.done()
 
-    async def renew(self, call: Call) -> Response:
+    async def renew(self, call: RequestContext) -> HttpResponse:
         """The guest moves into a new QEMU of this host. The answer comes when it has, and tells how long it stood still."""
         dry_run = asking.is_dry(asking.options(call.request))
         instance = self._instances.asked(call)
@@ -146,7 +146,7 @@ class Control:
             renewed = await machine.renew()
         except PaddockError as error:
             self._instances.tell(call, "Warning", "RenewalFailed", f"{error}; the guest was left where it was")
-            raise refused(instance, error) if isinstance(error, Refused) else failure.internal(str(error)) from error
+            raise refused(instance, error) if isinstance(error, RequestRefused) else failure.internal(str(error)) from error
         note = f"the guest moved from QEMU {renewed.before} to {renewed.after} and stood still for {renewed.pause * 1000:.0f} ms"
         self._instances.tell(call, "Normal", "Renewed", note)
         said = {
@@ -157,7 +157,7 @@ class Control:
         }
         return asking.said(said)
 
-    async def cancel_evacuation(self, call: Call) -> Response:
+    async def cancel_evacuation(self, call: RequestContext) -> HttpResponse:
         """An instance is not to leave its node any more."""
         dry_run = asking.is_dry(asking.options(call.request))
         instance = self._instances.asked(call)
@@ -167,7 +167,7 @@ class Control:
             place = (call.route.namespace, call.route.name)
             try:
                 await self._instances.stored.change(INSTANCES, place, operations, dry_run=dry_run)
-            except Moved:
+            except PreconditionFailed:
                 raise failure.modified(about(INSTANCES, instance.metadata.name)) from None
         return asking.done()
 
@@ -178,7 +178,7 @@ _EVACUATION = "/status/evacuationNodeName"
 async def _do(instance: VirtualMachineInstance, work: Awaitable[None]) -> None:
     try:
         await work
-    except Refused as error:
+    except RequestRefused as error:
         raise refused(instance, error) from error
     except Unanswered as error:
         raise failure.unanswered(str(error)) from error
@@ -186,7 +186,7 @@ async def _do(instance: VirtualMachineInstance, work: Awaitable[None]) -> None:
         raise failure.internal(str(error)) from error
 
 
-async def _reboot(machine: Machine) -> None:
+async def _reboot(machine: MachineApi) -> None:
     if machine.observed.agent:
         try:
             await machine.agent.shutdown("reboot")

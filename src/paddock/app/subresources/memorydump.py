@@ -5,18 +5,18 @@ Both are wishes in the machine's status, which the controller of machines carrie
 
 from typing import Any
 
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
 from paddock.app.subresources.instances import NOT_RUNNING, phase_of
-from paddock.app.subresources.stored import INSTANCES, MACHINES, Stored, conflict
+from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects, conflict
 from paddock.base import quantity
 from paddock.base.jsondata import copied
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.meta import failure
 
 Data = dict[str, Any]
-_CLAIM = failure.About(group="kubevirt.io", kind="persistentvolumeclaim")
+_CLAIM = failure.FailureTarget(group="kubevirt.io", kind="persistentvolumeclaim")
 ASSOCIATING, COMPLETED, FAILED, DISSOCIATING = "Associating", "Completed", "Failed", "Dissociating"
 # What a dump has besides the guest's memory, and what the file system takes of a claim where CDI's configuration does not say it.
 _BESIDES_BYTES = 100 * 1024 * 1024
@@ -26,10 +26,10 @@ _DEFAULT_OVERHEAD = 0.06
 class MemoryDumps:
     """Asks for dumps."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredObjects) -> None:
         self._stored = stored
 
-    async def request(self, call: Call) -> Response:
+    async def request(self, call: RequestContext) -> HttpResponse:
         """Dump to a claim."""
         given = asking.needed(call.request)
         place = (call.route.namespace, call.route.name)
@@ -59,7 +59,7 @@ class MemoryDumps:
         await self._stored.edit(MACHINES, place, change, sub="status", dry_run=asking.is_dry(given))
         return asking.accepted()
 
-    async def remove(self, call: Call) -> Response:
+    async def remove(self, call: RequestContext) -> HttpResponse:
         """Let the claim go; the dump on it stays."""
         place = (call.route.namespace, call.route.name)
         self._stored.machine_data(*place)
@@ -79,7 +79,7 @@ class MemoryDumps:
 
     def _check_claim(self, instance: VirtualMachineInstance, namespace: str, name: str) -> None:
         found = self._stored.find("persistentvolumeclaims", namespace, name)
-        about = failure.About(name=name, group=_CLAIM.group, kind=_CLAIM.kind)
+        about = failure.FailureTarget(name=name, group=_CLAIM.group, kind=_CLAIM.kind)
         if found is None:
             raise failure.not_found(about)
         spec = found.get("spec") or {}

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from typing import Protocol
 
-from paddock.apiserver.edge.http import Request, Socket
+from paddock.apiserver.edge.http import HttpRequest, Socket
 
 _LOG = logging.getLogger(__name__)
 PROTOCOL = "plain.kubevirt.io"
@@ -24,7 +24,7 @@ TRY_LATER = 1013
 _LAST_WORDS_SECONDS = 2.0
 
 
-class Far(Protocol):
+class RemoteEnd(Protocol):
     """The end that is not the client."""
 
     async def read(self) -> bytes:
@@ -40,14 +40,14 @@ class Far(Protocol):
         """Let go."""
 
 
-def subprotocol(request: Request) -> str:
+def subprotocol(request: HttpRequest) -> str:
     """The subprotocol to answer with: KubeVirt's when it is offered, otherwise the first one that is no token, or none."""
     offered = [each.strip() for each in request.headers.get("sec-websocket-protocol", "").split(",")]
     spoken = [each for each in offered if each and not each.startswith(_BEARER)]
     return PROTOCOL if PROTOCOL in spoken else next(iter(spoken), "")
 
 
-async def pump(socket: Socket, far: Far, *, patience: float | None = None) -> None:
+async def pump(socket: Socket, far: RemoteEnd, *, patience: float | None = None) -> None:
     """Carry bytes both ways until one end is done; both are closed when this returns."""
     there = asyncio.ensure_future(_deliver(socket, far))
     back = asyncio.ensure_future(_send(socket, far, patience))
@@ -70,7 +70,7 @@ async def pump(socket: Socket, far: Far, *, patience: float | None = None) -> No
             raise error
 
 
-async def _deliver(socket: Socket, far: Far) -> None:
+async def _deliver(socket: Socket, far: RemoteEnd) -> None:
     """What the client sends goes to the far end."""
     while (message := await socket.receive()) is not None:
         data = message.encode() if isinstance(message, str) else message
@@ -79,7 +79,7 @@ async def _deliver(socket: Socket, far: Far) -> None:
     await far.finish()
 
 
-async def _send(socket: Socket, far: Far, patience: float | None) -> None:
+async def _send(socket: Socket, far: RemoteEnd, patience: float | None) -> None:
     """What the far end says goes to the client, as fast as the client takes it."""
     while data := await far.read():
         for start in range(0, len(data), PIECE):

@@ -1,6 +1,6 @@
 """Machines and instances as they are stored: read from the server's memory, changed through its writer, with all that a write goes through.
 
-Changes are JSON patches that test what their decision rests on. A test that fails means that somebody was faster: `Moved`.
+Changes are JSON patches that test what their decision rests on. A test that fails means that somebody was faster: `PreconditionFailed`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +10,8 @@ import msgspec
 
 from paddock.apiserver.objects.asked import Options, Proposal
 from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.parts import Parts
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.parts import ServerParts
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import failure, patch
@@ -26,13 +26,13 @@ _GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kubevirt", "system:
 Operations = Iterable[Mapping[str, Any]]
 
 
-class Moved(Exception):
+class PreconditionFailed(Exception):
     """What a change rests on is not so any more."""
 
 
-def about(plural: str, name: str) -> failure.About:
+def about(plural: str, name: str) -> failure.FailureTarget:
     """How refusals name a machine or an instance."""
-    return failure.About(name=name, group=GROUP, kind=SINGULAR.get(plural, plural))
+    return failure.FailureTarget(name=name, group=GROUP, kind=SINGULAR.get(plural, plural))
 
 
 def conflict(plural: str, name: str, why: str) -> failure.Failure:
@@ -40,14 +40,14 @@ def conflict(plural: str, name: str, why: str) -> failure.Failure:
     return failure.conflict(about(plural, name), why)
 
 
-class Stored:
+class StoredObjects:
     """Reads and changes."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> ServerParts:
         """The server's parts."""
         return self._parts
 
@@ -83,14 +83,14 @@ class Stored:
         return None if found is None else from_data(found, VirtualMachineInstance)
 
     async def change(self, plural: str, place: tuple[str, str], operations: Operations, *, sub: str = "", dry_run: bool = False) -> None:
-        """Patch an object, or its status; raises `Moved`, and the `Failure` of a write."""
+        """Patch an object, or its status; raises `PreconditionFailed`, and the `Failure` of a write."""
         wanted = [dict(each) for each in operations]
 
         def compute(old: Data) -> Proposal:
             try:
                 return Proposal(patch.apply_json_patch(old, wanted))
             except patch.BadPatch as error:
-                raise Moved(str(error)) from None
+                raise PreconditionFailed(str(error)) from None
 
         await self._parts.writer.replace(self.resource(plural), *place, compute, self._options(sub, dry_run=dry_run))
 
@@ -105,7 +105,7 @@ class Stored:
         """Make an object of KubeVirt's group."""
         await self._parts.writer.create(self.resource(plural), namespace, data, self._options("", dry_run=dry_run))
 
-    def resource(self, plural: str) -> Resource:
+    def resource(self, plural: str) -> ServedResource:
         """The resource of a plural of KubeVirt's group."""
         found = self._parts.registry.find(GROUP, "v1", plural)
         if found is None:

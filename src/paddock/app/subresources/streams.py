@@ -8,18 +8,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from paddock.apiserver.edge import frames
-from paddock.apiserver.edge.http import Answer, Response, Socket, Upgrade
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import Answer, HttpResponse, Socket, Upgrade
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
-from paddock.app.subresources.installation import Installation
-from paddock.app.subresources.instances import NOT_RUNNING, Instances, phase_of, refused
-from paddock.app.subresources.parts import Flow, Networks
-from paddock.app.subresources.pump import Far, pump, subprotocol
+from paddock.app.subresources.installation import InstallationApi
+from paddock.app.subresources.instances import NOT_RUNNING, InstanceFinder, phase_of, refused
+from paddock.app.subresources.parts import DatagramFlow, NetworksApi
+from paddock.app.subresources.pump import RemoteEnd, pump, subprotocol
 from paddock.app.subresources.sessions import Kind, Sessions
 from paddock.app.subresources.stored import INSTANCES, conflict
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.pipes import Pipe
 from paddock.meta import failure
 from paddock.plan.instance import identity
@@ -55,7 +55,7 @@ class Displays:
 class Streams:
     """Opens streams."""
 
-    def __init__(self, instances: Instances, networks: Networks, installation: Installation, sessions: Sessions) -> None:
+    def __init__(self, instances: InstanceFinder, networks: NetworksApi, installation: InstallationApi, sessions: Sessions) -> None:
         self._instances = instances
         self._sessions = sessions
         self._networks = networks
@@ -64,7 +64,7 @@ class Streams:
 
     # --- the console and the display ----------------------------------------------------------------------------------------
 
-    async def console(self, call: Call) -> Answer:
+    async def console(self, call: RequestContext) -> Answer:
         """The serial line."""
         instance = self._instances.asked(call)
         if instance.spec.domain.devices.autoattachSerialConsole is False:
@@ -88,7 +88,7 @@ class Streams:
 
         return Upgrade(run, subprotocol(call.request))
 
-    async def vnc(self, call: Call) -> Answer:
+    async def vnc(self, call: RequestContext) -> Answer:
         """The display, as RFB."""
         instance = self._with_display(call)
         machine = self._instances.found(instance)
@@ -112,7 +112,7 @@ class Streams:
 
         return Upgrade(run, subprotocol(call.request))
 
-    async def screenshot(self, call: Call) -> Response:
+    async def screenshot(self, call: RequestContext) -> HttpResponse:
         """What is on the display, as PNG."""
         instance = self._with_display(call)
         machine = self._instances.found(instance)
@@ -120,13 +120,13 @@ class Streams:
             raise failure.bad_request(NOT_RUNNING)
         try:
             picture = await machine.screenshot()
-        except Refused as error:
+        except RequestRefused as error:
             raise refused(instance, error) from error
         except PaddockError as error:
             raise failure.internal(str(error)) from error
-        return Response(asking.OK, picture, (("content-type", "image/png"),))
+        return HttpResponse(asking.OK, picture, (("content-type", "image/png"),))
 
-    def _with_display(self, call: Call) -> VirtualMachineInstance:
+    def _with_display(self, call: RequestContext) -> VirtualMachineInstance:
         instance = self._instances.asked(call)
         if instance.spec.domain.devices.autoattachGraphicsDevice is False:
             raise failure.bad_request("No graphics devices are present.")
@@ -134,7 +134,7 @@ class Streams:
 
     # --- the network ------------------------------------------------------------------------------------------------------
 
-    async def forward(self, call: Call) -> Answer:
+    async def forward(self, call: RequestContext) -> Answer:
         """A connection to a port of the guest: `portforward/PORT` or `portforward/PORT/PROTOCOL`."""
         port, protocol = _port(call)
         instance = self._instances.asked(call)
@@ -148,7 +148,7 @@ class Streams:
         owner, card = identity.owner_of(instance), cards[0].name
         try:
             if protocol == "udp":
-                end: Far = DatagramEnd(await self._networks.datagrams(owner, card, port))
+                end: RemoteEnd = DatagramEnd(await self._networks.datagrams(owner, card, port))
             else:
                 end = StreamEnd(*await self._networks.dial(owner, card, port))
         except PaddockError as error:
@@ -157,7 +157,7 @@ class Streams:
 
     # --- what takes devices that are not there ----------------------------------------------------------------------------
 
-    async def usb(self, call: Call) -> Answer:
+    async def usb(self, call: RequestContext) -> Answer:
         """A USB device of the client's."""
         instance = self._instances.asked(call)
         if instance.spec.domain.devices.clientPassthrough is None:
@@ -168,13 +168,13 @@ class Streams:
         _check_socket(call)
         try:
             pipe = machine.usb()
-        except Refused as error:
+        except RequestRefused as error:
             raise failure.unavailable("Reached maximum number of USB redirection devices. Request denied.") from error
         except PaddockError as error:
             raise failure.internal(str(error)) from error
         return Upgrade(self._once("usbredir", instance, PipeEnd(pipe)), subprotocol(call.request))
 
-    async def vsock(self, call: Call) -> Answer:
+    async def vsock(self, call: RequestContext) -> Answer:
         """A VSOCK port; this engine gives machines no such device."""
         self._installation.check("VSOCK")
         instance = self._instances.asked(call)
@@ -183,7 +183,7 @@ class Streams:
         why = "this host gives machines no VSOCK device; reach the guest by portforward, or by its guest agent"
         raise failure.bad_request(f"VSOCK is not attached: {why}")
 
-    def _once(self, kind: Kind, instance: VirtualMachineInstance, end: Far) -> Callable[[Socket], Awaitable[None]]:
+    def _once(self, kind: Kind, instance: VirtualMachineInstance, end: RemoteEnd) -> Callable[[Socket], Awaitable[None]]:
         async def run(socket: Socket) -> None:
             with self._sessions.during(kind, instance):
                 await pump(socket, end)
@@ -235,7 +235,7 @@ class StreamEnd:
 class DatagramEnd:
     """UDP to a guest as the far end: a message is a datagram."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: DatagramFlow) -> None:
         self._flow = flow
 
     async def read(self) -> bytes:
@@ -258,14 +258,14 @@ def _end(socket: Socket, error: PaddockError) -> None:
     socket.close(1011, str(error)[:100])
 
 
-def _check_socket(call: Call) -> None:
+def _check_socket(call: RequestContext) -> None:
     """A stream needs a WebSocket."""
     headers = call.request.headers
     if not frames.asked(call.request) or not headers.get("sec-websocket-key") or headers.get("sec-websocket-version") != "13":
         raise failure.bad_request("the client is not using the websocket protocol: 'upgrade' token not found in 'Connection' header")
 
 
-def _port(call: Call) -> tuple[int, str]:
+def _port(call: RequestContext) -> tuple[int, str]:
     """Port and protocol of the path."""
     _, _, rest = call.route.subresource.partition("/")
     text, _, protocol = rest.partition("/")

@@ -1,44 +1,44 @@
-"""All of it, put together: `Subresources(world).serve(api)`."""
+"""All of it, put together: `SubresourceApi(world).serve(api)`."""
 
 from collections.abc import Iterator
 
 from paddock.apiserver.api import Api
 from paddock.app.subresources import group
-from paddock.app.subresources.expanding import Expanding
-from paddock.app.subresources.freezing import Freezing
+from paddock.app.subresources.expanding import MachineExpansion
+from paddock.app.subresources.freezing import GuestFreezer
 from paddock.app.subresources.graph import Graphs
-from paddock.app.subresources.group import Row
+from paddock.app.subresources.group import SubresourceRow
 from paddock.app.subresources.guestinfo import GuestInfo
-from paddock.app.subresources.installation import Installation
-from paddock.app.subresources.instances import Control, Instances
+from paddock.app.subresources.installation import InstallationApi
+from paddock.app.subresources.instances import InstanceControl, InstanceFinder
 from paddock.app.subresources.lifecycle import Lifecycle
 from paddock.app.subresources.memorydump import MemoryDumps
-from paddock.app.subresources.parts import World
+from paddock.app.subresources.parts import SubresourceEnvironment
 from paddock.app.subresources.sessions import Sessions
-from paddock.app.subresources.stored import INSTANCES, MACHINES, Stored
+from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects
 from paddock.app.subresources.streams import Streams
-from paddock.app.subresources.volumes import Volumes
+from paddock.app.subresources.volumes import VolumeRequests
 
 _GET, _PUT = "get", "update"
 
 
-class Subresources:
+class SubresourceApi:
     """What is served in `subresources.kubevirt.io`."""
 
-    def __init__(self, world: World) -> None:
-        stored = Stored(world.parts)
-        instances = Instances(stored, world)
-        self._installation = Installation(stored)
+    def __init__(self, world: SubresourceEnvironment) -> None:
+        stored = StoredObjects(world.parts)
+        instances = InstanceFinder(stored, world)
+        self._installation = InstallationApi(stored)
         self._registry = world.parts.registry
         self._lifecycle = Lifecycle(stored)
-        self._control = Control(instances)
-        self._freezing = Freezing(instances)
+        self._control = InstanceControl(instances)
+        self._freezing = GuestFreezer(instances)
         self.sessions = Sessions(world.parts.clock)
         self._streams = Streams(instances, world.networks, self._installation, self.sessions)
         self._guest = GuestInfo(instances)
-        self._volumes = Volumes(stored)
+        self._volumes = VolumeRequests(stored)
         self._dumps = MemoryDumps(stored)
-        self._expanding = Expanding(stored)
+        self._expanding = MachineExpansion(stored)
         self._graphs = Graphs(stored, self._installation)
 
     def serve(self, api: Api) -> None:
@@ -49,14 +49,14 @@ class Subresources:
         """Leave nothing behind that only this program would undo."""
         await self._freezing.close()
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SubresourceRow]:
         """Every path."""
         yield from self._of_machines()
         yield from self._of_instances()
         yield from self._of_streams()
         yield from self._of_the_installation()
 
-    def _of_machines(self) -> Iterator[Row]:
+    def _of_machines(self) -> Iterator[SubresourceRow]:
         changing = {
             "start": self._lifecycle.start,
             "stop": self._lifecycle.stop,
@@ -69,12 +69,12 @@ class Subresources:
             "evacuate/cancel": self._control.cancel_evacuation,
         }
         for name, handler in changing.items():
-            yield Row(MACHINES, name, _PUT, handler)
-        yield Row(MACHINES, "expand-spec", _GET, self._expanding.stored)
-        yield Row(MACHINES, "objectgraph", _GET, self._graphs.draw)
-        yield Row("expand-vm-spec", "", _PUT, self._expanding.given)
+            yield SubresourceRow(MACHINES, name, _PUT, handler)
+        yield SubresourceRow(MACHINES, "expand-spec", _GET, self._expanding.stored)
+        yield SubresourceRow(MACHINES, "objectgraph", _GET, self._graphs.draw)
+        yield SubresourceRow("expand-vm-spec", "", _PUT, self._expanding.given)
 
-    def _of_instances(self) -> Iterator[Row]:
+    def _of_instances(self) -> Iterator[SubresourceRow]:
         changing = {
             "pause": self._control.pause,
             "unpause": self._control.unpause,
@@ -92,7 +92,7 @@ class Subresources:
             "redefine-checkpoint": self._installation.backup,
         }
         for name, handler in changing.items():
-            yield Row(INSTANCES, name, _PUT, handler)
+            yield SubresourceRow(INSTANCES, name, _PUT, handler)
         looking = {
             "guestosinfo": self._guest.everything,
             "userlist": self._guest.users,
@@ -102,22 +102,22 @@ class Subresources:
             "sev/querylaunchmeasurement": self._installation.attestation,
         }
         for name, handler in looking.items():
-            yield Row(INSTANCES, name, _GET, handler)
+            yield SubresourceRow(INSTANCES, name, _GET, handler)
 
-    def _of_streams(self) -> Iterator[Row]:
-        yield Row(INSTANCES, "console", _GET, self._streams.console)
-        yield Row(INSTANCES, "vnc", _GET, self._streams.vnc)
-        yield Row(INSTANCES, "vnc/screenshot", _GET, self._streams.screenshot)
-        yield Row(INSTANCES, "usbredir", _GET, self._streams.usb)
-        yield Row(INSTANCES, "vsock", _GET, self._streams.vsock)
+    def _of_streams(self) -> Iterator[SubresourceRow]:
+        yield SubresourceRow(INSTANCES, "console", _GET, self._streams.console)
+        yield SubresourceRow(INSTANCES, "vnc", _GET, self._streams.vnc)
+        yield SubresourceRow(INSTANCES, "vnc/screenshot", _GET, self._streams.screenshot)
+        yield SubresourceRow(INSTANCES, "usbredir", _GET, self._streams.usb)
+        yield SubresourceRow(INSTANCES, "vsock", _GET, self._streams.vsock)
         for plural in (MACHINES, INSTANCES):
-            yield Row(plural, "portforward", _GET, self._streams.forward, below=True)
+            yield SubresourceRow(plural, "portforward", _GET, self._streams.forward, below=True)
 
-    def _of_the_installation(self) -> Iterator[Row]:
+    def _of_the_installation(self) -> Iterator[SubresourceRow]:
         # Paths without a name are lists to whoever reads the rights of a user.
         looking = {"version": self._installation.version, "guestfs": self._installation.guestfs, "healthz": self._installation.health}
         for name, handler in looking.items():
-            yield Row(name, "", "list", handler, namespaced=False)
+            yield SubresourceRow(name, "", "list", handler, namespaced=False)
         for verb in ("start", "stop", "dump"):
             for method in ("list", _PUT):
-                yield Row(f"{verb}-cluster-profiler", "", method, self._installation.profiler, namespaced=False)
+                yield SubresourceRow(f"{verb}-cluster-profiler", "", method, self._installation.profiler, namespaced=False)

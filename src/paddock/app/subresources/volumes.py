@@ -6,11 +6,11 @@ What runs is changed by the controller of instances, which sees the volumes of t
 from collections.abc import Callable
 from typing import Any
 
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext
 from paddock.app.subresources import asking
 from paddock.app.subresources.instances import NOT_RUNNING
-from paddock.app.subresources.stored import INSTANCES, MACHINES, Stored, conflict
+from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects, conflict
 from paddock.base.jsondata import copied
 from paddock.meta import failure
 
@@ -20,34 +20,34 @@ _LIVE = ("Pending", "Scheduling", "Scheduled", "Running")
 Edit = Callable[[Data], Data]
 
 
-class Volumes:
+class VolumeRequests:
     """Plugs and unplugs."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredObjects) -> None:
         self._stored = stored
 
-    async def add_to_machine(self, call: Call) -> Response:
+    async def add_to_machine(self, call: RequestContext) -> HttpResponse:
         """Plug into the machine, running or not, and keep it."""
         given, wanted = _wanted(call)
         return await self._change_machine(call, lambda spec: added(spec, wanted), _has(wanted["volume"]["name"]), asking.is_dry(given))
 
-    async def remove_from_machine(self, call: Call) -> Response:
+    async def remove_from_machine(self, call: RequestContext) -> HttpResponse:
         """Unplug from the machine, running or not, for good."""
         given, name = _named(call)
         there = _has(name)
         return await self._change_machine(call, lambda spec: removed(spec, name), lambda spec: not there(spec), asking.is_dry(given))
 
-    async def add_to_instance(self, call: Call) -> Response:
+    async def add_to_instance(self, call: RequestContext) -> HttpResponse:
         """Plug into what runs, until it ends."""
         given, wanted = _wanted(call)
         return await self._change_instance(call, lambda spec: added(spec, wanted), asking.is_dry(given))
 
-    async def remove_from_instance(self, call: Call) -> Response:
+    async def remove_from_instance(self, call: RequestContext) -> HttpResponse:
         """Unplug from what runs."""
         given, name = _named(call)
         return await self._change_instance(call, lambda spec: removed(spec, name), asking.is_dry(given))
 
-    async def _change_machine(self, call: Call, edit: Edit, is_done: Callable[[Data], bool], dry_run: bool) -> Response:
+    async def _change_machine(self, call: RequestContext, edit: Edit, is_done: Callable[[Data], bool], dry_run: bool) -> HttpResponse:
         place = (call.route.namespace, call.route.name)
         self._stored.machine_data(*place)
 
@@ -70,7 +70,7 @@ class Volumes:
                 raise conflict(INSTANCES, place[1], str(error)) from None
         return asking.accepted()
 
-    async def _change_instance(self, call: Call, edit: Edit, dry_run: bool) -> Response:
+    async def _change_instance(self, call: RequestContext, edit: Edit, dry_run: bool) -> HttpResponse:
         place = (call.route.namespace, call.route.name)
         instance = self._stored.instance(*place)
         if (instance.status.phase if instance.status else "") != "Running":
@@ -98,7 +98,7 @@ def _of_spec(old: Data, edit: Edit) -> Data:
     return {**copied(old), "spec": edit(copied(old["spec"]))}
 
 
-def _wanted(call: Call) -> tuple[Data, Data]:
+def _wanted(call: RequestContext) -> tuple[Data, Data]:
     """The options of a request to add, and the disk and volume they describe."""
     given = _body(call)
     name = asking.text(given, "name")
@@ -116,7 +116,7 @@ def _wanted(call: Call) -> tuple[Data, Data]:
     return given, {"disk": {**disk, "name": name}, "volume": volume}
 
 
-def _named(call: Call) -> tuple[Data, str]:
+def _named(call: RequestContext) -> tuple[Data, str]:
     given = _body(call)
     name = asking.text(given, "name")
     if not name:
@@ -124,7 +124,7 @@ def _named(call: Call) -> tuple[Data, str]:
     return given, name
 
 
-def _body(call: Call) -> Data:
+def _body(call: RequestContext) -> Data:
     if not call.request.body.strip():
         raise failure.bad_request("Request with no body, a new name is expected as the request body")
     return asking.options(call.request)

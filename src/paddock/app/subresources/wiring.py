@@ -3,27 +3,27 @@
 import asyncio
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.parts import Parts
-from paddock.app.subresources.parts import Data, Flow, Machine, World
-from paddock.app.subresources.subresources import Subresources
+from paddock.apiserver.parts import ServerParts
+from paddock.app.subresources.parts import Data, DatagramFlow, MachineApi, SubresourceEnvironment
+from paddock.app.subresources.subresources import SubresourceApi
 from paddock.dialects.kubevirt.instance import GROUP
 from paddock.engine.engine import Engine
-from paddock.engine.networks.errors import Unreachable
+from paddock.engine.networks.errors import GuestUnreachable
 from paddock.runtime.recorder import Recorder
-from paddock.runtime.reference import Reference
+from paddock.runtime.reference import InvolvedObject
 
 
-def install(api: Api, parts: Parts, engine: Engine, recorder: Recorder) -> Subresources:
+def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder) -> SubresourceApi:
     """Serve the group from now on, also while the engine still looks at its host. Whoever calls closes what is returned."""
 
     def tell(instance: Data, kind: str, reason: str, note: str) -> None:
         meta = instance["metadata"]
-        about = Reference(
+        about = InvolvedObject(
             f"{GROUP}/v1", "VirtualMachineInstance", meta.get("namespace", ""), meta["name"], meta["uid"], meta["resourceVersion"]
         )
         recorder.tell(about, kind, reason, note)
 
-    served = Subresources(World(parts, _Machines(engine), _Networks(engine), tell))
+    served = SubresourceApi(SubresourceEnvironment(parts, _Machines(engine), _Networks(engine), tell))
     served.serve(api)
     return served
 
@@ -34,7 +34,7 @@ class _Machines:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def get(self, id: str) -> Machine | None:
+    def get(self, id: str) -> MachineApi | None:
         return self._engine.machines.get(id) if hasattr(self._engine, "machines") else None
 
 
@@ -48,10 +48,10 @@ class _Networks:
         self._check()
         return await self._engine.networks.dial(owner, name, port)
 
-    async def datagrams(self, owner: str, name: str, port: int) -> Flow:
+    async def datagrams(self, owner: str, name: str, port: int) -> DatagramFlow:
         self._check()
         return await self._engine.networks.datagrams(owner, name, port)
 
     def _check(self) -> None:
         if not hasattr(self._engine, "machines"):
-            raise Unreachable("cannot reach guests yet", why="the engine looks at its host", fix="try again in a moment")
+            raise GuestUnreachable("cannot reach guests yet", why="the engine looks at its host", fix="try again in a moment")

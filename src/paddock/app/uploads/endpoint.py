@@ -9,15 +9,15 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from paddock.apiserver.edge.http import Answer, Request, Response
-from paddock.apiserver.edge.incoming import Incoming, Interrupted
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.apiserver.edge.incoming import BodyInterrupted, RequestBody
 from paddock.app.uploads.forms import BadForm, FormFile
-from paddock.app.uploads.tokens import Claims, UploadTokens
+from paddock.app.uploads.tokens import TokenClaims, UploadTokens
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.client.target import Key
-from paddock.controllers.storage.receiving import NotATarget, Receiving
-from paddock.controllers.storage.transfers import Held
+from paddock.controllers.storage.receiving import NotATarget, UploadTargets
+from paddock.controllers.storage.transfers import TransferBlocked
 
 _LOG = logging.getLogger(__name__)
 PREFIXES = (b"/v1beta1/upload", b"/v1alpha1/upload")
@@ -37,13 +37,13 @@ _READY_SECONDS, _LOOK_SECONDS = 10.0, 0.25
 class Uploads:
     """Answers requests of the upload paths."""
 
-    def __init__(self, receiving: Receiving, tokens: UploadTokens, clock: Clock) -> None:
+    def __init__(self, receiving: UploadTargets, tokens: UploadTokens, clock: Clock) -> None:
         self._receiving = receiving
         self._tokens = tokens
         self._clock = clock
         self._running: set[asyncio.Task[None]] = set()
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: HttpRequest) -> Answer:
         """The handler of these paths."""
         try:
             return await self._answer(request)
@@ -56,7 +56,7 @@ class Uploads:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: HttpRequest) -> Answer:
         path = _PATHS.get(request.path)
         if path is None:
             raise _Refusal(404, "404 page not found")
@@ -70,7 +70,7 @@ class Uploads:
         await self._wait_ready(claims)
         return await self._receive(request, request.incoming, claims, path)
 
-    def _claims(self, request: Request) -> Claims:
+    def _claims(self, request: HttpRequest) -> TokenClaims:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise _Refusal(400, "the header Authorization must be: Bearer TOKEN, with the token of an UploadTokenRequest")
@@ -79,7 +79,7 @@ class Uploads:
             raise _Refusal(401, "the token is not known, or not valid any more; make another UploadTokenRequest")
         return claims
 
-    async def _wait_ready(self, claims: Claims) -> None:
+    async def _wait_ready(self, claims: TokenClaims) -> None:
         """The claim may have been made a moment ago."""
         place = Key(claims.namespace, claims.name)
         end = asyncio.get_running_loop().time() + _READY_SECONDS
@@ -95,7 +95,7 @@ class Uploads:
                 raise _Refusal(503, f"the claim {place} is not ready for an upload: {state}")
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _receive(self, request: Request, incoming: Incoming, claims: Claims, path: tuple[bool, bool]) -> Response:
+    async def _receive(self, request: HttpRequest, incoming: RequestBody, claims: TokenClaims, path: tuple[bool, bool]) -> HttpResponse:
         is_async, is_form = path
         arrived = asyncio.Event()
         chunks = _form(request, incoming) if is_form else _plain(incoming)
@@ -116,16 +116,16 @@ class Uploads:
             if not arrived.is_set():
                 task.cancel()
             raise
-        except Broken as error:
+        except BrokenUpload as error:
             raise _Refusal(400, str(error)) from error
-        except (Held, NotATarget) as error:
+        except (TransferBlocked, NotATarget) as error:
             raise _Refusal(503, str(error)) from error
         except PaddockError as error:
             raise _Refusal(400 if isinstance(error, Terminal) else 503, str(error)) from error
         return _text(200, "")
 
 
-class Broken(Transient):
+class BrokenUpload(Transient):
     """What was sent is not whole."""
 
 
@@ -152,15 +152,15 @@ def _log_end(task: "asyncio.Task[None]") -> None:
         _LOG.warning("an upload failed after all of it had come", extra={"error": str(task.exception())})
 
 
-async def _plain(incoming: Incoming) -> AsyncIterator[bytes]:
+async def _plain(incoming: RequestBody) -> AsyncIterator[bytes]:
     try:
         while piece := await incoming.read():
             yield piece
-    except Interrupted as error:
-        raise Broken("the upload ended before its end", why=str(error), fix="send it again") from error
+    except BodyInterrupted as error:
+        raise BrokenUpload("the upload ended before its end", why=str(error), fix="send it again") from error
 
 
-async def _form(request: Request, incoming: Incoming) -> AsyncIterator[bytes]:
+async def _form(request: HttpRequest, incoming: RequestBody) -> AsyncIterator[bytes]:
     try:
         form = FormFile(request.headers.get("content-type", ""))
         async for piece in _plain(incoming):
@@ -169,7 +169,7 @@ async def _form(request: Request, incoming: Incoming) -> AsyncIterator[bytes]:
                 yield found
         form.finish()
     except BadForm as error:
-        raise Broken("the form cannot be read", why=str(error), fix="send the field file as multipart/form-data") from error
+        raise BrokenUpload("the form cannot be read", why=str(error), fix="send the field file as multipart/form-data") from error
 
 
 async def _noted(chunks: AsyncIterator[bytes], arrived: asyncio.Event) -> AsyncIterator[bytes]:
@@ -178,10 +178,10 @@ async def _noted(chunks: AsyncIterator[bytes], arrived: asyncio.Event) -> AsyncI
     arrived.set()
 
 
-def _length(request: Request, is_form: bool) -> int | None:
+def _length(request: HttpRequest, is_form: bool) -> int | None:
     text = request.headers.get("content-length", "")
     return int(text) if text.isdecimal() and not is_form else None
 
 
-def _text(status: int, text: str) -> Response:
-    return Response(status, text.encode(), (("content-type", "text/plain; charset=utf-8"), *_CORS))
+def _text(status: int, text: str) -> HttpResponse:
+    return HttpResponse(status, text.encode(), (("content-type", "text/plain; charset=utf-8"), *_CORS))

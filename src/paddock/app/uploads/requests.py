@@ -4,14 +4,14 @@ import msgspec
 import orjson
 
 from paddock.apiserver import bodies
-from paddock.apiserver.edge.http import Response
-from paddock.apiserver.parts import Call, Parts
+from paddock.apiserver.edge.http import HttpResponse
+from paddock.apiserver.parts import RequestContext, ServerParts
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.verbs.options import write_options
 from paddock.app.uploads.tokens import UploadTokens
 from paddock.dialects.kubevirt.uploadtoken import UploadTokenRequest
 from paddock.meta import failure
-from paddock.store.contract import Key
+from paddock.store.contract import StoreKey
 
 GROUP, PLURAL = "upload.cdi.kubevirt.io", "uploadtokenrequests"
 
@@ -19,11 +19,11 @@ GROUP, PLURAL = "upload.cdi.kubevirt.io", "uploadtokenrequests"
 class TokenRequests:
     """Answers UploadTokenRequests. Who may make one may upload to the claim that it names, in the same namespace."""
 
-    def __init__(self, parts: Parts, tokens: UploadTokens) -> None:
+    def __init__(self, parts: ServerParts, tokens: UploadTokens) -> None:
         self._parts = parts
         self._tokens = tokens
 
-    async def create(self, call: Call) -> Response:
+    async def create(self, call: RequestContext) -> HttpResponse:
         """A token for a claim that is there."""
         said, resource, namespace = bodies.read_object(call.request).data, call.resource, call.route.namespace
         said = {"apiVersion": resource.api_version, "kind": resource.kind, **said}
@@ -32,9 +32,9 @@ class TokenRequests:
         if wrong:
             raise failure.invalid(resource.about_kind(""), wrong)
         name = msgspec.convert(decoded.data, UploadTokenRequest).spec.pvcName
-        record = self._parts.store.get(Key("persistentvolumeclaims", namespace, name))
+        record = self._parts.store.get(StoreKey("persistentvolumeclaims", namespace, name))
         if record is None:
-            raise failure.not_found(failure.About(name, "", "persistentvolumeclaims"))
+            raise failure.not_found(failure.FailureTarget(name, "", "persistentvolumeclaims"))
         uid = orjson.loads(record.value)["metadata"]["uid"]
         dry = write_options(call, operation="Create").dry_run
         token = "" if dry else self._tokens.issue(namespace, name, uid, self._parts.clock.seconds())

@@ -15,7 +15,7 @@ _ISSUER = "paddock-uploads"
 _HEADER = b'{"alg":"HS256","typ":"JWT"}'
 
 
-class Claims(msgspec.Struct, frozen=True, kw_only=True):
+class TokenClaims(msgspec.Struct, frozen=True, kw_only=True):
     """What a token says."""
 
     iss: str = _ISSUER
@@ -36,18 +36,18 @@ class UploadTokens:
 
     def issue(self, namespace: str, name: str, uid: str, now: float) -> str:
         """A token for the claim of this UID."""
-        said = msgspec.json.encode(Claims(namespace=namespace, name=name, uid=uid, exp=int(now) + SECONDS, jti=secrets.token_hex(8)))
+        said = msgspec.json.encode(TokenClaims(namespace=namespace, name=name, uid=uid, exp=int(now) + SECONDS, jti=secrets.token_hex(8)))
         text = f"{_encoded(_HEADER)}.{_encoded(said)}"
         return f"{text}.{_encoded(self._sign(text))}"
 
-    def read(self, token: str, now: float) -> Claims | None:
+    def read(self, token: str, now: float) -> TokenClaims | None:
         """What a token says; None when it is not ours, or not valid any more."""
         text, _, signature = token.rpartition(".")
         header, _, said = text.partition(".")
         try:
             if not hmac.compare_digest(_decoded(signature), self._sign(text)) or _decoded(header) != _HEADER:
                 return None
-            claims = msgspec.json.decode(_decoded(said), type=Claims)
+            claims = msgspec.json.decode(_decoded(said), type=TokenClaims)
         except (binascii.Error, ValueError, msgspec.MsgspecError):
             return None
         return claims if claims.iss == _ISSUER and claims.operation == "Upload" and now < claims.exp else None

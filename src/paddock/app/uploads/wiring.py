@@ -1,14 +1,14 @@
 """Joins uploads to a server: one call."""
 
 from paddock.apiserver.api import Api
-from paddock.apiserver.parts import Parts
+from paddock.apiserver.parts import ServerParts
 from paddock.app.uploads.endpoint import Uploads
 from paddock.app.uploads.requests import GROUP, PLURAL, TokenRequests
 from paddock.app.uploads.tokens import UploadTokens
-from paddock.controllers.storage.receiving import Receiving
+from paddock.controllers.storage.receiving import UploadTargets
 
 
-def install(api: Api, parts: Parts, receiving: Receiving) -> Uploads:
+def install(api: Api, parts: ServerParts, receiving: UploadTargets) -> Uploads:
     """Serve tokens from now on. What is returned answers the upload paths; whoever calls closes it."""
     tokens = UploadTokens()
     api.subresources[GROUP, PLURAL, "", "create"] = TokenRequests(parts, tokens).create

@@ -7,11 +7,11 @@ from paddock.cli.console import Console
 from paddock.cli.converted import convert
 from paddock.cli.exits import FINDINGS, GOOD, LOSSES, UNUSABLE
 from paddock.cli.gather import gather
-from paddock.cli.objects import Reader
+from paddock.cli.objects import InputReader
 from paddock.cli.output import print_objects
-from paddock.cli.rendered import Outcome
+from paddock.cli.rendered import RenderSummary
 from paddock.meta.rendering import Rendering
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate import catalog
 
 _TEXT = """Print manifests in another dialect. Every value that the other dialect cannot say is reported on standard error:
@@ -26,13 +26,13 @@ def run(given: Sequence[str], console: Console) -> int:
     arguments.add_choice(options, ("--to",), (catalog.HUB, *catalog.DIALECTS), "the dialect to write", arguments.REQUIRED)
     options.add_argument("--strict", action="store_true", help="fail when something is lost")
     parsed = options.parse_args(given)
-    reader = Reader(console, Settings())
+    reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)
     if reader.unusable:
         return UNUSABLE
     if gathered.refused:
         return FINDINGS
-    outcome = Outcome(console)
+    outcome = RenderSummary(console)
     made = convert(gathered, parsed.to, Rendering(), outcome)
     if outcome.failures:
         return FINDINGS

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from paddock.cli import arguments, report
-from paddock.cli.compared import Pair, pair, place
+from paddock.cli.compared import ObjectPair, pair, place
 from paddock.cli.console import Console, one_line
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.cli.gather import gather
-from paddock.cli.objects import Reader
-from paddock.cli.rendered import Outcome
-from paddock.plan.differences import ABSENT, Difference, format_named
-from paddock.schema.kind import Settings
+from paddock.cli.objects import InputReader
+from paddock.cli.rendered import RenderSummary
+from paddock.plan.differences import ABSENT, FieldDifference, format_named
+from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Compare two sets of manifests by meaning: quantities by value, defaults filled in, list entries by name, and machines
 of different dialects as the KubeVirt objects they become. Exit code 1: there are differences."""
@@ -29,20 +29,20 @@ def run(given: Sequence[str], console: Console) -> int:
     named = [*parsed.files, *parsed.more_files]
     if len(named) != 2:
         options.error("name two inputs: paddock diff OLD NEW")
-    reader = Reader(console, Settings())
+    reader = InputReader(console, AdmissionSettings())
     old, new = (gather(reader, [name], console) for name in named)
     if reader.unusable:
         return UNUSABLE
     if old.refused or new.refused:
         return FINDINGS
-    outcome = Outcome(console)
+    outcome = RenderSummary(console)
     pairs = pair(old, new, outcome)
     if outcome.failures:
         return FINDINGS
     return _print(pairs, parsed.output, console)
 
 
-def _print(pairs: Sequence[Pair], output: str, console: Console) -> int:
+def _print(pairs: Sequence[ObjectPair], output: str, console: Console) -> int:
     if output == "text":
         lines = [line for each in pairs for line in _lines(each)]
         console.out("".join(f"{line}\n" for line in lines))
@@ -52,7 +52,7 @@ def _print(pairs: Sequence[Pair], output: str, console: Console) -> int:
     return FINDINGS if data else GOOD
 
 
-def _lines(pair: Pair) -> Iterator[str]:
+def _lines(pair: ObjectPair) -> Iterator[str]:
     one_sided = pair.new if pair.old is None else pair.old if pair.new is None else None
     if one_sided is not None:
         start = one_sided.document.start
@@ -64,11 +64,11 @@ def _lines(pair: Pair) -> Iterator[str]:
         yield one_line(f"{at}: {found.title}: {found.finding.message}")
 
 
-def _word(difference: Difference) -> str:
+def _word(difference: FieldDifference) -> str:
     return {"up": "changed", "down": "changed"}.get(str(difference.how), str(difference.how))
 
 
-def _as_data(pair: Pair) -> Iterator[dict[str, Any]]:
+def _as_data(pair: ObjectPair) -> Iterator[dict[str, Any]]:
     side = pair.new or pair.old
     assert side is not None
     if pair.old is None or pair.new is None:

@@ -8,10 +8,10 @@ import paddock.dialects
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-from paddock.cli.objects import Reader
+from paddock.cli.objects import InputReader
 from paddock.cli.output import print_objects
 from paddock.dialects import catalog
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 _TEXT = "Print example manifests with their comments. The output is one YAML stream; -o json gives the objects alone."
 _FOLDER = Path(paddock.dialects.__file__).parent
@@ -30,7 +30,7 @@ def run(given: Sequence[str], console: Console) -> int:
     elif parsed.output == "yaml":
         console.out("---\n".join(f"# {_name(file)}\n{_body(file)}" for file in files))
     else:
-        subjects = Reader(console, Settings()).subjects([str(file) for file in files])
+        subjects = InputReader(console, AdmissionSettings()).subjects([str(file) for file in files])
         print_objects(console, [subject.data for subject in subjects], parsed.output)
     return GOOD
 

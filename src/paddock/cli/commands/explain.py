@@ -7,7 +7,7 @@ from typing import Any
 from paddock.cli import arguments, report
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-from paddock.cli.kinds import Asked, descend, members, resolve
+from paddock.cli.kinds import KindPath, descend, members, resolve
 from paddock.dialects import catalog
 from paddock.plan import changes
 from paddock.schema import shape
@@ -40,7 +40,7 @@ def run(given: Sequence[str], console: Console) -> int:
     return GOOD
 
 
-def _head(asked: Asked, place: shape.Shape, prop: shape.Property | None) -> Iterator[str]:
+def _head(asked: KindPath, place: shape.Shape, prop: shape.Property | None) -> Iterator[str]:
     kind = asked.kind
     yield f"GROUP:    {kind.group or 'core'} ({kind.dialect})"
     yield f"KIND:     {kind.kind}"
@@ -102,7 +102,7 @@ def _class_of(place: shape.Shape) -> type:
     return place.cls if isinstance(place, shape.ObjectShape) else type(None)
 
 
-def _rules(asked: Asked) -> Iterator[str]:
+def _rules(asked: KindPath) -> Iterator[str]:
     """The rules across fields, for the kind as a whole."""
     kind = asked.kind
     if asked.path or not (kind.rules or kind.transitions):
@@ -121,7 +121,7 @@ def _wrapped(text: str, indent: int, hang: int = 0) -> list[str]:
     )
 
 
-def _as_data(asked: Asked, place: shape.Shape, prop: shape.Property | None, *, recursive: bool) -> dict[str, Any]:
+def _as_data(asked: KindPath, place: shape.Shape, prop: shape.Property | None, *, recursive: bool) -> dict[str, Any]:
     data = {"group": asked.kind.group, "kind": asked.kind.kind, "dialect": asked.kind.dialect, **_versions(asked.kind)}
     row = changes.row_for(asked.kind, asked.path) if asked.path else None
     change = {"change": {"effect": str(row.effect), "why": row.why}} if row is not None else {}

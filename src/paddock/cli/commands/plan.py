@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 
 from paddock.cli import arguments, report
-from paddock.cli.compared import Pair, pair, place, text
+from paddock.cli.compared import ObjectPair, pair, place, text
 from paddock.cli.console import Console, one_line
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.cli.gather import gather
-from paddock.cli.objects import Reader
-from paddock.cli.rendered import Outcome
-from paddock.cli.verdicts import FAILS, ObjectChange, Verdict, object_change
-from paddock.plan.differences import ABSENT, Difference, How, format_named
+from paddock.cli.objects import InputReader
+from paddock.cli.rendered import RenderSummary
+from paddock.cli.verdicts import FAILS, ChangeVerdict, ObjectChange, object_change
+from paddock.plan.differences import ABSENT, FieldDifference, ValueChange, format_named
 from paddock.plan.effects import Effect
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Tell for each changed field whether the change has no effect, is live, waits for a restart, makes the machine anew or
 loses data, and which changes are refused or cannot be carried out. Exit code 1: something is refused or fails, or data is lost."""
@@ -26,7 +26,7 @@ _NEW = "created"
 _GONE = "not in the new manifests"
 
 
-class Step(msgspec.Struct, frozen=True):
+class PlanLine(msgspec.Struct, frozen=True):
     """One line of a plan."""
 
     source: str
@@ -36,7 +36,7 @@ class Step(msgspec.Struct, frozen=True):
     title: str
     change: str
     why: str
-    difference: Difference | None = None
+    difference: FieldDifference | None = None
 
 
 def run(given: Sequence[str], console: Console) -> int:
@@ -47,30 +47,30 @@ def run(given: Sequence[str], console: Console) -> int:
     arguments.add_choice(options, ("--target",), ("embedded", "cluster"), "where the machines run (default: embedded)", "embedded")
     arguments.add_format(options)
     parsed = options.parse_args(given)
-    settings = Settings(target=parsed.target)
-    reader = Reader(console, settings)
+    settings = AdmissionSettings(target=parsed.target)
+    reader = InputReader(console, settings)
     old = gather(reader, parsed.against, console)
     new = gather(reader, arguments.files(options, parsed), console)
     if reader.unusable:
         return UNUSABLE
     if old.refused or new.refused:
         return FINDINGS
-    pairs = pair(old, new, Outcome(console), crossing=False)
+    pairs = pair(old, new, RenderSummary(console), crossing=False)
     steps = [step for each in pairs for step in _steps(object_change(each, (old.world, new.world), settings))]
     _print(steps, parsed.output, console)
     return FINDINGS if any(step.effect in (REFUSED, FAILS, Effect.LOSS) for step in steps) else GOOD
 
 
-def _steps(change: ObjectChange) -> Iterator[Step]:
+def _steps(change: ObjectChange) -> Iterator[PlanLine]:
     pair = change.pair
     side = pair.new or pair.old
     assert side is not None
     start = side.document.start
     if pair.old is None:
-        yield Step(side.document.source, *start, _NEW, side.title, "", "it is not in the old manifests")
+        yield PlanLine(side.document.source, *start, _NEW, side.title, "", "it is not in the old manifests")
         return
     if pair.new is None:
-        yield Step(side.document.source, *start, str(Effect.NONE), side.title, _GONE, "it stays as it is; delete it if it is to go")
+        yield PlanLine(side.document.source, *start, str(Effect.NONE), side.title, _GONE, "it stays as it is; delete it if it is to go")
         return
     refused = change.refusals()
     told: set[Finding] = set()
@@ -83,29 +83,29 @@ def _steps(change: ObjectChange) -> Iterator[Step]:
     for finding in refused:
         if finding not in told:
             position = side.document.position(finding.path)
-            yield Step(side.document.source, *position, REFUSED, side.title, finding.field, f"{finding.message} ({finding.rule})")
+            yield PlanLine(side.document.source, *position, REFUSED, side.title, finding.field, f"{finding.message} ({finding.rule})")
 
 
-def _meets(found: Finding, difference: Difference) -> bool:
+def _meets(found: Finding, difference: FieldDifference) -> bool:
     """Whether a finding is about a difference: at its place, above or below it."""
     shorter = min(len(found.path), len(difference.path))
-    if difference.how is How.REMOVED and any(isinstance(part, int) for part in found.path):
+    if difference.how is ValueChange.REMOVED and any(isinstance(part, int) for part in found.path):
         # The one counts the entries of the new form, the other those of the old.
         return False
     return found.path[:shorter] == difference.path[:shorter]
 
 
-def _step(pair: Pair, difference: Difference, against: Sequence[Finding], verdict: Verdict) -> Step:
+def _step(pair: ObjectPair, difference: FieldDifference, against: Sequence[Finding], verdict: ChangeVerdict) -> PlanLine:
     at = place(pair, difference)
     effect, why = verdict.effect, verdict.why
     if against:
         rules = "; ".join(f"{found.message} ({found.rule})" for found in against)
         why = f"{rules}; made anew it would be: {effect}: {why}" if effect == Effect.LOSS else rules
         effect = REFUSED
-    return Step(at.source, *at.position, effect, at.title, text(difference), why, difference)
+    return PlanLine(at.source, *at.position, effect, at.title, text(difference), why, difference)
 
 
-def _print(steps: Sequence[Step], output: str, console: Console) -> None:
+def _print(steps: Sequence[PlanLine], output: str, console: Console) -> None:
     if output != "text":
         console.out(report.structured({"changes": [_as_data(step) for step in steps]}, output))
         return
@@ -117,7 +117,7 @@ def _print(steps: Sequence[Step], output: str, console: Console) -> None:
     console.say(", ".join(f"{counts[effect]} {effect}" for effect in order if counts[effect]) or "nothing changes")
 
 
-def _as_data(step: Step) -> dict[str, Any]:
+def _as_data(step: PlanLine) -> dict[str, Any]:
     data: dict[str, Any] = {"object": step.title, "effect": step.effect}
     if step.difference is not None:
         data["field"] = format_named(step.difference.named)

@@ -6,11 +6,11 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, LOSSES, UNUSABLE
 from paddock.cli.gather import gather
-from paddock.cli.objects import Reader
+from paddock.cli.objects import InputReader
 from paddock.cli.output import print_objects
-from paddock.cli.rendered import Outcome, render
+from paddock.cli.rendered import RenderSummary, render
 from paddock.meta.rendering import Rendering
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Print the objects that manifests become on a KubeVirt cluster. Nothing is printed when an object has errors.
 What a cluster cannot be told is reported on standard error."""
@@ -25,13 +25,13 @@ def run(given: Sequence[str], console: Console) -> int:
     arguments.add_choice(options, ("--target",), ("kubevirt", "seed"), text, "kubevirt")
     options.add_argument("--strict", action="store_true", help="fail when something is lost")
     parsed = options.parse_args(given)
-    reader = Reader(console, Settings())
+    reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)
     if reader.unusable:
         return UNUSABLE
     if gathered.refused:
         return FINDINGS
-    outcome = Outcome(console)
+    outcome = RenderSummary(console)
     made = render(gathered, Rendering(literal=parsed.target == "seed"), outcome)
     if outcome.failures:
         return FINDINGS

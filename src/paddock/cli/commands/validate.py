@@ -6,9 +6,9 @@ from paddock.cli import arguments, report
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.cli.inventory import Inventory
-from paddock.cli.objects import Located, Reader
+from paddock.cli.objects import InputReader, LocatedFinding
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 _TEXT = """Check manifests: fields, values, rules across fields, and references between the objects of the input.
 Warnings (a reference to an object that is not in the input, a bare On) and notes do not change the exit code without --strict."""
@@ -22,10 +22,10 @@ def run(given: Sequence[str], console: Console) -> int:
     arguments.add_choice(options, ("--target",), ("embedded", "cluster"), "where the machines are to run (default: embedded)", "embedded")
     options.add_argument("--strict", action="store_true", help="warnings are findings, too")
     parsed = options.parse_args(given)
-    settings = Settings(target=parsed.target)
-    reader = Reader(console, settings)
+    settings = AdmissionSettings(target=parsed.target)
+    reader = InputReader(console, settings)
     inventory = Inventory(settings)
-    tally = report.Tally()
+    tally = report.FindingTally()
     for subject in reader.subjects(arguments.files(options, parsed)):
         tally.objects += 1
         inventory.add(subject)
@@ -39,7 +39,7 @@ def run(given: Sequence[str], console: Console) -> int:
     return FINDINGS if tally[Severity.ERROR] or (parsed.strict and tally[Severity.WARNING]) else GOOD
 
 
-def _print(found: Sequence[Located], tally: report.Tally, output: str, console: Console) -> None:
+def _print(found: Sequence[LocatedFinding], tally: report.FindingTally, output: str, console: Console) -> None:
     if output == "text":
         console.out("".join(report.line(each) + "\n" for each in found))
         console.say(tally.summary())

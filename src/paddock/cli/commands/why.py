@@ -7,14 +7,14 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments, explained, report
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNJUDGED
-from paddock.plan.why.explain import Answer
+from paddock.plan.why.explain import Explanation
 
 _TEXT = """Tell why an object is not what it should be: one cause, where it was read, and one fix. KIND is a kind, its plural
 or a short name (vm, dv, pvc, Machine ...), also with its group; without it the likeliest object of the name is taken. Exit code 4:
 nothing was found, and something could not be checked; the line says what."""
 
 
-class NotThere(Terminal):
+class ObjectNotFound(Terminal):
     """Nothing is called so."""
 
 
@@ -36,15 +36,15 @@ def run(given: Sequence[str], console: Console) -> int:
     return {"good": GOOD, "unknown": UNJUDGED}.get(answer.state, FINDINGS)
 
 
-async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer, float]:
+async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Explanation, float]:
     import os  # noqa: PLC0415 - as above
 
     from paddock.base.clock import SystemClock  # noqa: PLC0415
     from paddock.base.directories import running_kubeconfigs  # noqa: PLC0415
     from paddock.cli.asked import candidates  # noqa: PLC0415
-    from paddock.cli.looking import Looking  # noqa: PLC0415
+    from paddock.cli.looking import ServerReader  # noqa: PLC0415
     from paddock.client import kubeconfig  # noqa: PLC0415
-    from paddock.client.client import Client, Settings  # noqa: PLC0415
+    from paddock.client.client import Client, ClientSettings  # noqa: PLC0415
     from paddock.client.errors import BadAccess  # noqa: PLC0415
     from paddock.client.http.https import Https  # noqa: PLC0415
     from paddock.plan.why.explain import explain  # noqa: PLC0415
@@ -60,12 +60,12 @@ async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Answer,
         raise
     namespace = parsed.namespace or access.namespace
     # The server's warnings are about the kinds that are asked for here; nobody wrote them.
-    async with Client(Https(access), Settings(warnings=False)) as client:
-        looking = Looking(client, clock)
+    async with Client(Https(access), ClientSettings(warnings=False)) as client:
+        looking = ServerReader(client, clock)
         found = await looking.find(candidates(parsed.what, namespace))
         if not found:
             fix = "name its kind and its namespace: paddock why KIND/NAME -n NAMESPACE"
-            raise NotThere(f'there is no {parsed.what} in namespace "{namespace}"', fix=fix)
+            raise ObjectNotFound(f'there is no {parsed.what} in namespace "{namespace}"', fix=fix)
         scene = await looking.gather(found[0])
     seen = {node.ref for node in walk(scene, found[0])}
     if others := [str(each) for each in found[1:] if each not in seen]:

@@ -13,10 +13,10 @@ _HEAD_BYTES = 64 * 1024
 _NO_BODY_END = ("content-length", "transfer-encoding")
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """Writes a request and takes its answer apart."""
 
-    def __init__(self, opened: "set[Connection] | None" = None) -> None:
+    def __init__(self, opened: "set[ClientConnection] | None" = None) -> None:
         # where it stands while it is open
         self._opened = set() if opened is None else opened
         self._loop = asyncio.get_running_loop()

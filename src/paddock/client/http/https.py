@@ -14,8 +14,8 @@ import paddock
 from paddock.client.access import Access, Credential
 from paddock.client.errors import BadAccess, TimedOut, Unreachable
 from paddock.client.http import proxy, tls
-from paddock.client.http.connection import Connection
-from paddock.client.transport import Ask, Flow, Reply
+from paddock.client.http.connection import ClientConnection
+from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
 
 _MOST_CONNECTIONS = 32
 _CONNECT_SECONDS = 10.0
@@ -32,8 +32,8 @@ class Https:
         self._access = access
         self._url = _server(access.server)
         self._proxy = proxy.chosen(access.proxy, self._host, self._url.scheme, os.environ)
-        self._idle: list[Connection] = []
-        self._opened: set[Connection] = set()
+        self._idle: list[ClientConnection] = []
+        self._opened: set[ClientConnection] = set()
         self._slots = asyncio.Semaphore(_MOST_CONNECTIONS)
         self._tls: ssl.SSLContext | None = None
         self._shown: Credential | None = None
@@ -43,7 +43,7 @@ class Https:
     def _host(self) -> str:
         return self._url.hostname or ""
 
-    async def send(self, ask: Ask) -> Reply:
+    async def send(self, ask: TransportRequest) -> TransportResponse:
         """The answer; raises `Unreachable` or `BadAccess`."""
         async with self._slots:
             connection, _ = await self._begun(ask)
@@ -53,12 +53,12 @@ class Https:
             except BaseException:
                 connection.abort()
                 raise
-            reply = Reply(connection.status, connection.headers, body)
+            reply = TransportResponse(connection.status, connection.headers, body)
             if connection.finish() and not self._closed:
                 self._idle.append(connection)
             return reply
 
-    async def stream(self, ask: Ask) -> Flow:
+    async def stream(self, ask: TransportRequest) -> ResponseStream:
         """The answer, once its head is there."""
         connection, _ = await self._begun(ask)
         return _Body(connection)
@@ -75,7 +75,7 @@ class Https:
         while self._opened and loop.time() < end:
             await asyncio.sleep(0.001)
 
-    async def _begun(self, ask: Ask) -> tuple[Connection, Credential]:
+    async def _begun(self, ask: TransportRequest) -> tuple[ClientConnection, Credential]:
         """A connection with the head of the answer; a refused credential is renewed once."""
         connection, credential = await self._begin(ask)
         if connection.status == 401 and self._access.credentials.refused(credential):
@@ -83,7 +83,7 @@ class Https:
             connection, credential = await self._begin(ask)
         return connection, credential
 
-    async def _begin(self, ask: Ask) -> tuple[Connection, Credential]:
+    async def _begin(self, ask: TransportRequest) -> tuple[ClientConnection, Credential]:
         if self._closed:
             raise Unreachable("the client is closed", sent=False)
         credential = await self._access.credentials.current()
@@ -115,7 +115,7 @@ class Https:
             self._idle.clear()
         self._shown = credential
 
-    def _encoded(self, ask: Ask, credential: Credential) -> bytes:
+    def _encoded(self, ask: TransportRequest, credential: Credential) -> bytes:
         target = self._url.path.rstrip("/") + ask.target
         lines = [f"{ask.method} {target} HTTP/1.1", f"host: {self._url.netloc.rpartition('@')[2]}", f"user-agent: {_AGENT}"]
         lines.append(f"accept: {ask.accept}")
@@ -127,7 +127,7 @@ class Https:
             raise BadAccess("a header of the request holds a line break", fix="check the token and the names in the kubeconfig")
         return head.encode("latin-1", "replace") + b"\r\n\r\n" + ask.body
 
-    def _kept(self) -> Connection | None:
+    def _kept(self) -> ClientConnection | None:
         now = asyncio.get_running_loop().time()
         while self._idle:
             connection = self._idle.pop()
@@ -136,7 +136,7 @@ class Https:
             connection.abort()
         return None
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> ClientConnection:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 return await self._connected()
@@ -149,10 +149,10 @@ class Https:
         except OSError as error:
             raise Unreachable(f"cannot connect to {self._url.netloc}", why=str(error), sent=False) from error
 
-    def _new(self) -> Connection:
-        return Connection(self._opened)
+    def _new(self) -> ClientConnection:
+        return ClientConnection(self._opened)
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> ClientConnection:
         loop = asyncio.get_running_loop()
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         name = (self._access.tls_name or self._host) if self._tls is not None else None
@@ -166,7 +166,7 @@ class Https:
         _keep_alive(transport)
         return made
 
-    async def _through_tls(self, through: SplitResult, port: int, name: str | None) -> Connection:
+    async def _through_tls(self, through: SplitResult, port: int, name: str | None) -> ClientConnection:
         loop = asyncio.get_running_loop()
         writer = await proxy.tunnel_tls(through, self._host, port)
         outer = writer.transport
@@ -186,7 +186,7 @@ class Https:
 class _Body:
     """The body of a stream, on a connection of its own."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.status = connection.status
         self.headers = connection.headers
         self._connection = connection
@@ -201,7 +201,7 @@ class _Body:
 class _Limit:
     """Turns an answer that takes too long into `TimedOut`."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: TransportRequest) -> None:
         self._ask = ask
         self._timeout = asyncio.timeout(ask.seconds)
 

@@ -10,7 +10,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import DELETE, Write, merge_patch
+from paddock.client.options import DELETE, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.dialects.kubevirt.clone import CloneStatus, VirtualMachineClone
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
@@ -19,10 +19,10 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages
 from paddock.meta.conditions import holds
 from paddock.plan import clones as plan
-from paddock.runtime.cache import Seen
-from paddock.runtime.controller import DONE, Controller, Outcome, Teller, owners
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, owners
 from paddock.runtime.informers import Informers
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
 
 _GROUP, _VERSION = "snapshot.kubevirt.io", "v1beta1"
@@ -31,13 +31,13 @@ MACHINES = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", Virt
 SNAPSHOTS = Target(_GROUP, _VERSION, "virtualmachinesnapshots", "VirtualMachineSnapshot", VirtualMachineSnapshot)
 CONTENTS = Target(_GROUP, _VERSION, "virtualmachinesnapshotcontents", "VirtualMachineSnapshotContent", VirtualMachineSnapshotContent)
 RESTORES = Target(_GROUP, _VERSION, "virtualmachinerestores", "VirtualMachineRestore", VirtualMachineRestore)
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 
 
-class Clones:
+class CloneReconciler:
     """Reconciles VirtualMachineClones."""
 
-    def __init__(self, client: Client, informers: Informers, clock: Clock, teller: Teller) -> None:
+    def __init__(self, client: Client, informers: Informers, clock: Clock, teller: EventRecorder) -> None:
         self._client = client
         self.clones = informers.of(CLONES)
         self.machines = informers.of(MACHINES)
@@ -129,7 +129,7 @@ class Clones:
         except NotFound:
             return
 
-    def _tell(self, seen: Seen, phase: str, why: str) -> None:
+    def _tell(self, seen: CachedObject, phase: str, why: str) -> None:
         if phase == plan.SUCCEEDED:
             self._teller.tell(reference(CLONES, seen.meta), "Normal", "CloneSucceeded", "The machine has been cloned")
         elif phase == plan.FAILED:
@@ -138,9 +138,9 @@ class Clones:
             self._teller.tell(reference(CLONES, seen.meta), "Normal", "SourceDoesNotExist", why)
 
 
-def wire(program: Program) -> None:
+def wire(program: ControllerManager) -> None:
     """Add the controller to a program."""
-    clones = Clones(program.client, program.informers, program.machinery.clock, program.recorder)
+    clones = CloneReconciler(program.client, program.informers, program.machinery.clock, program.recorder)
     controller = Controller("virtualmachineclones", clones.clones, clones.reconcile, machinery=program.machinery, teller=program.recorder)
     for informer in (clones.snapshots, clones.restores):
         controller.watch(informer, owners(CLONES.group, CLONES.kind))

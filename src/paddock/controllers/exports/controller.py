@@ -10,31 +10,31 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
 from paddock.client.target import Key
-from paddock.controllers.exports.sources import Found, NotNow, Sources
+from paddock.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
 from paddock.controllers.exports.targets import EXPORTS, SECRETS
 from paddock.dialects.kubevirt.export import ExportStatus, VirtualMachineExport
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.plan import exports as plan
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome, again
 from paddock.runtime.informer import Informer
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 _TOKEN_LENGTH = 20
 _LETTERS = string.ascii_letters + string.digits
 # A machine that stops is heard of; that its QEMU has let go of the disk is not.
 _BUSY_SECONDS = 2.0
 
 
-class Exports:
+class ExportReconciler:
     """Reconciles VirtualMachineExports."""
 
     def __init__(
-        self, client: Client, informer: Informer, sources: Sources, clock: Clock, address: Callable[[], str], authority: str
+        self, client: Client, informer: Informer, sources: ExportSources, clock: Clock, address: Callable[[], str], authority: str
     ) -> None:
         self._client = client
         self._informer = informer
@@ -56,20 +56,20 @@ class Exports:
         await self._token(seen, export)
         found = await self._sources.find(export)
         now, before = ages.timestamp(self._clock.seconds()), export.status or ExportStatus()
-        if isinstance(found, NotNow):
+        if isinstance(found, ExportUnavailable):
             await self._say(seen, before, plan.waiting(before, export, found.reason, found.message, now))
             return again(min(left, _BUSY_SECONDS) if found.reason == "InUse" else left)
         await self._say(seen, before, self._ready(before, export, found, now))
         return again(left)
 
-    def _ready(self, before: ExportStatus, export: VirtualMachineExport, found: Found, now: str) -> ExportStatus:
+    def _ready(self, before: ExportStatus, export: VirtualMachineExport, found: ExportSource, now: str) -> ExportStatus:
         if not found.volumes:
             return plan.ready(before, export, None, now)
         links = plan.links(export, found.volumes, self._address(), self._authority, manifests=found.machine is not None)
         name = export.spec.source.name if export.spec.source.kind == "VirtualMachine" else ""
         return plan.ready(before, export, links, now, name)
 
-    async def _token(self, seen: Seen, export: VirtualMachineExport) -> None:
+    async def _token(self, seen: CachedObject, export: VirtualMachineExport) -> None:
         """A token of our own, where none was given."""
         if export.spec.tokenSecretRef is not None:
             return
@@ -87,25 +87,25 @@ class Exports:
             except AlreadyExists:
                 return
 
-    async def _end(self, seen: Seen) -> None:
+    async def _end(self, seen: CachedObject) -> None:
         try:
-            await self._client.delete(EXPORTS, seen.key, Deletion(uid=seen.meta.uid))
+            await self._client.delete(EXPORTS, seen.key, DeletionOptions(uid=seen.meta.uid))
         except NotFound:
             return
 
-    async def _say(self, seen: Seen, before: ExportStatus, after: ExportStatus) -> None:
+    async def _say(self, seen: CachedObject, before: ExportStatus, after: ExportStatus) -> None:
         if after != before:
             document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(after)}
             await self._client.patch(EXPORTS, seen.key, merge_patch(document), _STATUS)
 
 
-def wire(program: Program, volumes: Volumes, address: Callable[[], str], authority: str) -> Sources:
+def wire(program: ControllerManager, volumes: Volumes, address: Callable[[], str], authority: str) -> ExportSources:
     """Add the controller to a program; what is returned finds what is fetched."""
-    informer, sources = program.informers.of(EXPORTS), Sources(program.client, program.informers, volumes)
-    exports = Exports(program.client, informer, sources, program.machinery.clock, address, authority)
+    informer, sources = program.informers.of(EXPORTS), ExportSources(program.client, program.informers, volumes)
+    exports = ExportReconciler(program.client, informer, sources, program.machinery.clock, address, authority)
     controller = Controller("virtualmachineexports", informer, exports.reconcile, machinery=program.machinery, teller=program.recorder)
 
-    def here(change: Change) -> list[Key]:
+    def here(change: CacheChange) -> list[Key]:
         return [seen.key for seen in informer.cache.by("namespace", change.seen.key.namespace)]
 
     for each in (sources.claims, sources.machines, sources.snapshots, sources.volume_snapshots):

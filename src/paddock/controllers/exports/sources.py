@@ -17,7 +17,7 @@ from paddock.runtime.informers import Informers
 
 
 @dataclass(frozen=True)
-class NotNow:
+class ExportUnavailable:
     """Why not."""
 
     reason: str
@@ -25,14 +25,14 @@ class NotNow:
 
 
 @dataclass(frozen=True)
-class Found:
+class ExportSource:
     """What there is to fetch."""
 
-    volumes: tuple[plan.Volume, ...]
+    volumes: tuple[plan.ExportedVolume, ...]
     machine: Data | None = None
 
 
-class Sources:
+class ExportSources:
     """Finds what exports are of."""
 
     def __init__(self, client: Client, informers: Informers, volumes: Volumes) -> None:
@@ -43,7 +43,7 @@ class Sources:
         self.volume_snapshots = informers.of(VOLUME_SNAPSHOTS)
         self._volumes = volumes
 
-    async def find(self, export: VirtualMachineExport) -> Found | NotNow:
+    async def find(self, export: VirtualMachineExport) -> ExportSource | ExportUnavailable:
         """The volumes of an export."""
         source, namespace = export.spec.source, export.metadata.namespace or ""
         key = Key(namespace, source.name)
@@ -53,38 +53,38 @@ class Sources:
             case "VirtualMachine":
                 found = self.machines.cache.get(key)
                 if found is None:
-                    return NotNow("VMNotFound", f"VirtualMachine {source.name} does not exist")
+                    return ExportUnavailable("VMNotFound", f"VirtualMachine {source.name} does not exist")
                 machine = found.read(MACHINES)
                 return self._of_claims(namespace, volumes_of(machine).claims, plan.manifest(orjson.loads(found.raw)))
             case "VirtualMachineSnapshot":
                 return await self._of_snapshot(key)
-        return NotNow("Unsupported", f"a {source.kind} cannot be exported here")
+        return ExportUnavailable("Unsupported", f"a {source.kind} cannot be exported here")
 
-    def _of_claims(self, namespace: str, claims: Mapping[str, str], machine: Data | None) -> Found | NotNow:
+    def _of_claims(self, namespace: str, claims: Mapping[str, str], machine: Data | None) -> ExportSource | ExportUnavailable:
         found = []
         for volume, name in claims.items():
             claim = self.claims.cache.get(Key(namespace, name))
             held = self._volumes.get(claim.meta.uid) if claim is not None else None
             if claim is None or held is None:
-                return NotNow("PVCNotFound", f"pvc {namespace}/{name} does not exist, or has no data yet")
+                return ExportUnavailable("PVCNotFound", f"pvc {namespace}/{name} does not exist, or has no data yet")
             if held.busy:
-                return NotNow("InUse", f"pvc {namespace}/{name} is in use by a running machine")
-            found.append(plan.Volume(volume, claim.meta.uid, is_files=held.files is not None))
-        return Found(tuple(found), machine)
+                return ExportUnavailable("InUse", f"pvc {namespace}/{name} is in use by a running machine")
+            found.append(plan.ExportedVolume(volume, claim.meta.uid, is_files=held.files is not None))
+        return ExportSource(tuple(found), machine)
 
-    async def _of_snapshot(self, key: Key) -> Found | NotNow:
+    async def _of_snapshot(self, key: Key) -> ExportSource | ExportUnavailable:
         snapshot = self.snapshots.cache.get(key)
         status = snapshot.read(SNAPSHOTS).status if snapshot is not None else None
         if status is None or not status.readyToUse or not status.virtualMachineSnapshotContentName:
-            return NotNow("VMSnapshotNotReady", f"VirtualMachineSnapshot {key.name} is not ready")
+            return ExportUnavailable("VMSnapshotNotReady", f"VirtualMachineSnapshot {key.name} is not ready")
         try:
             content = await self._client.get(CONTENTS, Key(key.namespace, status.virtualMachineSnapshotContentName))
         except NotFound:
-            return NotNow("VMSnapshotNotReady", f"VirtualMachineSnapshot {key.name} has no content")
+            return ExportUnavailable("VMSnapshotNotReady", f"VirtualMachineSnapshot {key.name} has no content")
         found = []
         for backup in content.spec.volumeBackups or ():
             made = self.volume_snapshots.cache.get(Key(key.namespace, backup.volumeSnapshotName or ""))
             if made is None:
-                return NotNow("VMSnapshotNotReady", f"VolumeSnapshot {backup.volumeSnapshotName} does not exist")
-            found.append(plan.Volume(backup.volumeName, made.meta.uid, is_snapshot=True))
-        return Found(tuple(found), plan.manifest(dict(content.spec.source.virtualMachine or {})))
+                return ExportUnavailable("VMSnapshotNotReady", f"VolumeSnapshot {backup.volumeSnapshotName} does not exist")
+            found.append(plan.ExportedVolume(backup.volumeName, made.meta.uid, is_snapshot=True))
+        return ExportSource(tuple(found), plan.manifest(dict(content.spec.source.virtualMachine or {})))

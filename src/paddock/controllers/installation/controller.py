@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, declared, plain
 from paddock.dialects.kubevirt import instancetype, kubevirt_cr, preference
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
@@ -17,7 +17,7 @@ from paddock.meta import ages
 from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
 INSTALLATION_DATA: Target[Data] = declared(kubevirt_cr.KINDS[0], dict)
@@ -29,7 +29,7 @@ EDITION = "paddock.dev/common-instancetypes"
 _AT_A_TIME = 16
 
 
-class Installation:
+class KubeVirtReconciler:
     """The controller of the KubeVirt object."""
 
     def __init__(self, client: Client, informer: Informer, machinery: Machinery, architecture: str) -> None:
@@ -59,7 +59,7 @@ class Installation:
         if status:
             patch = merge_patch({"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": status})
             try:
-                await self._client.patch(INSTALLATION_DATA, KEY, patch, Write(subresource="status"))
+                await self._client.patch(INSTALLATION_DATA, KEY, patch, WriteOptions(subresource="status"))
             except NotFound:
                 return DONE
         return DONE
@@ -120,10 +120,10 @@ class Installation:
         await asyncio.gather(*(make(each) for each in objects))
 
 
-def wire(program: Program, architecture: str = "amd64") -> Controller:
+def wire(program: ControllerManager, architecture: str = "amd64") -> Controller:
     """The controller, wired to a program; it begins by itself."""
     informer = program.informers.of(INSTALLATIONS)
-    made = Installation(program.client, informer, program.machinery, architecture)
+    made = KubeVirtReconciler(program.client, informer, program.machinery, architecture)
     controller = Controller("installation", informer, made.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.offer(KEY)
     program.add(controller)

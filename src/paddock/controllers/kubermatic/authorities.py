@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from paddock.controllers.kubermatic import kinds
 from paddock.controllers.kubermatic.consumers import CONSUMING, templates_of
 from paddock.controllers.kubermatic.views import Views
-from paddock.controllers.kubermatic.writing import Writer, is_ours
+from paddock.controllers.kubermatic.writing import ClusterWriter, is_ours
 from paddock.dialects.kubermatic.sources import is_cached
 
 _END = "-ca"
 
 
-async def clear(views: Views, writer: Writer, namespace: str) -> None:
+async def clear(views: Views, writer: ClusterWriter, namespace: str) -> None:
     """Delete them."""
     needed = {f"{name}{_END}" for name in _needed(views, namespace)}
     for seen in views.config_maps.cache.by("namespace", namespace):

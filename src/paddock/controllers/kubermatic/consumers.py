@@ -11,7 +11,7 @@ from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import Resource
-from paddock.runtime.cache import Change, Index, Seen
+from paddock.runtime.cache import CacheChange, CachedObject, Index
 from paddock.runtime.controller import Keys
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
@@ -73,7 +73,7 @@ class Consumers:
         """For changes of a kind: the DataSources that an object refers to, before and after, and those that they name."""
         index = _referred(target)
 
-        def keys(change: Change) -> Iterable[Key]:
+        def keys(change: CacheChange) -> Iterable[Key]:
             found: dict[Key, None] = {}
             for seen in (change.old, change.new):
                 for text in index(seen) if seen is not None else ():
@@ -89,7 +89,7 @@ class Consumers:
 
 
 def _referred(target: Target[Any]) -> Index:
-    def index(seen: Seen) -> Iterable[str]:
+    def index(seen: CachedObject) -> Iterable[str]:
         if b'"sourceRef"' not in seen.raw:
             return ()
         place = seen.meta.namespace or ""
@@ -99,6 +99,6 @@ def _referred(target: Target[Any]) -> Index:
     return index
 
 
-def _named(seen: Seen) -> Iterable[str]:
+def _named(seen: CachedObject) -> Iterable[str]:
     to = seen.read(kinds.SOURCES).spec.source.dataSource
     return () if to is None else (str(Key(to.namespace or seen.meta.namespace or "", to.name)),)

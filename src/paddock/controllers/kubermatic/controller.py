@@ -10,30 +10,29 @@ from typing import Any
 from paddock.client.target import Key, Target
 from paddock.controllers.kubermatic import kinds
 from paddock.controllers.kubermatic.consumers import CONSUMING
-from paddock.controllers.kubermatic.door import Door
-from paddock.controllers.kubermatic.mirror import Mirror
-from paddock.controllers.kubermatic.settings import Settings
-from paddock.controllers.kubermatic.sources import Sources
+from paddock.controllers.kubermatic.door import ClusterDoor
+from paddock.controllers.kubermatic.mirror import ClusterMirror
+from paddock.controllers.kubermatic.settings import KubermaticSettings
+from paddock.controllers.kubermatic.sources import KubermaticDataSourceReconciler
 from paddock.controllers.kubermatic.views import Views
-from paddock.controllers.kubermatic.writing import Writer
+from paddock.controllers.kubermatic.writing import ClusterWriter
 from paddock.dialects.kubermatic.marks import DATA_SOURCE
 from paddock.meta.rendering import Rendering
-from paddock.runtime.cache import Change
-from paddock.runtime.controller import Controller, Keys, Reconcile, own_key, owners
-from paddock.runtime.controller import Settings as ControllerSettings
-from paddock.runtime.program import Program
+from paddock.runtime.cache import CacheChange
+from paddock.runtime.controller import Controller, ControllerSettings, Keys, Reconcile, own_key, owners
+from paddock.runtime.program import ControllerManager
 
 
 def wire(
-    front: Program,
-    back: Program,
-    settings: Settings = Settings(),  # noqa: B008 - frozen
+    front: ControllerManager,
+    back: ControllerManager,
+    settings: KubermaticSettings = KubermaticSettings(),  # noqa: B008 - frozen
 ) -> None:
     """Add the controllers to the programs."""
     views = Views(front.informers, back.informers)
-    writer = Writer(back.client, views.back.values())
+    writer = ClusterWriter(back.client, views.back.values())
     teller = front.recorder.voice(kinds.MANAGER)
-    door = Door(views, writer, front.client, Rendering(product=settings.product), back.machinery.clock, teller)
+    door = ClusterDoor(views, writer, front.client, Rendering(product=settings.product), back.machinery.clock, teller)
 
     def controller(target: Target[Any], reconcile: Reconcile) -> Controller:
         made = Controller(
@@ -49,13 +48,13 @@ def wire(
         back.add(made)
         return made
 
-    sources = controller(kinds.SOURCES, Sources(door).reconcile)
+    sources = controller(kinds.SOURCES, KubermaticDataSourceReconciler(door).reconcile)
     for informer in (views.secrets, views.config_maps):
         sources.watch(informer, views.reading)
     sources.watch(views.back[kinds.VOLUMES.plural], _made_for)
     for target in CONSUMING:
         sources.watch(views.front(target), views.consumers.named_by(target))
-        mirror = Mirror(target, door)
+        mirror = ClusterMirror(target, door)
         of_target = controller(target, mirror.reconcile)
         _wake(of_target, target, views)
 
@@ -63,10 +62,10 @@ def wire(
 def _wake(controller: Controller, target: Target[Any], views: Views) -> None:
     """What else an object has to be looked at for."""
 
-    def referring(change: Change) -> Iterable[Key]:
+    def referring(change: CacheChange) -> Iterable[Key]:
         return views.consumers.keys(target, change.seen.key)
 
-    def trusting(change: Change) -> Iterable[Key]:
+    def trusting(change: CacheChange) -> Iterable[Key]:
         for source in views.reading(change):
             yield from views.consumers.keys(target, source)
 
@@ -83,7 +82,7 @@ def _wake(controller: Controller, target: Target[Any], views: Views) -> None:
     controller.watch(views.images, lambda change: ())
 
 
-def _made_for(change: Change) -> Iterable[Key]:
+def _made_for(change: CacheChange) -> Iterable[Key]:
     """The DataSource that a DataVolume is the one copy of."""
     annotations = change.seen.read(kinds.VOLUMES).metadata.annotations or {}
     text = annotations.get(DATA_SOURCE, "")

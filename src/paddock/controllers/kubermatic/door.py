@@ -5,17 +5,17 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.controllers.kubermatic.views import Views
-from paddock.controllers.kubermatic.writing import Writer
+from paddock.controllers.kubermatic.writing import ClusterWriter
 from paddock.meta.rendering import Rendering
-from paddock.runtime.controller import Teller
+from paddock.runtime.controller import EventRecorder
 
 
-class Door(msgspec.Struct, frozen=True):
+class ClusterDoor(msgspec.Struct, frozen=True):
     """Both sides: what is seen of them, how the cluster is written to, and where what users wrote is."""
 
     views: Views
-    writer: Writer
+    writer: ClusterWriter
     front: Client
     rendering: Rendering
     clock: Clock
-    teller: Teller
+    teller: EventRecorder

@@ -8,28 +8,27 @@ from paddock.client.client import Client
 from paddock.client.target import Key
 from paddock.controllers.kubermatic import kinds
 from paddock.controllers.kubermatic.consumers import CONSUMING, Consumers
-from paddock.controllers.kubermatic.settings import Settings
+from paddock.controllers.kubermatic.settings import KubermaticSettings
 from paddock.dialects.kubermatic.sources import golden_name, is_cached
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
-from paddock.runtime.cache import Seen
-from paddock.runtime.controller import DONE, Controller, Outcome, Teller, owners
-from paddock.runtime.controller import Settings as ControllerSettings
+from paddock.meta.world import ObjectSet
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, owners
 from paddock.runtime.deleting import delete_seen
-from paddock.runtime.desired import DesiredSet, NotOurs, Wanted
-from paddock.runtime.program import Program
+from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
+from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import is_owned, reference
 from paddock.translate.kubermatic.golden import asked_of, golden_volume
 
 
-class Goldens:
+class GoldenImages:
     """Looks after the copies."""
 
-    def __init__(self, client: Client, consumers: Consumers, rendering: Rendering, teller: Teller) -> None:
+    def __init__(self, client: Client, consumers: Consumers, rendering: Rendering, teller: EventRecorder) -> None:
         self._client = client
         self._consumers = consumers
         self._rendering = rendering
@@ -51,19 +50,19 @@ class Goldens:
         content = DataVolumeSource(**{kind: getattr(source.spec.source, kind)})
         if there is not None and is_owned(there.meta, seen.meta.uid):
             return DONE if _source_of(there) == content else await self._remove(there, seen)
-        consumers = asked_of(source, World(self._consumers.of(key)))
+        consumers = asked_of(source, ObjectSet(self._consumers.of(key)))
         if not consumers:
             return DONE
         wanted = golden_volume(source, content, consumers, self._rendering)
         try:
-            await self._set.reach(reference(kinds.SOURCES, seen.meta), [Wanted(kinds.VOLUME_DATA, to_data(wanted))])
-        except NotOurs as error:
+            await self._set.reach(reference(kinds.SOURCES, seen.meta), [DesiredObject(kinds.VOLUME_DATA, to_data(wanted))])
+        except ForeignObject as error:
             note = f"the one copy of the image cannot be made: {error}"
             self._teller.tell(reference(kinds.SOURCES, seen.meta), "Warning", "NameConflict", note)
             raise
         return DONE
 
-    async def _remove(self, there: Seen | None, owner: Seen) -> Outcome:
+    async def _remove(self, there: CachedObject | None, owner: CachedObject) -> Outcome:
         if there is not None and is_owned(there.meta, owner.meta.uid):
             await delete_seen(self._client, kinds.VOLUME_DATA, there)
         # The watch brings us here again when it is gone.
@@ -75,16 +74,16 @@ def _has_golden(source: DataSource) -> bool:
     return is_cached(source) and source_type(source.spec.source) not in ("", *CDI_SOURCES)
 
 
-def _source_of(seen: Seen) -> DataVolumeSource | None:
+def _source_of(seen: CachedObject) -> DataVolumeSource | None:
     volume: DataVolume = seen.read(kinds.VOLUMES)
     return volume.spec.source
 
 
-def wire(program: Program, settings: Settings) -> Controller:
+def wire(program: ControllerManager, settings: KubermaticSettings) -> Controller:
     """The controller, wired to a program that has everything."""
     consumers = Consumers(program.informers)
     rendering = Rendering(product=settings.product)
-    goldens = Goldens(program.client, consumers, rendering, program.recorder.voice(kinds.MANAGER))
+    goldens = GoldenImages(program.client, consumers, rendering, program.recorder.voice(kinds.MANAGER))
     controller = Controller(
         "kubermatic-datasource",
         consumers.sources,

@@ -5,7 +5,7 @@ from paddock.dialects.core import configmap, secret
 from paddock.dialects.core.configmap import ConfigMap
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubermatic import image
-from paddock.dialects.kubermatic.image import Image
+from paddock.dialects.kubermatic.image import CatalogImage
 from paddock.dialects.kubevirt import datasource, datavolume_kind, pool, virtualmachine
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
@@ -23,6 +23,6 @@ POOLS: Target[VirtualMachinePool] = declared(pool.KINDS[0], VirtualMachinePool)
 VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
 VOLUME_DATA: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
-IMAGES: Target[Image] = declared(image.KINDS[0], Image)
+IMAGES: Target[CatalogImage] = declared(image.KINDS[0], CatalogImage)
 SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)

@@ -20,7 +20,7 @@ from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.kubermatic import authorities, kinds
 from paddock.controllers.kubermatic.consumers import templates_of
-from paddock.controllers.kubermatic.door import Door
+from paddock.controllers.kubermatic.door import ClusterDoor
 from paddock.controllers.kubermatic.writing import is_ours, owned, owns
 from paddock.dialects.kubermatic.marks import RESOLVED
 from paddock.dialects.kubermatic.sources import references
@@ -30,18 +30,18 @@ from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, Virtual
 from paddock.meta import ages, selectors
 from paddock.meta.objects import Resource
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.plan import sourcerefs
 from paddock.plan.instances import VM_FINALIZER
 from paddock.plan.kubermatic import writing
-from paddock.plan.kubermatic.status import FAILURE, Word, mirrored
+from paddock.plan.kubermatic.status import FAILURE, ConditionText, mirrored
 from paddock.plan.pool import FINALIZER
-from paddock.plan.runstrategy import Strategy, strategy_of
-from paddock.plan.sourcerefs import Hold
+from paddock.plan.runstrategy import RunStrategy, strategy_of
+from paddock.plan.sourcerefs import SourceBlocker
 from paddock.runtime import finalizers
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome
-from paddock.runtime.desired import NotOurs
+from paddock.runtime.desired import ForeignObject
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import write_status
 from paddock.translate.kubermatic.forward import mark_machine, mark_pool, to_kubevirt
@@ -55,13 +55,13 @@ class _Made(msgspec.Struct, frozen=True):
     """What a look comes to: objects in the order to write them, or why there are none yet."""
 
     objects: tuple[Resource, ...] = ()
-    hold: Word | None = None
+    hold: ConditionText | None = None
 
 
-class Mirror:
+class ClusterMirror:
     """Looks after the objects of one kind."""
 
-    def __init__(self, target: Target[Any], door: Door) -> None:
+    def __init__(self, target: Target[Any], door: ClusterDoor) -> None:
         self._target = target
         self._views = door.views
         self._writer = door.writer
@@ -73,7 +73,7 @@ class Mirror:
         self._alone: set[str] = set()
         self._views.front(target).handle(self._note)
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: CacheChange) -> None:
         """That something is to stay can be seen for a moment only: the server's collector takes it off at once."""
         seen = change.seen
         if change.new is None:
@@ -92,22 +92,22 @@ class Mirror:
             # The watch brings us here again.
             return DONE
         resource: Resource = seen.read(self._target)
-        words: list[Word] = []
+        words: list[ConditionText] = []
         trouble: PaddockError | None = None
         try:
             there = self._writer.check(self._target, key)
             made = self._make(resource, there)
             if next(references(templates_of(resource)), None) is not None:
-                words.append(made.hold or Word(RESOLVED, "True", "Resolved"))
+                words.append(made.hold or ConditionText(RESOLVED, "True", "Resolved"))
             if made.hold is None and await self._write(seen, there, made):
                 return DONE
-        except NotOurs as error:
-            words.append(Word(FAILURE, "True", "NameConflict", str(error)))
+        except ForeignObject as error:
+            words.append(ConditionText(FAILURE, "True", "NameConflict", str(error)))
             self._tell(seen, "NameConflict", str(error))
         except Conflict:
             raise
         except PaddockError as error:
-            words.append(Word(FAILURE, "True", "FailedApply", str(error)))
+            words.append(ConditionText(FAILURE, "True", "FailedApply", str(error)))
             trouble = error
         await self._report(seen, resource, words)
         if trouble is not None:
@@ -116,7 +116,7 @@ class Mirror:
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
-    async def _end(self, seen: Seen) -> Outcome:
+    async def _end(self, seen: CachedObject) -> Outcome:
         there = self._writer.seen(self._target, seen.key)
         if there is not None and is_ours(there):
             await self._writer.delete(self._target, there, "Orphan" if seen.meta.uid in self._alone else "Background")
@@ -132,16 +132,16 @@ class Mirror:
 
     # --- deciding ---------------------------------------------------------------------------------------------------------
 
-    def _make(self, resource: Resource, there: Seen | None) -> _Made:
+    def _make(self, resource: Resource, there: CachedObject | None) -> _Made:
         """The objects for the cluster, with the sources that are fixed already."""
         world = self._views.world(resource)
         settled = self._settled(resource, there)
         namespace = resource.metadata.namespace or ""
         for each in references(templates_of(settled)):
             found = sourcerefs.resolve(each, namespace, self._views.find) if each.kind == "DataSource" else None
-            if isinstance(found, Hold):
+            if isinstance(found, SourceBlocker):
                 # Why it cannot be resolved is best said by whoever resolves it.
-                return self._refused(settled, world) or _Made(hold=Word(RESOLVED, "False", found.reason, found.message))
+                return self._refused(settled, world) or _Made(hold=ConditionText(RESOLVED, "False", found.reason, found.message))
         refused = self._refused(settled, world)
         if refused is not None:
             return refused
@@ -153,14 +153,14 @@ class Mirror:
                 beside = list(to_kubevirt(resource, world, self._rendering).value[:-1])
         return _Made((*beside, main))
 
-    def _refused(self, resource: Resource, world: World) -> _Made | None:
+    def _refused(self, resource: Resource, world: ObjectSet) -> _Made | None:
         try:
             to_kubevirt(resource, world, self._rendering)
         except REFUSALS as error:
-            return _Made(hold=Word(RESOLVED, "False", error.error_type, str(error)))
+            return _Made(hold=ConditionText(RESOLVED, "False", error.error_type, str(error)))
         return None
 
-    def _settled(self, resource: Resource, there: Seen | None) -> Resource:
+    def _settled(self, resource: Resource, there: CachedObject | None) -> Resource:
         """What a user wrote, with the sources of disks that are fixed in place of references."""
         if there is None or isinstance(resource, DataVolume):
             return resource
@@ -183,7 +183,7 @@ class Mirror:
 
     # --- acting -----------------------------------------------------------------------------------------------------------
 
-    async def _write(self, seen: Seen, there: Seen | None, made: _Made) -> bool:
+    async def _write(self, seen: CachedObject, there: CachedObject | None, made: _Made) -> bool:
         """Bring the cluster to it; whether the user's object was written, too, and the watch brings us here again."""
         *beside, main = made.objects
         for each in beside:
@@ -206,7 +206,7 @@ class Mirror:
         await self._front.patch(self._target, seen.key, merge_patch({"metadata": note}))
         return True
 
-    async def _mend(self, there: Seen, data: Data, *, is_same: bool, is_called: bool) -> None:
+    async def _mend(self, there: CachedObject, data: Data, *, is_same: bool, is_called: bool) -> None:
         """Put back what is ours in what nobody has changed in the front, and call it what it is called there."""
         found = orjson.loads(there.raw)
         change = writing.mending(data, found) if is_same and self._target is not kinds.VOLUMES else {}
@@ -215,12 +215,12 @@ class Mirror:
         if change:
             await self._writer.mend(self._target, there, change)
 
-    def _tell(self, seen: Seen, reason: str, note: str) -> None:
+    def _tell(self, seen: CachedObject, reason: str, note: str) -> None:
         self._teller.tell(reference(self._target, seen.meta), "Warning", reason, note)
 
     # --- reporting --------------------------------------------------------------------------------------------------------
 
-    async def _report(self, seen: Seen, resource: Resource, words: Sequence[Word]) -> None:
+    async def _report(self, seen: CachedObject, resource: Resource, words: Sequence[ConditionText]) -> None:
         there = self._writer.seen(self._target, seen.key)
         said: Data | None = None
         if there is not None and is_ours(there):
@@ -243,7 +243,7 @@ def _with_templates(resource: Resource, templates: list[DataVolumeTemplate]) -> 
 def _nothing_yet(resource: Resource) -> Data:
     """The status as long as the cluster has nothing of it."""
     if isinstance(resource, VirtualMachine):
-        waits = strategy_of(resource.spec) in (Strategy.ALWAYS, Strategy.RERUN, Strategy.ONCE)
+        waits = strategy_of(resource.spec) in (RunStrategy.ALWAYS, RunStrategy.RERUN, RunStrategy.ONCE)
         return {"printableStatus": "Provisioning" if waits else "Stopped"}
     if isinstance(resource, VirtualMachinePool):
         return {"replicas": 0, "readyReplicas": 0, "labelSelector": selectors.text(resource.spec.selector)}

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class KubermaticSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How it works."""
 
     # value of the label app.kubernetes.io/managed-by

@@ -12,7 +12,7 @@ from paddock.client.errors import NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.kubermatic import authorities, kinds
-from paddock.controllers.kubermatic.door import Door
+from paddock.controllers.kubermatic.door import ClusterDoor
 from paddock.controllers.kubermatic.writing import is_ours
 from paddock.dialects.kubermatic.marks import DATA_SOURCE
 from paddock.dialects.kubermatic.sources import golden_name, is_address, is_cached
@@ -23,22 +23,22 @@ from paddock.meta.patch import merge_patch_between
 from paddock.meta.wire import to_data
 from paddock.plan import datasources
 from paddock.plan.contents import Lookup
-from paddock.plan.datasources import Around
+from paddock.plan.datasources import SourceLookup
 from paddock.plan.kubermatic import writing
-from paddock.plan.kubermatic.status import Word, mirrored
+from paddock.plan.kubermatic.status import ConditionText, mirrored
 from paddock.runtime import finalizers
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
-from paddock.runtime.desired import NotOurs
+from paddock.runtime.desired import ForeignObject
 from paddock.runtime.reference import reference
 from paddock.translate.kubermatic.forward import to_kubevirt
 from paddock.translate.kubermatic.refusals import REFUSALS
 
 
-class Sources:
+class KubermaticDataSourceReconciler:
     """Looks after DataSources."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: ClusterDoor) -> None:
         views = self._views = door.views
         self._writer = door.writer
         self._front = door.front
@@ -52,7 +52,7 @@ class Sources:
             upload_source=lambda namespace, name: None,
             clone_source=lambda namespace, name: None,
         )
-        self._around = Around(
+        self._around = SourceLookup(
             has_claim=lambda namespace, name: False,
             has_snapshot=lambda namespace, name: None,
             secret=views.secret,
@@ -73,13 +73,13 @@ class Sources:
         away = is_address(source, self._views.find)
         try:
             await self._write(seen, source, away=away)
-        except NotOurs as error:
+        except ForeignObject as error:
             self._teller.tell(reference(kinds.SOURCES, seen.meta), "Warning", "NameConflict", str(error))
-            await self._report(seen, {}, (Word("Ready", "False", "NameConflict", str(error)),))
+            await self._report(seen, {}, (ConditionText("Ready", "False", "NameConflict", str(error)),))
             return DONE
         if away:
             found, conditions = datasources.report(source, self._lookup, self._around)
-            words = tuple(Word(each.type, each.status, each.reason or "", each.message or "") for each in conditions)
+            words = tuple(ConditionText(each.type, each.status, each.reason or "", each.message or "") for each in conditions)
             status: Data = {} if found is None else {"source": to_data(found), "sourceType": source_type(found)}
             await self._report(seen, status, words)
         else:
@@ -87,7 +87,7 @@ class Sources:
             await self._report(seen, (orjson.loads(there.raw).get("status") or {}) if there is not None else {}, ())
         return DONE
 
-    async def _end(self, seen: Seen) -> Outcome:
+    async def _end(self, seen: CachedObject) -> Outcome:
         golden = Key(seen.key.namespace, golden_name(seen.read(kinds.SOURCES)))
         places: tuple[tuple[Target[Any], Key], ...] = ((kinds.SOURCES, seen.key), (kinds.VOLUMES, golden))
         left = [(target, there) for target, key in places if (there := self._writer.seen(target, key)) is not None and is_ours(there)]
@@ -98,7 +98,7 @@ class Sources:
             await finalizers.take_off(self._front, kinds.SOURCES, seen.meta, kinds.FINALIZER)
         return DONE
 
-    async def _write(self, seen: Seen, source: DataSource, *, away: bool) -> None:
+    async def _write(self, seen: CachedObject, source: DataSource, *, away: bool) -> None:
         there = self._writer.seen(kinds.SOURCES, seen.key)
         if not away:
             verbatim = msgspec.structs.replace(source, status=None)
@@ -108,7 +108,7 @@ class Sources:
             await self._writer.delete(kinds.SOURCES, there)
         await self._write_golden(seen, source, away=away)
 
-    async def _write_golden(self, seen: Seen, source: DataSource, *, away: bool) -> None:
+    async def _write_golden(self, seen: CachedObject, source: DataSource, *, away: bool) -> None:
         key = Key(seen.key.namespace, golden_name(source))
         there = self._writer.seen(kinds.VOLUMES, key)
         if not away or not is_cached(source) or source.spec.source.dataSource is not None:
@@ -134,7 +134,7 @@ class Sources:
             # The watch brings us here again when it is gone.
             await self._writer.delete(kinds.VOLUMES, there)
 
-    async def _report(self, seen: Seen, said: Data, words: tuple[Word, ...]) -> None:
+    async def _report(self, seen: CachedObject, said: Data, words: tuple[ConditionText, ...]) -> None:
         """Write the status when it differs. CDI's DataSources have no subresource for it."""
         before = orjson.loads(seen.raw).get("status") or {}
         wanted = mirrored(before, said, words, ages.timestamp(self._clock.seconds()))

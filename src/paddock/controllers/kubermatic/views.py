@@ -11,8 +11,8 @@ from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubermatic.sources import names_read, references
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.meta.objects import Resource
-from paddock.meta.world import World, namespace_of
-from paddock.runtime.cache import Change
+from paddock.meta.world import ObjectSet, namespace_of
+from paddock.runtime.cache import CacheChange
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 
@@ -42,13 +42,13 @@ class Views:
         seen = self.back[kinds.SOURCES.plural].cache.get(key)
         return None if seen is None else seen.read(kinds.SOURCES)
 
-    def world(self, *resources: Resource) -> World:
+    def world(self, *resources: Resource) -> ObjectSet:
         """Everything that objects refer to."""
         found: dict[tuple[str, str, str], Resource] = {}
         for resource in resources:
             for each in (resource, *self._named(resource)):
                 found[each.kind, namespace_of(each), each.metadata.name] = each
-        return World(found.values(), complete=True)
+        return ObjectSet(found.values(), complete=True)
 
     def _named(self, resource: Resource) -> Iterator[Resource]:
         if isinstance(resource, DataSource):
@@ -96,7 +96,7 @@ class Views:
         seen = self.config_maps.cache.get(Key(namespace, name))
         return None if seen is None else values(seen.read(kinds.CONFIG_MAPS))
 
-    def reading(self, change: Change) -> Iterator[Key]:
+    def reading(self, change: CacheChange) -> Iterator[Key]:
         """The DataSources that read the Secret or the ConfigMap that changed."""
         key = change.seen.key
         for seen in self.consumers.sources.cache.by("namespace", key.namespace):

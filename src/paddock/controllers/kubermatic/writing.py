@@ -9,51 +9,53 @@ from typing import Any
 import orjson
 
 from paddock.client.client import Client
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.kubermatic import kinds
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.comparing import is_applied
 from paddock.runtime.deleting import delete_seen
-from paddock.runtime.desired import NotOurs
+from paddock.runtime.desired import ForeignObject
 from paddock.runtime.informer import Informer
 
 
-class Writer:
+class ClusterWriter:
     """Applies and deletes objects of the cluster."""
 
     def __init__(self, client: Client, informers: Iterable[Informer]) -> None:
         self._client = client
         self._informers = {informer.target.plural: informer for informer in informers}
 
-    def seen(self, target: Target[Any], key: Key) -> Seen | None:
+    def seen(self, target: Target[Any], key: Key) -> CachedObject | None:
         """An object as the cache has it."""
         return self._informers[target.plural].cache.get(key)
 
-    def check(self, target: Target[Any], key: Key) -> Seen | None:
-        """The object if it is ours, None if there is none; raises `NotOurs`."""
+    def check(self, target: Target[Any], key: Key) -> CachedObject | None:
+        """The object if it is ours, None if there is none; raises `ForeignObject`."""
         seen = self.seen(target, key)
         if seen is not None and not is_ours(seen):
-            raise NotOurs(target, key, "somebody else")
+            raise ForeignObject(target, key, "somebody else")
         return seen
 
     async def apply(self, target: Target[Any], data: Data) -> bool:
-        """Make an object what is given; whether something was written. Raises `NotOurs`."""
+        """Make an object what is given; whether something was written. Raises `ForeignObject`."""
         key = Key(data["metadata"].get("namespace") or "", data["metadata"]["name"])
         seen = self.check(target, key)
         place = self._place(target)
         data = {**data, "apiVersion": place.api_version}
         if seen is not None and is_applied(data, orjson.loads(seen.raw), kinds.MANAGER):
             return False
-        await self._client.apply(place, data, Write(manager=kinds.MANAGER, force=True))
+        await self._client.apply(place, data, WriteOptions(manager=kinds.MANAGER, force=True))
         return True
 
-    async def mend(self, target: Target[Any], seen: Seen, change: Data) -> None:
+    async def mend(self, target: Target[Any], seen: CachedObject, change: Data) -> None:
         """Put back what is ours in an object, and nothing else."""
         metadata = {**change.get("metadata", {}), "resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
-        await self._client.patch(self._place(target), seen.key, merge_patch({**change, "metadata": metadata}), Write(manager=kinds.MANAGER))
+        await self._client.patch(
+            self._place(target), seen.key, merge_patch({**change, "metadata": metadata}), WriteOptions(manager=kinds.MANAGER)
+        )
 
-    async def delete(self, target: Target[Any], seen: Seen, propagation: str = "Background") -> None:
+    async def delete(self, target: Target[Any], seen: CachedObject, propagation: str = "Background") -> None:
         """Delete an object that is ours, once."""
         if is_ours(seen):
             await delete_seen(self._client, self._place(target), seen, propagation)
@@ -64,17 +66,17 @@ class Writer:
         return Target(there.group, there.version, there.plural, there.kind, dict, there.namespaced)
 
 
-def is_ours(seen: Seen) -> bool:
+def is_ours(seen: CachedObject) -> bool:
     """Whether our manager has applied an object."""
     return any(entry.get("operation") == "Apply" for entry in _entries(seen))
 
 
-def owns(seen: Seen, *path: str) -> bool:
+def owns(seen: CachedObject, *path: str) -> bool:
     """Whether what stands at a path is still what we wrote: whoever changes it takes it over."""
     return any(_below(entry.get("fieldsV1"), path) is not None for entry in _entries(seen))
 
 
-def owned(seen: Seen, *path: str) -> set[str]:
+def owned(seen: CachedObject, *path: str) -> set[str]:
     """The members of what stands at a path that are what we wrote."""
     found = (_below(entry.get("fieldsV1"), path) or {} for entry in _entries(seen))
     return {name.removeprefix("f:") for fields in found for name in fields if name.startswith("f:")}
@@ -86,7 +88,7 @@ def _below(fields: Any, path: tuple[str, ...]) -> Any:
     return fields
 
 
-def _entries(seen: Seen) -> list[Data]:
+def _entries(seen: CachedObject) -> list[Data]:
     """What our manager has written, as the server notes it."""
     noted = orjson.loads(seen.raw)["metadata"].get("managedFields") or ()
     return [entry for entry in noted if entry.get("manager") == kinds.MANAGER]

@@ -1,15 +1,15 @@
 """A migration needs a second host. It is accepted, so that clients that make one get an answer, and fails at once and says why."""
 
 from paddock.client.client import Client
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import instance, migration
 from paddock.dialects.kubevirt.migration import VirtualMachineInstanceMigration
 from paddock.meta import ages
-from paddock.runtime.controller import DONE, Controller, Outcome, Teller
+from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome
 from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
 
 MIGRATIONS: Target[VirtualMachineInstanceMigration] = declared(migration.KINDS[0], VirtualMachineInstanceMigration)
@@ -21,10 +21,10 @@ _FINAL = ("Succeeded", "Failed")
 COMPONENT = "virtualmachineinstancemigration-controller"
 
 
-class Migrations:
+class MigrationReconciler:
     """The controller of migrations."""
 
-    def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, teller: Teller) -> None:
+    def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, teller: EventRecorder) -> None:
         self._client = client
         self._migrations, self._instances = caches
         self._clock = machinery.clock
@@ -45,7 +45,7 @@ class Migrations:
         phases = [{"phase": phase, "phaseTransitionTimestamp": now} for phase in ("Pending", "Failed")]
         status = {"phase": "Failed", "migrationState": state, "phaseTransitionTimestamps": phases}
         patch = merge_patch({"metadata": {"resourceVersion": seen.meta.resourceVersion}, "status": status})
-        await self._client.patch(MIGRATION_DATA, key, patch, Write(subresource="status"))
+        await self._client.patch(MIGRATION_DATA, key, patch, WriteOptions(subresource="status"))
         note = f"VirtualMachineInstance migration uid {seen.meta.uid} failed. reason: {why}"
         self._teller.tell(reference(MIGRATIONS, seen.meta), "Warning", "FailedMigration", note)
         if there is not None:
@@ -53,10 +53,10 @@ class Migrations:
         return DONE
 
 
-def wire(program: Program) -> Controller:
+def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
     caches = (program.informers.of(MIGRATIONS), program.informers.of(INSTANCES))
-    migrations = Migrations(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
+    migrations = MigrationReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("migration", caches[0], migrations.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(caches[1], lambda change: ())
     program.add(controller)

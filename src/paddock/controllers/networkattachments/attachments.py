@@ -8,26 +8,26 @@ from collections.abc import Iterable, Mapping
 from paddock.client.target import Key, Target
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.networks.cards import Bridge
+from paddock.engine.networks.cards import HostBridge
 from paddock.plan.attachments import bridge_of
-from paddock.runtime.cache import Change
+from paddock.runtime.cache import CacheChange
 from paddock.runtime.controller import Controller
 from paddock.runtime.informers import Informers
 
 ATTACHMENTS = Target("k8s.cni.cncf.io", "v1", "network-attachment-definitions", "NetworkAttachmentDefinition", NetworkAttachmentDefinition)
 
 
-class Attachments:
+class NetworkAttachments:
     """Definitions by their names, and which machines asked for them."""
 
     def __init__(self, informers: Informers) -> None:
         self._informer = informers.of(ATTACHMENTS)
         self._asked: dict[Key, set[Key]] = {}
 
-    def resolve(self, instance: VirtualMachineInstance) -> Mapping[str, Bridge | str]:
+    def resolve(self, instance: VirtualMachineInstance) -> Mapping[str, HostBridge | str]:
         """For each network of the instance that a definition describes: its bridge, or why there is none."""
         who = Key(instance.metadata.namespace or "", instance.metadata.name)
-        found: dict[str, Bridge | str] = {}
+        found: dict[str, HostBridge | str] = {}
         for network in instance.spec.networks or ():
             if network.multus is not None:
                 key = self._key(network.multus.networkName, who.namespace)
@@ -40,7 +40,7 @@ class Attachments:
         """Have the controller of machines look again when a definition changes."""
         controller.watch(self._informer, self._concerned)
 
-    def _concerned(self, change: Change) -> Iterable[Key]:
+    def _concerned(self, change: CacheChange) -> Iterable[Key]:
         # Whoever still wants it asks again.
         return self._asked.pop(change.seen.key, ())
 

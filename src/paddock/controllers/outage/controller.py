@@ -18,14 +18,14 @@ from paddock.plan.instance.phases import FINAL
 from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 _DATA: Target[Data] = declared(instance.KINDS[0], dict)
 REASON = "HostNotReady"
 
 
-class Outage:
+class OutageReconciler:
     """The controller of instances that nobody looks after."""
 
     def __init__(self, client: Client, informer: Informer, machinery: Machinery, why: Callable[[], str]) -> None:
@@ -61,10 +61,10 @@ def said(before: Sequence[Condition], why: str, now: str) -> list[Condition] | N
     return [ready, *(each for each in before if each.type != "Ready")]
 
 
-def wire(program: Program, why: Callable[[], str]) -> Controller:
+def wire(program: ControllerManager, why: Callable[[], str]) -> Controller:
     """The controller, wired to a program. Offer it what is to be looked at again when `why` says something else."""
     informer = program.informers.of(INSTANCES)
-    outage = Outage(program.client, informer, program.machinery, why)
+    outage = OutageReconciler(program.client, informer, program.machinery, why)
     controller = Controller("outage", informer, outage.reconcile, machinery=program.machinery, teller=program.recorder)
     program.add(controller)
     return controller

@@ -14,7 +14,7 @@ from paddock.base.errors import PaddockError
 from paddock.base.jsondata import identical
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import Deletion, Write, json_patch, merge_patch
+from paddock.client.options import DeletionOptions, WriteOptions, json_patch, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.pool import kinds
 from paddock.controllers.pool.revisions import RevisionKeeper, Revisions
@@ -27,25 +27,25 @@ from paddock.meta.wire import from_data, to_data
 from paddock.plan import pool as machines
 from paddock.plan import poolscale, preservation, runrequests
 from paddock.plan.instances import POOL_REVISION
-from paddock.plan.poolscale import Circumstances, Member
-from paddock.plan.runstrategy import Strategy, strategy_of
+from paddock.plan.poolscale import PoolMember, ScaleContext
+from paddock.plan.runstrategy import RunStrategy, strategy_of
 from paddock.runtime import finalizers
 from paddock.runtime.adoption import release
-from paddock.runtime.cache import Change, Owner, Seen
-from paddock.runtime.controller import DONE, Controller, Outcome, Teller, again, owners
+from paddock.runtime.cache import CacheChange, CachedObject, CachedOwner
+from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.informers import Informers
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import is_owned, reference
 
 _FAILURE, _PAUSED = "ReplicaFailure", "ReplicaPaused"
 _SUCCESSFUL_PAUSED = "SuccessfulPaused"
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachinepool-controller"
 
 
-class Caches:
+class PoolCaches:
     """The informers that the controller reads."""
 
     def __init__(self, informers: Informers) -> None:
@@ -73,17 +73,17 @@ class Caches:
 class _Look(msgspec.Struct):
     """One pool and its machines."""
 
-    seen: Seen
+    seen: CachedObject
     pool: VirtualMachinePool
-    members: list[Member]
+    members: list[PoolMember]
     trouble: tuple[str, str] | None = None
     error: PaddockError | None = None
 
 
-class Pools:
+class PoolReconciler:
     """The controller of pools."""
 
-    def __init__(self, client: Client, caches: Caches, machinery: Machinery, teller: Teller) -> None:
+    def __init__(self, client: Client, caches: PoolCaches, machinery: Machinery, teller: EventRecorder) -> None:
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
@@ -104,7 +104,7 @@ class Pools:
         taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", key.namespace)}
         look = _Look(seen, pool, await self._members(seen, pool))
         revisions = await self._revisions.current(pool, seen)
-        around = Circumstances(taken, revisions.name, revisions.same_disks, self._clock.seconds(), self._chance.random)
+        around = ScaleContext(taken, revisions.name, revisions.same_disks, self._clock.seconds(), self._chance.random)
         wanted = poolscale.plan(pool, look.members, around)
         try:
             await self._carry_out(look, wanted, revisions)
@@ -114,13 +114,13 @@ class Pools:
         if look.error is not None:
             raise look.error
         used = {each.revision for each in look.members} | {each.instance_revision or "" for each in look.members}
-        if wanted == poolscale.Plan(wait=wanted.wait):
+        if wanted == poolscale.ScalePlan(wait=wanted.wait):
             await self._revisions.prune(key.namespace, revisions, frozenset(used))
         return DONE if wanted.wait is None else again(wanted.wait)
 
     # --- reading ----------------------------------------------------------------------------------------------------------
 
-    async def _members(self, seen: Seen, pool: VirtualMachinePool) -> list[Member]:
+    async def _members(self, seen: CachedObject, pool: VirtualMachinePool) -> list[PoolMember]:
         """The machines of the pool. Those that its selector does not mean any more are let go."""
         found, asked = [], self._asked.setdefault(seen.key, set())
         alive: set[str] = set()
@@ -140,11 +140,11 @@ class Pools:
             alive |= {each.meta.uid, uid or ""}
             restarting = instance is not None and (instance.meta.going or uid in asked)
             going = each.meta.going or each.meta.uid in asked
-            found.append(Member(machine, revision, going, restarting, self._caches.node_labels(node)))
+            found.append(PoolMember(machine, revision, going, restarting, self._caches.node_labels(node)))
         asked &= alive
         return found
 
-    async def _release(self, seen: Seen, uid: str) -> None:
+    async def _release(self, seen: CachedObject, uid: str) -> None:
         """The machine goes its own way."""
         owned = orjson.loads(seen.raw)["metadata"].get("ownerReferences") or []
         rest = [each for each in owned if each.get("uid") != uid]
@@ -154,7 +154,7 @@ class Pools:
 
     # --- acting -----------------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, look: _Look, wanted: poolscale.Plan, revisions: Revisions) -> None:
+    async def _carry_out(self, look: _Look, wanted: poolscale.ScalePlan, revisions: Revisions) -> None:
         by_name = {each.name: each for each in look.members}
         look.trouble = ("FailedScaleOut", "")
         for index in wanted.make:
@@ -184,7 +184,7 @@ class Pools:
             raise
         self._tell(look, "Normal", "SuccessfulCreate", f"Created VM {wanted.metadata.namespace}/{wanted.metadata.name}")
 
-    async def _delete(self, look: _Look, member: Member) -> None:
+    async def _delete(self, look: _Look, member: PoolMember) -> None:
         """Delete a machine. Where its disks are kept it is marked first, then they are released, so that none is ever lost in between."""
         meta = member.machine.metadata
         key, uid = Key(meta.namespace or "", meta.name), meta.uid or ""
@@ -198,7 +198,7 @@ class Pools:
                 await self._caches.release_disks(self._client, from_data(found, kinds.MACHINES.cls))
             # Nothing is deleted that has changed since, such as a machine that somebody has just taken out of the pool.
             revision = found["metadata"]["resourceVersion"]
-            await self._client.delete(kinds.MACHINE_DATA, key, Deletion(uid=uid, revision=revision, propagation="Background"))
+            await self._client.delete(kinds.MACHINE_DATA, key, DeletionOptions(uid=uid, revision=revision, propagation="Background"))
         except NotFound:
             return
         self._asked[look.seen.key].add(uid)
@@ -231,7 +231,7 @@ class Pools:
                 if seen is not None:
                     await self._mark(seen.key, orjson.loads(seen.raw), None)
 
-    def _tell_disks(self, look: _Look, member: Member) -> None:
+    def _tell_disks(self, look: _Look, member: PoolMember) -> None:
         """Say, before it is done, what becomes of disks that other templates replace."""
         templates = member.machine.spec.dataVolumeTemplates or ()
         names = ", ".join(each.metadata.name for each in templates if each.metadata is not None and each.metadata.name)
@@ -243,7 +243,7 @@ class Pools:
         else:
             self._tell(look, "Warning", "DataLoss", f"{note}: what is on {names or 'its disks'} is lost")
 
-    async def _rewrite(self, look: _Look, member: Member, revision: str) -> None:
+    async def _rewrite(self, look: _Look, member: PoolMember, revision: str) -> None:
         """Another spec for a machine; its identity stays."""
         key = Key(member.machine.metadata.namespace or "", member.name)
         index = poolscale.number_of(look.pool, member.name)
@@ -258,18 +258,18 @@ class Pools:
         await self._client.update(kinds.MACHINE_DATA, made)
         self._tell(look, "Normal", "SuccessfulUpdate", f"Updated VM {key}")
 
-    async def _restart(self, look: _Look, member: Member) -> None:
+    async def _restart(self, look: _Look, member: PoolMember) -> None:
         """The instance ends, and the next one is made from the spec of now."""
         key = Key(member.machine.metadata.namespace or "", member.name)
         seen = self._caches.instances.cache.get(key)
         if seen is None:
             return
         try:
-            if strategy_of(member.machine.spec) in (Strategy.RERUN, Strategy.MANUAL):
+            if strategy_of(member.machine.spec) in (RunStrategy.RERUN, RunStrategy.MANUAL):
                 change = runrequests.restart(member.machine, seen.read(kinds.INSTANCES))
                 await self._client.patch(kinds.MACHINE_DATA, key, json_patch(list(change.status)), _STATUS)
             else:
-                await self._client.delete(kinds.INSTANCE_DATA, key, Deletion(uid=seen.meta.uid))
+                await self._client.delete(kinds.INSTANCE_DATA, key, DeletionOptions(uid=seen.meta.uid))
         except (NotFound, failure.Failure):
             # It has ended, or a restart is under way.
             return
@@ -319,10 +319,10 @@ class Pools:
         return found
 
 
-class Leaving:
+class PoolFinalizer:
     """Lets machines go that carry a pool's finalizer: those that are deleted, and those that belong to no pool any more."""
 
-    def __init__(self, client: Client, caches: Caches) -> None:
+    def __init__(self, client: Client, caches: PoolCaches) -> None:
         self._client = client
         self._caches = caches
 
@@ -340,7 +340,7 @@ class Leaving:
         await finalizers.take_off(self._client, kinds.MACHINES, seen.meta, machines.FINALIZER)
         return DONE
 
-    async def _keeps(self, seen: Seen) -> bool:
+    async def _keeps(self, seen: CachedObject) -> bool:
         """Return whether the pool of a machine keeps the disks of what others delete. One that is deleted itself keeps nothing."""
         owner = next(_pools_of(seen), None)
         if owner is None:
@@ -352,35 +352,35 @@ class Leaving:
         return pool.metadata.uid == owner.uid and not pool.metadata.deletionTimestamp and preservation.keeps_deleted(pool)
 
 
-def _in_pool(seen: Seen) -> bool:
+def _in_pool(seen: CachedObject) -> bool:
     return any(True for _ in _pools_of(seen))
 
 
-def _pools_of(seen: Seen) -> Iterator[Owner]:
+def _pools_of(seen: CachedObject) -> Iterator[CachedOwner]:
     return (each for each in seen.meta.ownerReferences or () if (each.group, each.kind) == (kinds.POOLS.group, kinds.POOLS.kind))
 
 
-def _node_of(instance: Seen) -> str:
+def _node_of(instance: CachedObject) -> str:
     return str((orjson.loads(instance.raw).get("status") or {}).get("nodeName") or "")
 
 
-def wire(program: Program) -> Controller:
+def wire(program: ControllerManager) -> Controller:
     """The controllers, wired to a program; the one of the pools is returned."""
-    caches = Caches(program.informers)
-    pools = Pools(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
+    caches = PoolCaches(program.informers)
+    pools = PoolReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(caches.machines, owners(kinds.POOLS.group, kinds.POOLS.kind))
     controller.watch(caches.revisions, owners(kinds.POOLS.group, kinds.POOLS.kind))
     for informer in (caches.disks, caches.nodes):
         controller.watch(informer, lambda change: ())
 
-    def of_instance(change: Change) -> Iterable[Key]:
+    def of_instance(change: CacheChange) -> Iterable[Key]:
         machine = caches.machines.cache.get(change.seen.key)
         found = machine.meta.ownerReferences if machine is not None else None
         return [Key(change.seen.key.namespace, each.name) for each in found or () if each.kind == kinds.POOLS.kind]
 
     controller.watch(caches.instances, of_instance)
     program.add(controller)
-    leaving = Leaving(program.client, caches)
+    leaving = PoolFinalizer(program.client, caches)
     program.add(Controller("pool-machines", caches.machines, leaving.reconcile, machinery=program.machinery, teller=program.recorder))
     return controller

@@ -14,7 +14,7 @@ from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.meta.wire import to_data
 from paddock.plan import pool as machines
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import owner_reference, reference
 
@@ -34,7 +34,7 @@ class RevisionKeeper:
         self._client = client
         self._informer = informer
 
-    async def current(self, pool: VirtualMachinePool, seen: Seen) -> Revisions:
+    async def current(self, pool: VirtualMachinePool, seen: CachedObject) -> Revisions:
         """The revision of the pool's template, made if there is none. One whose template is the same is the same revision."""
         template = to_data(poolform.fold(pool).spec.virtualMachineTemplate)
         known = {each.meta.name: orjson.loads(each.raw) for each in self._informer.cache.by("owner", seen.meta.uid)}
@@ -46,7 +46,7 @@ class RevisionKeeper:
         same = {old for old, each in known.items() if identical(_disks(_template(each)), disks)}
         return Revisions(name, frozenset((*same, name)), tuple(known))
 
-    async def _make(self, pool: VirtualMachinePool, seen: Seen, name: str, template: Data) -> None:
+    async def _make(self, pool: VirtualMachinePool, seen: CachedObject, name: str, template: Data) -> None:
         revision = {
             "apiVersion": "apps/v1",
             "kind": "ControllerRevision",

@@ -9,7 +9,7 @@ from paddock.base.errors import PaddockError
 from paddock.base.jsondata import copied
 from paddock.client.client import Client
 from paddock.client.errors import Conflict, NotFound
-from paddock.client.options import Deletion, Write, merge_patch
+from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import instance, replicaset
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -18,18 +18,18 @@ from paddock.meta import ages, selectors
 from paddock.meta.conditions import Condition, holds
 from paddock.meta.wire import to_data
 from paddock.plan.runstrategy import life_of
-from paddock.runtime.cache import Seen
-from paddock.runtime.controller import DONE, Controller, Outcome, Teller, again, owners
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.informer import Informer
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import owner_reference, reference
 
 SETS: Target[VirtualMachineInstanceReplicaSet] = declared(replicaset.KINDS[0], VirtualMachineInstanceReplicaSet)
 SET_DATA: Target[Data] = declared(replicaset.KINDS[0], dict)
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 # So many instances are made or deleted in one round, as upstream; what the user changes meanwhile is seen before the next.
 BURST = 250
 _NEXT_ROUND_SECONDS = 0.1
@@ -38,10 +38,10 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 COMPONENT = "virtualmachinereplicaset-controller"
 
 
-class ReplicaSets:
+class ReplicaSetReconciler:
     """The controller of replica sets."""
 
-    def __init__(self, client: Client, sets: Informer, instances: Informer, machinery: Machinery, teller: Teller) -> None:
+    def __init__(self, client: Client, sets: Informer, instances: Informer, machinery: Machinery, teller: EventRecorder) -> None:
         self._client = client
         self._sets = sets
         self._instances = instances
@@ -72,7 +72,7 @@ class ReplicaSets:
             raise error
         return again(_NEXT_ROUND_SECONDS) if remaining else DONE
 
-    async def _stays(self, each: Seen, wanted: VirtualMachineInstanceReplicaSet, seen: Seen) -> bool:
+    async def _stays(self, each: CachedObject, wanted: VirtualMachineInstanceReplicaSet, seen: CachedObject) -> bool:
         """Whether an instance still belongs to the set; one that was relabelled is let go."""
         if each.meta.going or selectors.matches(wanted.spec.selector, each.meta.labels or {}):
             return True
@@ -81,7 +81,7 @@ class ReplicaSets:
         await self._client.patch(INSTANCE_DATA, each.key, merge_patch({"metadata": metadata}))
         return False
 
-    async def _balance(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet, mine: list[Seen]) -> int:
+    async def _balance(self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet, mine: list[CachedObject]) -> int:
         """Make what is missing and delete what is too much, as far as one round goes; returns how many remain for the next."""
         there = {each.meta.uid for each in mine}
         made, deleted = self._made.setdefault(seen.key, {}), self._deleted.setdefault(seen.key, set())
@@ -104,7 +104,7 @@ class ReplicaSets:
                 await self._delete(seen, each)
         return max(0, abs(difference) - BURST)
 
-    async def _make(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet) -> None:
+    async def _make(self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet) -> None:
         template = orjson.loads(seen.raw)["spec"]["template"]
         around = template.get("metadata") or {}
         suffix = "".join(self._chance.choice(_ALPHABET) for _ in range(5))
@@ -129,18 +129,20 @@ class ReplicaSets:
         self._made[seen.key][made["metadata"]["uid"]] = made
         self._tell(seen, "Normal", "SuccessfulCreate", f"Created virtual machine instance {made['metadata']['name']}")
 
-    async def _delete(self, seen: Seen, each: Seen) -> None:
+    async def _delete(self, seen: CachedObject, each: CachedObject) -> None:
         try:
-            await self._client.delete(INSTANCE_DATA, each.key, Deletion(uid=each.meta.uid, revision=each.meta.resourceVersion))
+            await self._client.delete(INSTANCE_DATA, each.key, DeletionOptions(uid=each.meta.uid, revision=each.meta.resourceVersion))
         except NotFound:
             return
         self._deleted[seen.key].add(each.meta.uid)
         self._tell(seen, "Normal", "SuccessfulDelete", f"Deleted virtual machine instance {each.meta.uid}")
 
-    def _tell(self, seen: Seen, kind: str, reason: str, note: str) -> None:
+    def _tell(self, seen: CachedObject, kind: str, reason: str, note: str) -> None:
         self._teller.tell(reference(SETS, seen.meta), kind, reason, note)
 
-    async def _report(self, seen: Seen, wanted: VirtualMachineInstanceReplicaSet, mine: list[Seen], error: PaddockError | None) -> None:
+    async def _report(
+        self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet, mine: list[CachedObject], error: PaddockError | None
+    ) -> None:
         alive = [each for each in mine if not each.meta.going]
         conditions = []
         if error is not None and not isinstance(error, Conflict):
@@ -175,7 +177,7 @@ class _Readiness(msgspec.Struct):
 _READINESS = msgspec.json.Decoder(_Readiness)
 
 
-def _is_ready(seen: Seen) -> bool:
+def _is_ready(seen: CachedObject) -> bool:
     status = _READINESS.decode(seen.raw).status
     return status is not None and holds(status.conditions, "Ready")
 
@@ -186,10 +188,10 @@ def _has_passed(informer: Informer, written: Data) -> bool:
     return not then.isdecimal() or not at.isdecimal() or int(at) >= int(then)
 
 
-def wire(program: Program) -> Controller:
+def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
     sets, instances = program.informers.of(SETS), program.informers.of(INSTANCES)
-    made = ReplicaSets(program.client, sets, instances, program.machinery, program.recorder.voice(COMPONENT))
+    made = ReplicaSetReconciler(program.client, sets, instances, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("replicaset", sets, made.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(instances, owners(SETS.group, SETS.kind))
     program.add(controller)

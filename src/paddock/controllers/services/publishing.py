@@ -5,31 +5,31 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from paddock.client.target import Key
-from paddock.engine.networks.cards import Published
+from paddock.engine.networks.cards import PublishedService
 
 
-class Networks(Protocol):
+class ServiceNetworks(Protocol):
     """What is asked of the engine."""
 
     @property
     def outside_address(self) -> str:
         """The address of this host for whoever is outside."""
 
-    async def publish(self, services: Collection[Published]) -> Mapping[str, tuple[str, ...]]:
+    async def publish(self, services: Collection[PublishedService]) -> Mapping[str, tuple[str, ...]]:
         """Listen for exactly these; problems by name."""
 
     async def name(self, names: Mapping[str, Collection[str]]) -> None:
         """Answer for exactly these names."""
 
 
-class Publishing:
+class PublishedServices:
     """The set, and what the engine said of it."""
 
-    def __init__(self, networks: Networks, complete: Callable[[], bool]) -> None:
+    def __init__(self, networks: ServiceNetworks, complete: Callable[[], bool]) -> None:
         self._networks = networks
         # At the start the engine still serves what a former run published: half of that would be a loss.
         self._complete = complete
-        self._services: dict[Key, Published] = {}
+        self._services: dict[Key, PublishedService] = {}
         self._names: dict[Key, Mapping[str, tuple[str, ...]]] = {}
         self._problems: Mapping[str, tuple[str, ...]] = {}
         self._wanted = self._told = 0
@@ -40,7 +40,7 @@ class Publishing:
         """The address of this host for whoever is outside."""
         return self._networks.outside_address
 
-    async def put(self, key: Key, service: Published, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    async def put(self, key: Key, service: PublishedService, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
         """This is how a Service is now; returns what of it could not be had. One with problems is tried again each time."""
         if self._services.get(key) != service or self._names.get(key) != names or service.name in self._problems:
             self._services[key], self._names[key] = service, names

@@ -5,20 +5,20 @@ from typing import Any
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Key
 from paddock.controllers.services.kinds import ENDPOINTS, INSTANCES, SERVICES, SLICES
-from paddock.controllers.services.publishing import Networks, Publishing
+from paddock.controllers.services.publishing import PublishedServices, ServiceNetworks
 from paddock.dialects.core.service import Service, ServiceSpec
 from paddock.plan import endpoints
-from paddock.plan.endpoints import Backend
-from paddock.runtime.cache import Change, Seen
+from paddock.plan.endpoints import MachineBackend
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome, again
-from paddock.runtime.desired import DesiredSet, Wanted
+from paddock.runtime.desired import DesiredObject, DesiredSet
 from paddock.runtime.informers import Informers
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from paddock.runtime.recorder import Recorder
-from paddock.runtime.reference import Reference, reference
+from paddock.runtime.reference import InvolvedObject, reference
 
 # A port that another program has may be free by then.
 _AGAIN_SECONDS = 15.0
@@ -29,9 +29,9 @@ class Backends:
 
     def __init__(self, informers: Informers) -> None:
         self._informer = informers.of(INSTANCES)
-        self._known: dict[Key, tuple[str, Mapping[str, str], Backend | None]] = {}
+        self._known: dict[Key, tuple[str, Mapping[str, str], MachineBackend | None]] = {}
 
-    def of(self, service: Service) -> list[Backend]:
+    def of(self, service: Service) -> list[MachineBackend]:
         """Those that a Service selects."""
         spec = service.spec or ServiceSpec()
         found = (self._read(seen) for seen in self._informer.cache.by("namespace", service.metadata.namespace or ""))
@@ -41,7 +41,7 @@ class Backends:
         """The machine is gone."""
         self._known.pop(key, None)
 
-    def _read(self, seen: Seen) -> tuple[Mapping[str, str], Backend | None]:
+    def _read(self, seen: CachedObject) -> tuple[Mapping[str, str], MachineBackend | None]:
         known = self._known.get(seen.key)
         if known is None or known[0] != seen.meta.resourceVersion:
             instance = seen.read(INSTANCES)
@@ -50,13 +50,13 @@ class Backends:
         return known[1], known[2]
 
 
-class Services:
+class ServiceReconciler:
     """Reconciles Services."""
 
-    def __init__(self, client: Client, informers: Informers, recorder: Recorder, networks: Networks, domain: str) -> None:
+    def __init__(self, client: Client, informers: Informers, recorder: Recorder, networks: ServiceNetworks, domain: str) -> None:
         self._client = client
         self._recorder = recorder
-        self._publishing = Publishing(networks, self._is_complete)
+        self._publishing = PublishedServices(networks, self._is_complete)
         # those that were looked at
         self._begun: set[Key] = set()
         self._domain = domain
@@ -83,8 +83,8 @@ class Services:
             await self._report(key, service, ())
             return DONE
         backends = self._backends.of(service)
-        written = [Wanted(ENDPOINTS, endpoints.endpoints(service, backends), adopt=True)]
-        written += [Wanted(SLICES, each) for each in endpoints.slices(service, backends)]
+        written = [DesiredObject(ENDPOINTS, endpoints.endpoints(service, backends), adopt=True)]
+        written += [DesiredObject(SLICES, each) for each in endpoints.slices(service, backends)]
         await self._desired.reach(own, written)
         outside = (self._publishing.outside_address,) if endpoints.is_balanced(spec) else ()
         published = endpoints.published(service, backends, outside)
@@ -98,7 +98,7 @@ class Services:
         """Whether every Service has been looked at since the start."""
         return all(seen.key in self._begun for seen in self._informer.cache)
 
-    def _tell(self, own: Reference, problems: Iterable[str]) -> Outcome:
+    def _tell(self, own: InvolvedObject, problems: Iterable[str]) -> Outcome:
         said = "; ".join(problems)
         if not said:
             return DONE
@@ -116,12 +116,12 @@ class Services:
             return
         status: dict[str, Any] = {"status": {"loadBalancer": {"ingress": wanted or None}}}
         try:
-            await self._client.patch(SERVICES, key, merge_patch(status), Write(subresource="status"))
+            await self._client.patch(SERVICES, key, merge_patch(status), WriteOptions(subresource="status"))
         except NotFound:
             # It was deleted meanwhile.
             return
 
-    def concerned(self, change: Change) -> Iterator[Key]:
+    def concerned(self, change: CacheChange) -> Iterator[Key]:
         """The Services that a change of a machine may concern: those that select it, before or after, as far as labels tell."""
         if change.new is None:
             self._backends.forget(change.seen.key)
@@ -132,23 +132,23 @@ class Services:
                 yield seen.key
 
 
-def _may_select(spec: ServiceSpec, seen: Seen) -> bool:
+def _may_select(spec: ServiceSpec, seen: CachedObject) -> bool:
     """Labels that upstream implies are not known without reading the machine: they are taken for granted."""
     labels = seen.meta.labels or {}
     return all(labels.get(key, value if "kubevirt.io" in key else None) == value for key, value in (spec.selector or {}).items())
 
 
-def _slice(change: Change) -> Iterable[Key]:
+def _slice(change: CacheChange) -> Iterable[Key]:
     """What somebody did to our slices concerns the Service they are of."""
     labels = change.seen.meta.labels or {}
     name = labels.get("kubernetes.io/service-name", "")
     return (Key(change.seen.meta.namespace or "", name),) if name else ()
 
 
-def add(program: Program, networks: Any, domain: str) -> Controller:
+def add(program: ControllerManager, networks: Any, domain: str) -> Controller:
     """Add the controller to a program."""
     informers = program.informers
-    services = Services(program.client, informers, program.recorder, networks, domain)
+    services = ServiceReconciler(program.client, informers, program.recorder, networks, domain)
     controller = Controller("services", informers.of(SERVICES), services.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(informers.of(INSTANCES), services.concerned)
     controller.watch(informers.of(SLICES), _slice)

@@ -3,45 +3,45 @@
 from paddock.client.target import Key
 from paddock.controllers.snapshots import machinesnapshots, restores
 from paddock.controllers.snapshots.layers import Layers
-from paddock.controllers.snapshots.machinesnapshots import MachineSnapshots
-from paddock.controllers.snapshots.restores import Restores
+from paddock.controllers.snapshots.machinesnapshots import MachineSnapshotReconciler
+from paddock.controllers.snapshots.restores import RestoreReconciler
 from paddock.controllers.snapshots.targets import CLAIMS, INSTANCES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
-from paddock.controllers.snapshots.volumesnapshots import VolumeSnapshots
+from paddock.controllers.snapshots.volumesnapshots import VolumeSnapshotReconciler
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.instance.brief import brief
-from paddock.runtime.cache import Change
+from paddock.runtime.cache import CacheChange
 from paddock.runtime.controller import Controller
 from paddock.runtime.informer import Informer
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 # In the JSON of one that is done.
 _DONE, _READY = b'"complete":true', b'"readyToUse":true'
 
 
-def assemble(program: Program, engine: Snapshots, volumes: Volumes) -> None:
+def assemble(program: ControllerManager, engine: Snapshots, volumes: Volumes) -> None:
     """Add the controllers to a program."""
     client, clock, teller = program.client, program.machinery.clock, program.recorder
     of = program.informers.of
     snapshots, claims, machines, volume_snapshots = of(SNAPSHOTS), of(CLAIMS), of(MACHINES), of(VOLUME_SNAPSHOTS)
     restored, instances = of(RESTORES), of(INSTANCES)
 
-    of_volumes = VolumeSnapshots(client, volume_snapshots, claims, engine, volumes, clock)
+    of_volumes = VolumeSnapshotReconciler(client, volume_snapshots, claims, engine, volumes, clock)
     program.add(Controller("volumesnapshots", volume_snapshots, of_volumes.reconcile, machinery=program.machinery, teller=teller))
 
-    caches = machinesnapshots.Caches(snapshots, machines, claims, volume_snapshots)
-    of_machines = MachineSnapshots(client, caches, engine, volumes, clock, teller)
+    caches = machinesnapshots.SnapshotCaches(snapshots, machines, claims, volume_snapshots)
+    of_machines = MachineSnapshotReconciler(client, caches, engine, volumes, clock, teller)
     taking = Controller("virtualmachinesnapshots", snapshots, of_machines.reconcile, machinery=program.machinery, teller=teller)
     # All that are under way wait for something; there are few.
     for informer in (machines, claims, volume_snapshots):
         taking.watch(informer, lambda change: _unfinished(snapshots, change))
     program.add(taking)
 
-    seen = restores.Caches(restored, snapshots, machines, instances, claims)
+    seen = restores.RestoreCaches(restored, snapshots, machines, instances, claims)
     restoring = Controller(
         "virtualmachinerestores",
         restored,
-        Restores(client, seen, volumes, clock, teller).reconcile,
+        RestoreReconciler(client, seen, volumes, clock, teller).reconcile,
         machinery=program.machinery,
         teller=teller,
     )
@@ -55,14 +55,14 @@ def assemble(program: Program, engine: Snapshots, volumes: Volumes) -> None:
     program.add(merging)
 
 
-def _claims_of_ended(change: Change) -> list[Key]:
+def _claims_of_ended(change: CacheChange) -> list[Key]:
     """The claims that an instance had when it is gone."""
     if change.new is not None:
         return []
     return [Key(change.seen.key.namespace, name) for name in brief(change.seen.raw).claims]
 
 
-def _unfinished(informer: Informer, change: Change) -> list[Key]:
+def _unfinished(informer: Informer, change: CacheChange) -> list[Key]:
     """Those of the change's namespace that are not done."""
     return [
         seen.key for seen in informer.cache.by("namespace", change.seen.key.namespace) if _DONE not in seen.raw and _READY not in seen.raw

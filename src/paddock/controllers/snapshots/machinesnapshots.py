@@ -14,29 +14,29 @@ from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, ApiError, NotFound
-from paddock.client.options import DELETE, Write, merge_patch
+from paddock.client.options import DELETE, WriteOptions, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.targets import CLAIMS, CLASS_NAME, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.controllers.snapshots.volumesnapshots import TAKEN_WITH
 from paddock.dialects.kubevirt.snapshot import SnapshotStatus, VirtualMachineSnapshot
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.engine.snapshots import Snapshots, Taken
+from paddock.engine.snapshots import SnapshotContext, Snapshots
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.plan import snapshots as plan
 from paddock.runtime import finalizers
-from paddock.runtime.cache import Seen
-from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import reference
 
 _FINALIZER = "snapshot.kubevirt.io/vmsnapshot-protection"
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 _WAIT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Caches:
+class SnapshotCaches:
     """What is looked at."""
 
     snapshots: Informer
@@ -45,10 +45,12 @@ class Caches:
     volume_snapshots: Informer
 
 
-class MachineSnapshots:
+class MachineSnapshotReconciler:
     """Reconciles VirtualMachineSnapshots."""
 
-    def __init__(self, client: Client, caches: Caches, engine: Snapshots, volumes: Volumes, clock: Clock, teller: Teller) -> None:
+    def __init__(
+        self, client: Client, caches: SnapshotCaches, engine: Snapshots, volumes: Volumes, clock: Clock, teller: EventRecorder
+    ) -> None:
         self._client = client
         self._caches = caches
         self._engine = engine
@@ -80,7 +82,7 @@ class MachineSnapshots:
 
     # --- taking -----------------------------------------------------------------------------------------------------------
 
-    async def _take(self, seen: Seen, snapshot: VirtualMachineSnapshot) -> str:
+    async def _take(self, seen: CachedObject, snapshot: VirtualMachineSnapshot) -> str:
         """Go as far as possible; why it did not end, or nothing when it did."""
         key = Key(seen.key.namespace, snapshot.spec.source.name)
         found = self._caches.machines.cache.get(key)
@@ -105,7 +107,7 @@ class MachineSnapshots:
             return "VolumeSnapshots are being made"
         return await self._finish(seen, snapshot, taken, volumes)
 
-    async def _freeze(self, namespace: str, claims: dict[str, str]) -> Taken | None:
+    async def _freeze(self, namespace: str, claims: dict[str, str]) -> SnapshotContext | None:
         """All volumes together; None while the VolumeSnapshots, whose UIDs name what is kept, have not been seen."""
         wanted = {}
         for name, claim in claims.items():
@@ -115,7 +117,9 @@ class MachineSnapshots:
             wanted[source.meta.uid] = made.meta.uid
         return await self._engine.take(wanted)
 
-    async def _finish(self, seen: Seen, snapshot: VirtualMachineSnapshot, taken: Taken, volumes: plan.Volumes) -> str:
+    async def _finish(
+        self, seen: CachedObject, snapshot: VirtualMachineSnapshot, taken: SnapshotContext, volumes: plan.MachineVolumes
+    ) -> str:
         now = ages.timestamp(self._clock.seconds())
         said = plan.indications(online=taken.online, paused=taken.paused, agent=taken.agent, quiesced=taken.quiesced)
         if taken.problem:
@@ -133,7 +137,7 @@ class MachineSnapshots:
         )
         return ""
 
-    async def _content(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, Seen | None]) -> None:
+    async def _content(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]) -> None:
         """Make the content from the claims as they were when the snapshot began; one may have gone since."""
         backups = []
         for volume, claim in claims.items():
@@ -175,7 +179,7 @@ class MachineSnapshots:
         notes = {"annotations": {TAKEN_WITH: None}}
         await self._client.patch(VOLUME_SNAPSHOTS, Key(namespace, name), merge_patch({"metadata": notes}))
 
-    def _claim(self, namespace: str, name: str) -> Seen | None:
+    def _claim(self, namespace: str, name: str) -> CachedObject | None:
         return self._caches.claims.cache.get(Key(namespace, name))
 
     # --- the machine ------------------------------------------------------------------------------------------------------
@@ -207,7 +211,7 @@ class MachineSnapshots:
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
-    async def _wait(self, seen: Seen, snapshot: VirtualMachineSnapshot, why: str) -> Outcome:
+    async def _wait(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, why: str) -> Outcome:
         """It is not done; after its deadline it is given up."""
         now = self._clock.seconds()
         stamp, before = ages.timestamp(now), snapshot.status or SnapshotStatus()
@@ -220,7 +224,7 @@ class MachineSnapshots:
         await self._write(seen, snapshot, plan.under_way(before, stamp, machine.meta.uid if machine else "", "", why))
         return again(_WAIT_SECONDS)
 
-    async def _write(self, seen: Seen, snapshot: VirtualMachineSnapshot, status: SnapshotStatus) -> None:
+    async def _write(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, status: SnapshotStatus) -> None:
         if status == (snapshot.status or SnapshotStatus()):
             return
         document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
@@ -228,7 +232,7 @@ class MachineSnapshots:
 
     # --- going ------------------------------------------------------------------------------------------------------------
 
-    async def _remove(self, seen: Seen, snapshot: VirtualMachineSnapshot) -> Outcome:
+    async def _remove(self, seen: CachedObject, snapshot: VirtualMachineSnapshot) -> Outcome:
         """Its content goes with it, unless it is to be kept."""
         if _FINALIZER not in (seen.meta.finalizers or ()):
             return DONE

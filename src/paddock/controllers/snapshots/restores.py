@@ -14,7 +14,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
-from paddock.client.options import Deletion, Selection, Write, merge_patch
+from paddock.client.options import DeletionOptions, Selection, WriteOptions, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
@@ -28,19 +28,19 @@ from paddock.plan import restores as plan
 from paddock.plan.snapshots import volumes_of
 from paddock.runtime import finalizers
 from paddock.runtime.adoption import Adopter, adopt
-from paddock.runtime.cache import Seen
-from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
 from paddock.runtime.reference import reference
 
 # A restore that is deleted half way lets go of its machine.
 _FINALIZER = "snapshot.kubevirt.io/vmrestore-protection"
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 _WAIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Caches:
+class RestoreCaches:
     """What is looked at."""
 
     restores: Informer
@@ -50,10 +50,10 @@ class Caches:
     claims: Informer
 
 
-class Restores:
+class RestoreReconciler:
     """Reconciles VirtualMachineRestores."""
 
-    def __init__(self, client: Client, caches: Caches, volumes: Volumes, clock: Clock, teller: Teller) -> None:
+    def __init__(self, client: Client, caches: RestoreCaches, volumes: Volumes, clock: Clock, teller: EventRecorder) -> None:
         self._client = client
         self._caches = caches
         self._volumes = volumes
@@ -86,7 +86,7 @@ class Restores:
         await self._say(seen, restore, _progress(restore, waits, ages.timestamp(self._clock.seconds())))
         return again(_WAIT_SECONDS)
 
-    async def _restore(self, seen: Seen, restore: VirtualMachineRestore) -> str:
+    async def _restore(self, seen: CachedObject, restore: VirtualMachineRestore) -> str:
         """Go as far as possible; what is waited for, or nothing when it is done."""
         content = await self._content(seen.key.namespace, restore.spec.virtualMachineSnapshotName)
         if content is None:
@@ -127,7 +127,7 @@ class Restores:
 
     # --- the target -------------------------------------------------------------------------------------------------------
 
-    async def _settle(self, restore: VirtualMachineRestore, key: Key, seen: Seen) -> str:
+    async def _settle(self, restore: VirtualMachineRestore, key: Key, seen: CachedObject) -> str:
         """The target has to be at rest and ours."""
         status = seen.read(MACHINES).status
         other = status.restoreInProgress if status is not None else None
@@ -153,7 +153,7 @@ class Restores:
         return ""
 
     async def _clear(
-        self, restore: VirtualMachineRestore, namespace: str, found: list[plan.Volume], backups: Mapping[str, VolumeBackup]
+        self, restore: VirtualMachineRestore, namespace: str, found: list[plan.RestoredVolume], backups: Mapping[str, VolumeBackup]
     ) -> None:
         """Restored in place, what has the claim's name goes first: the DataVolume that owns it, then the claim."""
         if restore.spec.volumeRestorePolicy != "InPlace":
@@ -166,10 +166,10 @@ class Restores:
             if volume.data_volume:
                 owner = claim.meta.owner
                 uid = owner.uid if owner is not None and owner.kind == DATA_VOLUMES.kind else ""
-                await self._gone(DATA_VOLUMES, Key(namespace, volume.data_volume), Deletion(uid=uid))
-            await self._gone(CLAIMS, claim.key, Deletion(uid=claim.meta.uid))
+                await self._gone(DATA_VOLUMES, Key(namespace, volume.data_volume), DeletionOptions(uid=uid))
+            await self._gone(CLAIMS, claim.key, DeletionOptions(uid=claim.meta.uid))
 
-    async def _gone(self, target: Target[Any], key: Key, deletion: Deletion) -> None:
+    async def _gone(self, target: Target[Any], key: Key, deletion: DeletionOptions) -> None:
         try:
             await self._client.delete(target, key, deletion)
         except NotFound:
@@ -189,10 +189,10 @@ class Restores:
         for claim in (await self._client.list(CLAIMS, Selection(namespace=namespace))).items:
             meta = claim.metadata
             if meta.name not in used and not meta.ownerReferences and _made_by(restore, claim):
-                unchanged = Deletion(uid=meta.uid or "", revision=meta.resourceVersion or "")
+                unchanged = DeletionOptions(uid=meta.uid or "", revision=meta.resourceVersion or "")
                 await self._gone(CLAIMS, Key(namespace, meta.name), unchanged)
 
-    def _is_ours(self, restore: VirtualMachineRestore, claim: Seen) -> bool:
+    def _is_ours(self, restore: VirtualMachineRestore, claim: CachedObject) -> bool:
         """Whether a claim was made by this restore: another of its name may hold anything."""
         return _made_by(restore, claim.read(CLAIMS))
 
@@ -212,7 +212,11 @@ class Restores:
         return claim is not None and self._is_ours(restore, claim) and self._volumes.get(claim.meta.uid) is not None
 
     async def _machine(
-        self, restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, found: list[plan.Volume], before: Seen | None
+        self,
+        restore: VirtualMachineRestore,
+        content: VirtualMachineSnapshotContent,
+        found: list[plan.RestoredVolume],
+        before: CachedObject | None,
     ) -> None:
         data = plan.machine(restore, content, found, fresh=before is None)
         path = MACHINES.path(restore.metadata.namespace or "")
@@ -240,7 +244,7 @@ class Restores:
         except (Invalid, BadRequest) as error:
             raise plan.RestoreRefused("the machine cannot become what it was", why=str(error), fix="mend the patches") from error
 
-    async def _own(self, restore: VirtualMachineRestore, target: Key, found: list[plan.Volume]) -> None:
+    async def _own(self, restore: VirtualMachineRestore, target: Key, found: list[plan.RestoredVolume]) -> None:
         """The claims go with the machine, unless they are to be nobody's."""
         if restore.spec.volumeOwnershipPolicy == "None":
             return
@@ -266,7 +270,7 @@ class Restores:
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
-    async def _finish(self, seen: Seen, restore: VirtualMachineRestore, found: list[plan.Volume]) -> None:
+    async def _finish(self, seen: CachedObject, restore: VirtualMachineRestore, found: list[plan.RestoredVolume]) -> None:
         now = ages.timestamp(self._clock.seconds())
         before = restore.status or RestoreStatus()
         done = (
@@ -290,7 +294,7 @@ class Restores:
             reference(RESTORES, seen.meta), "Normal", "VirtualMachineRestoreComplete", "Successfully completed VirtualMachineRestore"
         )
 
-    async def _fail(self, seen: Seen, restore: VirtualMachineRestore, why: str) -> None:
+    async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, why: str) -> None:
         now = ages.timestamp(self._clock.seconds())
         before = restore.status or RestoreStatus()
         said = (_condition("Ready", "False", why), _condition("Progressing", "False", why), _condition("Failure", "True", why))
@@ -298,7 +302,7 @@ class Restores:
         await self._unlock(restore)
         self._teller.tell(reference(RESTORES, seen.meta), "Warning", "VirtualMachineRestoreError", why)
 
-    async def _say(self, seen: Seen, restore: VirtualMachineRestore, status: RestoreStatus) -> None:
+    async def _say(self, seen: CachedObject, restore: VirtualMachineRestore, status: RestoreStatus) -> None:
         if status != (restore.status or RestoreStatus()):
             document = {"metadata": {"uid": seen.meta.uid}, "status": msgspec.to_builtins(status)}
             await self._client.patch(RESTORES, seen.key, merge_patch(document), _STATUS)

@@ -11,7 +11,7 @@ from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import DELETE, Write, merge_patch
+from paddock.client.options import DELETE, WriteOptions, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.snapshots.targets import DRIVER, VOLUME_CONTENTS, VOLUME_SNAPSHOTS
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
@@ -19,18 +19,18 @@ from paddock.engine.snapshots import Snapshots
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.runtime import finalizers
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.informer import Informer
 
 _LOG = logging.getLogger(__name__)
 TAKEN_WITH = "snapshot.kubevirt.io/taken-with"
 _FINALIZER = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 _CLAIM_SECONDS = 5.0
 
 
-class VolumeSnapshots:
+class VolumeSnapshotReconciler:
     """Reconciles VolumeSnapshots."""
 
     def __init__(self, client: Client, snapshots: Informer, claims: Informer, engine: Snapshots, volumes: Volumes, clock: Clock) -> None:
@@ -55,7 +55,7 @@ class VolumeSnapshots:
             return DONE
         return await self._take(seen, found)
 
-    async def _take(self, seen: Seen, snapshot: VolumeSnapshot) -> Outcome:
+    async def _take(self, seen: CachedObject, snapshot: VolumeSnapshot) -> Outcome:
         if self._volumes.get_snapshot(seen.meta.uid) is None:
             if TAKEN_WITH in (snapshot.metadata.annotations or {}):
                 return DONE
@@ -75,7 +75,7 @@ class VolumeSnapshots:
         await self._ready(seen, snapshot)
         return DONE
 
-    async def _ready(self, seen: Seen, snapshot: VolumeSnapshot) -> None:
+    async def _ready(self, seen: CachedObject, snapshot: VolumeSnapshot) -> None:
         held = self._volumes.get_snapshot(seen.meta.uid)
         assert held is not None
         content = f"snapcontent-{seen.meta.uid}"
@@ -93,7 +93,7 @@ class VolumeSnapshots:
         await self._client.patch(VOLUME_CONTENTS, Key("", content), merge_patch({"status": _content_status(held.size, seen)}), _STATUS)
         await self._say(snapshot, status)
 
-    async def _remove(self, seen: Seen) -> Outcome:
+    async def _remove(self, seen: CachedObject) -> Outcome:
         if _FINALIZER not in (seen.meta.finalizers or ()):
             return DONE
         await self._volumes.delete_snapshot(seen.meta.uid)
@@ -117,7 +117,7 @@ class VolumeSnapshots:
         return {"time": ages.timestamp(self._clock.seconds()), "message": text}
 
 
-def _content(name: str, seen: Seen, volume: str) -> Data:
+def _content(name: str, seen: CachedObject, volume: str) -> Data:
     reference = {
         "apiVersion": VOLUME_SNAPSHOTS.api_version,
         "kind": VOLUME_SNAPSHOTS.kind,
@@ -129,5 +129,5 @@ def _content(name: str, seen: Seen, volume: str) -> Data:
     return {"apiVersion": VOLUME_CONTENTS.api_version, "kind": VOLUME_CONTENTS.kind, "metadata": {"name": name}, "spec": spec}
 
 
-def _content_status(size: int, seen: Seen) -> Data:
+def _content_status(size: int, seen: CachedObject) -> Data:
     return {"readyToUse": True, "restoreSize": size, "snapshotHandle": seen.meta.uid}

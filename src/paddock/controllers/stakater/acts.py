@@ -5,25 +5,25 @@ from collections.abc import Iterable
 from paddock.base.errors import Terminal
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Key
 from paddock.controllers.stakater import kinds
-from paddock.controllers.stakater.caches import Caches
-from paddock.controllers.stakater.looking import Eyes, Look
+from paddock.controllers.stakater.caches import StakaterCaches
+from paddock.controllers.stakater.looking import MachineObserver, ReconcilePass
 from paddock.plan.stakater import clonerights, disks
 from paddock.plan.stakater.disks import Growth
 from paddock.runtime import finalizers
 from paddock.runtime.deleting import delete_seen
 
 MANAGER = "paddock-stakater"
-WRITE = Write(manager=MANAGER)
-_APPLY = Write(manager=MANAGER, force=True)
+WRITE = WriteOptions(manager=MANAGER)
+_APPLY = WriteOptions(manager=MANAGER, force=True)
 
 
-class Acts:
+class StakaterActions:
     """The writes."""
 
-    def __init__(self, client: Client, caches: Caches, eyes: Eyes) -> None:
+    def __init__(self, client: Client, caches: StakaterCaches, eyes: MachineObserver) -> None:
         self._client = client
         self._caches = caches
         self.eyes = eyes
@@ -41,7 +41,7 @@ class Acts:
             )
         await self._client.patch(kinds.CLAIM_DATA, Key(namespace, growth.name), merge_patch(growth.patch), WRITE)
 
-    async def guard_root(self, look: Look, machine_uid: str) -> bool:
+    async def guard_root(self, look: ReconcilePass, machine_uid: str) -> bool:
         """See to it that the root disk does not go unnoticed; whether something was written."""
         seen = self._caches.disks.cache.get(Key(look.key.namespace, look.root))
         if seen is None or seen.meta.going or not any(each.uid == machine_uid for each in seen.meta.ownerReferences or ()):
@@ -55,7 +55,7 @@ class Acts:
                 continue
             await finalizers.take_off(self._client, kinds.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
-    async def prune(self, look: Look, wanted: Iterable[str], machine_uid: str) -> list[str]:
+    async def prune(self, look: ReconcilePass, wanted: Iterable[str], machine_uid: str) -> list[str]:
         """Delete the disks that were taken out of the spec; returns their names."""
         found = self.eyes.labelled(look.key)
         instance = self.eyes.sight(look).instance

@@ -8,24 +8,24 @@ import msgspec
 from paddock.client.client import Client
 from paddock.client.target import Key, Target
 from paddock.controllers.stakater import kinds
-from paddock.controllers.stakater.acts import MANAGER, Acts
-from paddock.controllers.stakater.caches import IMAGES, Caches, images
-from paddock.controllers.stakater.looking import Eyes, Look
-from paddock.controllers.stakater.settings import Settings
+from paddock.controllers.stakater.acts import MANAGER, StakaterActions
+from paddock.controllers.stakater.caches import IMAGES, StakaterCaches, images
+from paddock.controllers.stakater.looking import MachineObserver, ReconcilePass
+from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.core.service import Service
 from paddock.dialects.kubevirt import virtualmachine as kubevirt
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.plan.printable import condition
 from paddock.plan.stakater import bindings, disks, holds, objects
-from paddock.plan.stakater.bindings import Bound
-from paddock.plan.stakater.said import READY, SUCCESS, Hold, creating, no
-from paddock.plan.stakater.status import Came
-from paddock.runtime.controller import Teller
-from paddock.runtime.desired import DesiredSet, NotOurs, Wanted
-from paddock.runtime.reference import Reference
+from paddock.plan.stakater.bindings import BoundMachine
+from paddock.plan.stakater.said import READY, SUCCESS, ApplyBlocker, creating, no
+from paddock.plan.stakater.status import PassOutcome
+from paddock.runtime.controller import EventRecorder
+from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
+from paddock.runtime.reference import InvolvedObject
 from paddock.translate.stakater import to_kubevirt
 
 _LOG = logging.getLogger(__name__)
@@ -39,34 +39,36 @@ _TARGETS: dict[type[Resource], Target[Any]] = {
 class _Plan(msgspec.Struct):
     """What is wanted of one machine."""
 
-    bound: Bound
+    bound: BoundMachine
     # as it should be
     machine: kubevirt.VirtualMachine
     resources: tuple[Resource, ...]
     # as it is; None: there is none that is ours
     found: kubevirt.VirtualMachine | None
 
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[DesiredObject]:
         """In the order in which it is applied."""
         made = (self.machine if isinstance(each, kubevirt.VirtualMachine) else each for each in self.resources)
-        return [Wanted(_TARGETS[type(each)], objects.data_of(each)) for each in made]
+        return [DesiredObject(_TARGETS[type(each)], objects.data_of(each)) for each in made]
 
 
-class Applying:
+class MachineApplier:
     """Applies what belongs to machines."""
 
-    def __init__(self, client: Client, caches: Caches, acts: Acts, teller: Teller, settings: Settings) -> None:
+    def __init__(
+        self, client: Client, caches: StakaterCaches, acts: StakaterActions, teller: EventRecorder, settings: StakaterSettings
+    ) -> None:
         self._caches = caches
         self._acts = acts
-        self._eyes: Eyes = acts.eyes
+        self._eyes: MachineObserver = acts.eyes
         self._teller = teller
         self._settings = settings
         self._rendering = Rendering(product=settings.product, architecture=settings.architecture)
         self._desired = DesiredSet(client, (caches.secrets, caches.machines, caches.services), manager=MANAGER)
         # who was looked at, to be forgotten when it is gone
-        self._known: dict[Key, Reference] = {}
+        self._known: dict[Key, InvolvedObject] = {}
 
-    async def carry_out(self, look: Look) -> bool:
+    async def carry_out(self, look: ReconcilePass) -> bool:
         """Bring the machine to what it should be, and note what came of it; whether anything was written."""
         self._known[look.key] = look.about
         plan = self._plan(look)
@@ -79,39 +81,39 @@ class Applying:
             hold = self._hold(look, plan)
             if hold is None:
                 return await self._apply(look, plan)
-        except NotOurs as error:
+        except ForeignObject as error:
             # Somebody was faster with the name.
             hold = _taken(error)
-        look.came = Came(synced=hold.synced, ready=hold.ready)
+        look.came = PassOutcome(synced=hold.synced, ready=hold.ready)
         return False
 
-    def _plan(self, look: Look) -> _Plan:
+    def _plan(self, look: ReconcilePass) -> _Plan:
         registered = self._settings.bindings | self._caches.plugins()
         bound = bindings.bound(look.vm, registered, self._settings.binding_fallback)
         # Nothing of a Stakater machine depends on other objects; what it refers to is looked at by `holds`.
-        resources = to_kubevirt(bound.vm, World(complete=True), self._rendering).value
+        resources = to_kubevirt(bound.vm, ObjectSet(complete=True), self._rendering).value
         machine, found = objects.noted(objects.machine_of(resources), bound), self._eyes.machine(look)
         if disks.has_given_up_root(found, look.root):
             machine = disks.without_root(machine, look.root)
         return _Plan(bound, machine, resources, found)
 
-    def made_of(self, look: Look) -> tuple[Resource, ...]:
+    def made_of(self, look: ReconcilePass) -> tuple[Resource, ...]:
         """Everything that the machine becomes."""
         return self._plan(look).resources
 
     # --- what holds it ----------------------------------------------------------------------------------------------------
 
-    def _hold(self, look: Look, plan: _Plan) -> Hold | None:
+    def _hold(self, look: ReconcilePass, plan: _Plan) -> ApplyBlocker | None:
         found = plan.found
         if found is not None and found.metadata.deletionTimestamp is not None:
             step = creating("waiting until the virtual machine before is gone")
-            return Hold(step, step)
+            return ApplyBlocker(step, step)
         self._desired.check(look.about, plan.wanted())
         uid = found.metadata.uid if found is not None else None
         in_the_way = disks.in_the_way(self._eyes.disks(look.key.namespace, plan.machine), look.key.name, uid)
         return in_the_way or holds.hold(look.vm, plan.bound, found, self._eyes.sources(look))
 
-    async def _is_root_lost(self, look: Look, plan: _Plan) -> bool:
+    async def _is_root_lost(self, look: ReconcilePass, plan: _Plan) -> bool:
         """Whether the root disk is gone or going with its data; its template is taken out before it is let go."""
         root, given_up = self._eyes.disk(Key(look.key.namespace, look.root)), disks.has_given_up_root(plan.found, look.root)
         is_going = root.volume is not None and root.volume.metadata.deletionTimestamp is not None
@@ -125,30 +127,30 @@ class Applying:
             await self._acts.release_roots(look.key, going=True)
         if is_lost:
             hold = disks.lost(look.root)
-            look.came = Came(synced=hold.synced, ready=hold.ready)
+            look.came = PassOutcome(synced=hold.synced, ready=hold.ready)
         return is_lost
 
     # --- applying ---------------------------------------------------------------------------------------------------------
 
-    async def _apply(self, look: Look, plan: _Plan) -> bool:
+    async def _apply(self, look: ReconcilePass, plan: _Plan) -> bool:
         granted = await self._grant(look, plan)
         reached = await self._desired.reach(look.about, plan.wanted())
         done = [*(f"applied {each}" for each in reached.applied), *(f"deleted {each}" for each in reached.deleted)]
         done += await self._see_to_disks(look, plan)
-        look.came = Came(synced=SUCCESS, applied=True)
+        look.came = PassOutcome(synced=SUCCESS, applied=True)
         if done:
             _LOG.info("applied", extra={"step": "apply", "done": ", ".join(done)})
             self._teller.tell(look.about, "Normal", "Created" if plan.found is None else "Updated", "; ".join(done))
         self._tell_fallback(look, plan)
         return granted or bool(done)
 
-    def _tell_fallback(self, look: Look, plan: _Plan) -> None:
+    def _tell_fallback(self, look: ReconcilePass, plan: _Plan) -> None:
         notes = (plan.found.metadata.annotations or {}) if plan.found is not None else {}
         if plan.bound.instead and notes.get(bindings.FALLBACK) != plan.bound.note:
             note = f"the binding of these networks is not registered, and they have another instead: {plan.bound.note}"
             self._teller.tell(look.about, "Warning", "BindingFallback", note)
 
-    async def _see_to_disks(self, look: Look, plan: _Plan) -> list[str]:
+    async def _see_to_disks(self, look: ReconcilePass, plan: _Plan) -> list[str]:
         """Disks that are there already grow, and are deleted where that is asked for; the root disk is guarded."""
         uid, done = plan.found.metadata.uid if plan.found is not None else None, []
         if not uid:
@@ -165,7 +167,7 @@ class Applying:
 
     # --- the right to copy ------------------------------------------------------------------------------------------------
 
-    async def _grant(self, look: Look, plan: _Plan) -> bool:
+    async def _grant(self, look: ReconcilePass, plan: _Plan) -> bool:
         """Let the machine's disks be copied out of the namespace of its image, where that is wanted."""
         was = condition((look.vm.status.conditions if look.vm.status is not None else None) or (), READY)
         is_denied = was is not None and was.reason == "CloneNotAuthorized"
@@ -175,7 +177,7 @@ class Applying:
         await self._acts.grant(source, look.key.namespace, self._settings.product)
         return True
 
-    async def revoke(self, look: Look) -> None:
+    async def revoke(self, look: ReconcilePass) -> None:
         """The machine goes: rights that were made for it and that no other needs go, too."""
         source = look.vm.spec.parameters.dataSource.namespace
         if not self._settings.manage_clone_rbac or source == look.key.namespace:
@@ -193,5 +195,5 @@ class Applying:
         return known.uid
 
 
-def _taken(error: NotOurs) -> Hold:
-    return Hold(no("NameConflict", str(error)), creating(f"the name {error.key.name} is taken"))
+def _taken(error: ForeignObject) -> ApplyBlocker:
+    return ApplyBlocker(no("NameConflict", str(error)), creating(f"the name {error.key.name} is taken"))

@@ -9,10 +9,10 @@ from paddock.client.target import Key, Target
 from paddock.controllers.stakater import kinds
 from paddock.dialects.kubevirt.cdiconfig import FilesystemOverhead
 from paddock.dialects.stakater.rules import MACHINE_LABEL
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.world import namespace_of
 from paddock.plan import claimsizes
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import Keys, own_key, there
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
@@ -30,7 +30,7 @@ _CONFIG = Key("", "config")
 State = tuple[str, ...]
 
 
-class Caches:
+class StakaterCaches:
     """The informers of one program."""
 
     def __init__(self, informers: Informers) -> None:
@@ -70,7 +70,7 @@ class Caches:
         """Machines that name the object, and the one whose label it has."""
         place = _place(informer)
 
-        def keys(change: Change) -> Iterable[Key]:
+        def keys(change: CacheChange) -> Iterable[Key]:
             found = {seen.key: None for seen in self.fronts.cache.by(REFERS, f"{place} {change.seen.key}")}
             for seen in (change.old, change.new):
                 label = (seen.meta.labels or {}).get(MACHINE_LABEL) if seen is not None else None
@@ -80,7 +80,7 @@ class Caches:
 
         return keys
 
-    def _of_bindings(self, change: Change) -> Iterable[Key]:
+    def _of_bindings(self, change: CacheChange) -> Iterable[Key]:
         """All machines, when a binding plug-in comes or goes."""
         before, after = (_plugins(seen) if seen is not None else frozenset() for seen in (change.old, change.new))
         return [seen.key for seen in self.fronts.cache] if before != after else ()
@@ -122,7 +122,7 @@ class Caches:
         return known[1]
 
 
-def images(vm: VirtualMachine) -> Iterable[str]:
+def images(vm: StakaterVirtualMachine) -> Iterable[str]:
     """Where the image of a machine is, and where from there it is copied to."""
     source = vm.spec.parameters.dataSource.namespace
     return (source, f"{source} {namespace_of(vm)}")
@@ -137,23 +137,23 @@ def _revision(informer: Informer, key: Key) -> str:
     return seen.meta.resourceVersion if seen is not None else ""
 
 
-def _machine(seen: Seen) -> Iterable[str]:
+def _machine(seen: CachedObject) -> Iterable[str]:
     label = (seen.meta.labels or {}).get(MACHINE_LABEL)
     return (str(Key(seen.key.namespace, label)),) if label else ()
 
 
-def _plugins(seen: Seen) -> frozenset[str]:
+def _plugins(seen: CachedObject) -> frozenset[str]:
     spec = orjson.loads(seen.raw).get("spec") or {}
     network = (spec.get("configuration") or {}).get("network") or {}
     return frozenset(network.get("binding") or ())
 
 
-def _refers(seen: Seen) -> Iterator[str]:
+def _refers(seen: CachedObject) -> Iterator[str]:
     vm = seen.read(kinds.FRONTS)
     yield from dict.fromkeys(f"{target.qualified} {key}" for target, key in _referred(vm))
 
 
-def _referred(vm: VirtualMachine) -> Iterator[tuple[Target[Any], Key]]:
+def _referred(vm: StakaterVirtualMachine) -> Iterator[tuple[Target[Any], Key]]:
     parameters, namespace, name = vm.spec.parameters, namespace_of(vm), vm.metadata.name
     yield kinds.SOURCES, Key(parameters.dataSource.namespace, parameters.dataSource.name)
     yield kinds.SERVICES, Key(namespace, names.service(name))

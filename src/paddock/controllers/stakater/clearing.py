@@ -6,26 +6,26 @@ from paddock.base.clock import Clock
 from paddock.client.client import Client
 from paddock.client.target import Data, Target
 from paddock.controllers.stakater import kinds
-from paddock.controllers.stakater.acts import Acts
-from paddock.controllers.stakater.caches import MACHINE, Caches
-from paddock.controllers.stakater.looking import Look
+from paddock.controllers.stakater.acts import StakaterActions
+from paddock.controllers.stakater.caches import MACHINE, StakaterCaches
+from paddock.controllers.stakater.looking import ReconcilePass
 from paddock.meta import ages
 from paddock.plan.stakater import clearing
-from paddock.plan.stakater.clearing import Left, Step
+from paddock.plan.stakater.clearing import ClearStep, RemainingKinds
 from paddock.plan.stakater.said import no
-from paddock.plan.stakater.status import Came
-from paddock.runtime.cache import Seen
-from paddock.runtime.controller import Teller
+from paddock.plan.stakater.status import PassOutcome
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import EventRecorder
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.informer import Informer
 
 _ORPHAN = "orphan"
 
 
-class Clearing:
+class MachineCleanup:
     """Clears away what a machine leaves."""
 
-    def __init__(self, client: Client, caches: Caches, acts: Acts, teller: Teller, clock: Clock) -> None:
+    def __init__(self, client: Client, caches: StakaterCaches, acts: StakaterActions, teller: EventRecorder, clock: Clock) -> None:
         self._client = client
         self._caches = caches
         self._acts = acts
@@ -34,7 +34,7 @@ class Clearing:
         # UIDs of machines whose deletion was called stalled
         self._told: set[str] = set()
 
-    async def step(self, look: Look) -> bool:
+    async def step(self, look: ReconcilePass) -> bool:
         """Do what comes next; whether nothing is left."""
         if _ORPHAN in (look.seen.meta.finalizers or ()):
             # Everything is to be left where it is.
@@ -42,24 +42,24 @@ class Clearing:
             return True
         left = self._left(look)
         match clearing.step(left):
-            case Step.LET_GO:
+            case ClearStep.LET_GO:
                 return True
-            case Step.DELETE_SERVICE:
+            case ClearStep.DELETE_SERVICE:
                 await self._delete(kinds.SERVICE_DATA, self._owned(self._caches.services, look))
-            case Step.DELETE_MACHINE:
+            case ClearStep.DELETE_MACHINE:
                 # The disks follow their owner, and nothing is to hold them.
                 await self._acts.release_roots(look.key)
                 await self._delete(kinds.MACHINE_DATA, self._owned(self._caches.machines, look))
-            case Step.DELETE_DISKS:
+            case ClearStep.DELETE_DISKS:
                 await self._delete(kinds.DISK_DATA, self._disks(look))
-            case Step.DELETE_SECRETS:
+            case ClearStep.DELETE_SECRETS:
                 await self._delete(kinds.SECRETS, self._owned(self._caches.secrets, look))
-            case Step.WAIT:
+            case ClearStep.WAIT:
                 await self._acts.release_roots(look.key)
-        look.came = Came(ready=no("Deleting", f"waiting until {self._left(look).named() or left.named()} is gone"))
+        look.came = PassOutcome(ready=no("Deleting", f"waiting until {self._left(look).named() or left.named()} is gone"))
         return False
 
-    def stalled_in(self, look: Look) -> float:
+    def stalled_in(self, look: ReconcilePass) -> float:
         """Seconds until the deletion has taken too long; when they are over it is told, once."""
         deleted = ages.seconds_of(look.seen.meta.deletionTimestamp or "") or self._clock.seconds()
         due = clearing.stalls_at(deleted, look.vm.spec.parameters.terminationGracePeriodSeconds)
@@ -74,11 +74,11 @@ class Clearing:
         """The machine is gone."""
         self._told.discard(uid)
 
-    async def _delete(self, target: Target[Data], objects: Iterable[Seen]) -> None:
+    async def _delete(self, target: Target[Data], objects: Iterable[CachedObject]) -> None:
         for seen in objects:
             await delete_seen(self._client, target, seen)
 
-    def _left(self, look: Look) -> Left:
+    def _left(self, look: ReconcilePass) -> RemainingKinds:
         services, machines = self._owned(self._caches.services, look), self._owned(self._caches.machines, look)
         secrets, volumes = self._owned(self._caches.secrets, look), list(self._disks(look))
         instance = self._caches.instances.cache.get(look.key)
@@ -86,7 +86,7 @@ class Clearing:
         instances = [instance] if instance is not None and _made_by_machine(instance) else []
         claims = [each for each in self._caches.claims.cache.by(MACHINE, str(look.key)) if _has_owner(each, "DataVolume")]
         kinds_of = {"services": services, "machines": machines, "volumes": volumes, "secrets": secrets}
-        return Left(
+        return RemainingKinds(
             services=_names(services),
             machines=_names(machines),
             instances=_names(instances),
@@ -96,12 +96,12 @@ class Clearing:
             standing=frozenset(kind for kind, found in kinds_of.items() if any(not each.meta.going for each in found)),
         )
 
-    def _owned(self, informer: Informer, look: Look) -> list[Seen]:
+    def _owned(self, informer: Informer, look: ReconcilePass) -> list[CachedObject]:
         """What the machine controls."""
         found = informer.cache.by("owner", look.seen.meta.uid)
         return [each for each in found if each.meta.owner is not None and each.meta.owner.uid == look.seen.meta.uid]
 
-    def _disks(self, look: Look) -> Iterator[Seen]:
+    def _disks(self, look: ReconcilePass) -> Iterator[CachedObject]:
         """The DataVolumes of the generated machine, and those that lost their owner."""
         for seen in self._caches.disks.cache.by(MACHINE, str(look.key)):
             owner = seen.meta.owner
@@ -109,13 +109,13 @@ class Clearing:
                 yield seen
 
 
-def _made_by_machine(seen: Seen) -> bool:
+def _made_by_machine(seen: CachedObject) -> bool:
     return seen.meta.owner is not None and (seen.meta.owner.group, seen.meta.owner.kind) == (kinds.MACHINES.group, kinds.MACHINES.kind)
 
 
-def _has_owner(seen: Seen, kind: str) -> bool:
+def _has_owner(seen: CachedObject, kind: str) -> bool:
     return seen.meta.owner is not None and seen.meta.owner.kind == kind
 
 
-def _names(objects: Iterable[Seen]) -> tuple[str, ...]:
+def _names(objects: Iterable[CachedObject]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.key.name for each in objects))

@@ -10,25 +10,25 @@ import orjson
 from paddock.base.backoff import Backoff
 from paddock.client.target import Key
 from paddock.controllers.stakater.acts import MANAGER
-from paddock.controllers.stakater.caches import Caches
-from paddock.controllers.stakater.machines import Machines
-from paddock.controllers.stakater.settings import Settings
+from paddock.controllers.stakater.caches import StakaterCaches
+from paddock.controllers.stakater.machines import StakaterMachineReconciler
+from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.plan.stakater.said import READY
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import Controller
-from paddock.runtime.controller import Settings as Pace
-from paddock.runtime.program import Program
+from paddock.runtime.controller import ControllerSettings as Pace
+from paddock.runtime.program import ControllerManager
 
 DIALECT = "stakater"
 _AGAIN = Backoff(first=1.0, longest=60.0)
 _READINESS = "whether stakater's machines are ready"
 
 
-def wire(program: Program, settings: Settings = Settings()) -> Controller:  # noqa: B008 - frozen
+def wire(program: ControllerManager, settings: StakaterSettings = StakaterSettings()) -> Controller:  # noqa: B008 - frozen
     """Add the controller to the program."""
-    caches = Caches(program.informers)
+    caches = StakaterCaches(program.informers)
     voice = program.recorder.voice(MANAGER)
-    machines = Machines(program.client, caches, program.machinery, voice, settings)
+    machines = StakaterMachineReconciler(program.client, caches, program.machinery, voice, settings)
     pace = Pace(workers=settings.workers, backoff=_AGAIN, sweep_seconds=settings.resync_seconds)
     controller = Controller(DIALECT, caches.fronts, machines.reconcile, machinery=program.machinery, teller=voice, settings=pace)
     for informer, keys in caches.watched:
@@ -39,7 +39,7 @@ def wire(program: Program, settings: Settings = Settings()) -> Controller:  # no
     return controller
 
 
-def _measure(program: Program, caches: Caches, controller: Controller) -> None:
+def _measure(program: ControllerManager, caches: StakaterCaches, controller: Controller) -> None:
     metrics = program.machinery.metrics
     results = metrics.counter("paddock_front_reconcile_total", "Looks at front objects by what they came to.", ("dialect", "result"))
     durations = metrics.histogram("paddock_front_reconcile_duration_seconds", "How long looks at front objects took.", ("dialect",))
@@ -59,11 +59,11 @@ def _measure(program: Program, caches: Caches, controller: Controller) -> None:
         objects.ask(count(status), DIALECT, status)
 
 
-def _generation(caches: Caches, key: Key) -> int:
+def _generation(caches: StakaterCaches, key: Key) -> int:
     seen = caches.fronts.cache.get(key)
     return (seen.meta.generation or 0) if seen is not None else 0
 
 
-def _readiness(seen: Seen) -> str:
+def _readiness(seen: CachedObject) -> str:
     conditions = (orjson.loads(seen.raw).get("status") or {}).get("conditions") or ()
     return next((each.get("status", "Unknown") for each in conditions if each.get("type") == READY), "Unknown")

@@ -13,10 +13,10 @@ from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.stakater import virtualmachine
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.plan.stakater import clonerights
 
-FRONTS: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+FRONTS: Target[StakaterVirtualMachine] = declared(virtualmachine.KINDS[0], StakaterVirtualMachine)
 FRONT_DATA: Target[Data] = declared(virtualmachine.KINDS[0], dict)
 MACHINES: Target[kubevirt.VirtualMachine] = declared(kubevirt.KINDS[0], kubevirt.VirtualMachine)
 MACHINE_DATA: Target[Data] = declared(kubevirt.KINDS[0], dict)

@@ -16,20 +16,20 @@ from paddock.client.client import Client
 from paddock.client.errors import Conflict
 from paddock.client.target import Key
 from paddock.controllers.stakater import kinds
-from paddock.controllers.stakater.acts import Acts
-from paddock.controllers.stakater.applying import Applying
-from paddock.controllers.stakater.caches import Caches, State
-from paddock.controllers.stakater.clearing import Clearing
-from paddock.controllers.stakater.looking import Eyes, Look
-from paddock.controllers.stakater.settings import Settings
+from paddock.controllers.stakater.acts import StakaterActions
+from paddock.controllers.stakater.applying import MachineApplier
+from paddock.controllers.stakater.caches import StakaterCaches, State
+from paddock.controllers.stakater.clearing import MachineCleanup
+from paddock.controllers.stakater.looking import MachineObserver, ReconcilePass
+from paddock.controllers.stakater.settings import StakaterSettings
 from paddock.meta import ages
 from paddock.meta.wire import to_data
 from paddock.plan.stakater import secrecy
 from paddock.plan.stakater import status as statuses
 from paddock.plan.stakater.said import PAUSE, PAUSED, no
-from paddock.plan.stakater.status import Came
+from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
-from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.statuses import write_status
 
@@ -41,18 +41,20 @@ _CREATING_SECONDS = 5.0
 _ECHO_SECONDS = 5.0
 
 
-class Machines:
+class StakaterMachineReconciler:
     """The controller of Stakater's machines."""
 
-    def __init__(self, client: Client, caches: Caches, machinery: Machinery, teller: Teller, settings: Settings) -> None:
+    def __init__(
+        self, client: Client, caches: StakaterCaches, machinery: Machinery, teller: EventRecorder, settings: StakaterSettings
+    ) -> None:
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
         self._teller = teller
-        self._eyes = Eyes(caches, settings.product)
-        self._acts = Acts(client, caches, self._eyes)
-        self._applying = Applying(client, caches, self._acts, teller, settings)
-        self._clearing = Clearing(client, caches, self._acts, teller, machinery.clock)
+        self._eyes = MachineObserver(caches, settings.product)
+        self._acts = StakaterActions(client, caches, self._eyes)
+        self._applying = MachineApplier(client, caches, self._acts, teller, settings)
+        self._clearing = MachineCleanup(client, caches, self._acts, teller, machinery.clock)
         # what a look saw that came to its end and wrote nothing, and when to look again all the same
         self._quiet: dict[Key, tuple[State, Outcome]] = {}
         # the revision that a write of ours has made an old one, and until when that is believed
@@ -72,17 +74,17 @@ class Machines:
         if self._is_spent(key, seen.meta.resourceVersion):
             # The watch brings us here again.
             return again(_ECHO_SECONDS)
-        look = Look(seen, seen.read(kinds.FRONTS))
+        look = ReconcilePass(seen, seen.read(kinds.FRONTS))
         outcome, wrote = await self._look(look)
         # What is waited for may be anywhere: only a machine for which everything is applied rests.
         if not wrote and look.came.applied and self._caches.state(key) == state:
             self._quiet[key] = (state, outcome)
         return outcome
 
-    async def _look(self, look: Look) -> tuple[Outcome, bool]:
+    async def _look(self, look: ReconcilePass) -> tuple[Outcome, bool]:
         """What is to be done next, and whether anything was written."""
         if (look.vm.metadata.annotations or {}).get(PAUSE) == "true":
-            look.came = Came(synced=PAUSED)
+            look.came = PassOutcome(synced=PAUSED)
             return DONE, await self._report(look)
         if look.seen.meta.going:
             return await self._clear(look), True
@@ -95,7 +97,7 @@ class Machines:
             raise
         except PaddockError as error:
             look.error, wrote = self._hidden(error, look), True
-            look.came = Came(synced=no("ReconcileError", str(look.error)))
+            look.came = PassOutcome(synced=no("ReconcileError", str(look.error)))
         wrote |= await self._report(look)
         if look.error is not None:
             raise look.error from None
@@ -103,7 +105,7 @@ class Machines:
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
-    async def _clear(self, look: Look) -> Outcome:
+    async def _clear(self, look: ReconcilePass) -> Outcome:
         if FINALIZER not in (look.seen.meta.finalizers or ()):
             return DONE
         _LOG.debug("clearing away", extra={"step": "delete"})
@@ -124,7 +126,7 @@ class Machines:
 
     # --- the report -------------------------------------------------------------------------------------------------------
 
-    async def _report(self, look: Look) -> bool:
+    async def _report(self, look: ReconcilePass) -> bool:
         """Write the status when it differs; whether it did."""
         before = look.vm.status
         wanted = statuses.status(self._eyes.sight(look), look.came, ages.timestamp(self._clock.seconds()))
@@ -139,14 +141,14 @@ class Machines:
                 self._teller.tell(look.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}")
         return written is not None
 
-    def _hidden(self, error: PaddockError, look: Look) -> PaddockError:
+    def _hidden(self, error: PaddockError, look: ReconcilePass) -> PaddockError:
         """The error without anything secret: it goes into the log, an event and a condition."""
         text = secrecy.hidden(str(error), look.vm, self._applying.made_of(look))
         if text == str(error):
             return error
         return Terminal(text) if isinstance(error, Terminal) else Transient(text)
 
-    def _spend(self, look: Look) -> None:
+    def _spend(self, look: ReconcilePass) -> None:
         self._spent[look.key] = (look.seen.meta.resourceVersion, asyncio.get_running_loop().time() + _ECHO_SECONDS)
 
     def _is_spent(self, key: Key, revision: str) -> bool:

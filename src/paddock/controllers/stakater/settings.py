@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class StakaterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Choices, each with its default."""
 
     # objects that are looked at at a time

@@ -12,35 +12,37 @@ from collections.abc import Iterable
 from paddock.base import quantity
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.storage.filling import Filling, Goal
-from paddock.controllers.storage.ports import Volumes
+from paddock.controllers.storage.filling import Goal, TransferWork
+from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, POOL, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.engine.storage.errors import VolumeBusy
-from paddock.engine.storage.volume import LARGEST, Volume, too_large
+from paddock.engine.storage.volume import LARGEST, StoredVolume, too_large
 from paddock.plan import claimsizes, contents, transfers
-from paddock.plan.contents import Content, Unclear
+from paddock.plan.contents import UnclearContent, VolumeContent
 from paddock.plan.instance.brief import brief
-from paddock.runtime.cache import Change, Meta
-from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.cache import CacheChange, Meta
+from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.reference import reference
 
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 _PROVISIONED = "volume.kubernetes.io/storage-provisioner"
 # A machine makes its disk larger; nobody tells when.
 _GROWTH_SECONDS = 2.0
 
 
-class Claims:
+class ClaimReconciler:
     """Reconciles claims."""
 
-    def __init__(self, client: Client, world: World, volumes: Volumes, running: Transfers, filling: Filling, teller: Teller) -> None:
+    def __init__(
+        self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers, filling: TransferWork, teller: EventRecorder
+    ) -> None:
         self._client = client
         self._world = world
         self._volumes = volumes
@@ -147,7 +149,7 @@ class Claims:
         if volume is not None:
             await self._note(claim, content, filled=True)
             return await self._grow(claim, volume)
-        if isinstance(content, Unclear):
+        if isinstance(content, UnclearContent):
             if not content.foreign:
                 self._tell(meta, "Warning", content.reason, content.message)
             return DONE
@@ -172,9 +174,9 @@ class Claims:
                 return volume is not None and volume.status is not None and volume.status.phase == "Failed"
         return False
 
-    async def _note(self, claim: PersistentVolumeClaim, content: Content | Unclear, *, filled: bool) -> None:
+    async def _note(self, claim: PersistentVolumeClaim, content: VolumeContent | UnclearContent, *, filled: bool) -> None:
         """Say on the claim how far it is; a plain one stays as its maker wrote it."""
-        if isinstance(content, Unclear) or content == contents.BLANK:
+        if isinstance(content, UnclearContent) or content == contents.BLANK:
             return
         now = self._transfers.look(claim.metadata.uid or "")
         # Nobody comes here with a claim that is not bound, be it since a moment ago.
@@ -188,7 +190,7 @@ class Claims:
 
     # --- growing ----------------------------------------------------------------------------------------------------------
 
-    async def _grow(self, claim: PersistentVolumeClaim, volume: Volume) -> Outcome:
+    async def _grow(self, claim: PersistentVolumeClaim, volume: StoredVolume) -> Outcome:
         """Make the volume as large as the claim, or wait for the machine that has it open to do so."""
         size, key = claimsizes.guest_size(claim), Key(claim.metadata.namespace or "", claim.metadata.name)
         if volume.size < size:
@@ -255,7 +257,7 @@ def _restarts(claim: PersistentVolumeClaim) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def claims_of_machine(change: Change) -> Iterable[Key]:
+def claims_of_machine(change: CacheChange) -> Iterable[Key]:
     """The claims that a change of a machine concerns: when it comes, goes or ends, or has other claims than before."""
     old, new = (brief(seen.raw) if seen is not None else None for seen in (change.old, change.new))
     if old is not None and new is not None and (old.claims, old.ended) == (new.claims, new.ended):

@@ -9,7 +9,7 @@ from paddock.client.errors import AlreadyExists
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, plain
 from paddock.controllers.storage.targets import CLASS_NAME, CLASSES, PROFILES, PROVISIONER
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.core.storageclass import IS_DEFAULT, IS_DEFAULT_FOR_MACHINES, StorageClass
 from paddock.dialects.kubevirt.storageprofile import StorageProfileSpec, StorageProfileStatus
 from paddock.plan.datavolumeclaims import PROPERTIES
@@ -20,10 +20,10 @@ _LABELS = {"app": "containerized-data-importer", "app.kubernetes.io/component": 
 _ALWAYS = Key("", CLASS_NAME)
 
 
-class Classes:
+class StorageClassReconciler:
     """Reconciles StorageClasses."""
 
-    def __init__(self, client: Client, world: World) -> None:
+    def __init__(self, client: Client, world: StorageView) -> None:
         self._client = client
         self._world = world
         self._has_snapshot_class = False

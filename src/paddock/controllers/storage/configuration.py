@@ -7,10 +7,10 @@ import msgspec
 
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage.targets import CDIS, CLASSES, CONFIGS
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.kubevirt.cdiconfig import CDIConfig, CDIConfigStatus, CDIStatus, FilesystemOverhead
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, settled
@@ -21,10 +21,10 @@ from paddock.runtime.machinery import Machinery
 CONFIG, CDI_NAME = Key("", "config"), Key("", "cdi")
 
 
-class Configuration:
+class CdiConfigReconciler:
     """Reconciles CDIConfig and CDI. `address` tells where clients upload to, and the certificates to trust there."""
 
-    def __init__(self, client: Client, world: World, address: Callable[[], tuple[str, str]], machinery: Machinery) -> None:
+    def __init__(self, client: Client, world: StorageView, address: Callable[[], tuple[str, str]], machinery: Machinery) -> None:
         self._client = client
         self._world = world
         self._address = address
@@ -65,7 +65,7 @@ class Configuration:
         status = msgspec.structs.replace(before, phase="Deployed", conditions=conditions)
         if status != before:
             document = {"status": {"phase": status.phase, "conditions": msgspec.to_builtins(conditions)}}
-            await self._client.patch(CDIS, key, merge_patch(document), Write(subresource="status"))
+            await self._client.patch(CDIS, key, merge_patch(document), WriteOptions(subresource="status"))
         return DONE
 
     async def _create(self, target: Any, body: Data) -> None:

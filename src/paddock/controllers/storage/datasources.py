@@ -7,26 +7,26 @@ from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage import reporting
 from paddock.controllers.storage.targets import DATA_SOURCES, SNAPSHOTS, TYPED_CONFIG_MAPS, TYPED_SECRETS
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.core.configmap import values
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.datasource import DataSourceStatus, source_type
 from paddock.meta import ages
 from paddock.plan import datasources
-from paddock.plan.datasources import Around
+from paddock.plan.datasources import SourceLookup
 from paddock.plan.importcrons import without_nothing
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.machinery import Machinery
 
 
-class DataSources:
+class DataSourceReconciler:
     """Reconciles DataSources."""
 
-    def __init__(self, client: Client, world: World, machinery: Machinery) -> None:
+    def __init__(self, client: Client, world: StorageView, machinery: Machinery) -> None:
         self._client = client
         self._world = world
         self._clock = machinery.clock
-        self._around = Around(
+        self._around = SourceLookup(
             has_claim=lambda namespace, name: world.claims.cache.get(Key(namespace, name)) is not None,
             has_snapshot=self._has_snapshot,
             secret=lambda namespace, name: _secret(world, Key(namespace, name)),
@@ -57,11 +57,11 @@ class DataSources:
         return None if found is None else bool(found.status is not None and found.status.readyToUse)
 
 
-def _secret(world: World, key: Key) -> dict[str, bytes] | None:
+def _secret(world: StorageView, key: Key) -> dict[str, bytes] | None:
     found = world.read(world.secrets, TYPED_SECRETS, key)
     return None if found is None else decoded(found)
 
 
-def _config_map(world: World, key: Key) -> dict[str, bytes] | None:
+def _config_map(world: StorageView, key: Key) -> dict[str, bytes] | None:
     found = world.read(world.config_maps, TYPED_CONFIG_MAPS, key)
     return None if found is None else values(found)

@@ -6,37 +6,39 @@ import msgspec
 
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Invalid
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage import reporting
 from paddock.controllers.storage.claims import is_bound
-from paddock.controllers.storage.ports import Volumes
+from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import BIND_NOW, CLAIMS, DATA_VOLUMES, PROFILES
 from paddock.controllers.storage.transfers import Transfers
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
 from paddock.meta import ages
 from paddock.plan import claimsizes, contents, transfers
-from paddock.plan.contents import Content, Unclear
-from paddock.plan.datavolumeclaims import ADOPT, Circumstances, claim_of
-from paddock.plan.transfers import FINAL, Report, Seen
+from paddock.plan.contents import UnclearContent, VolumeContent
+from paddock.plan.datavolumeclaims import ADOPT, ClaimContext, claim_of
+from paddock.plan.transfers import FINAL, Report, TransferFacts
 from paddock.runtime import cache
 from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import Meta
-from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.reference import controlled_by_another, is_owned, owned, reference
 
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 _REPORT_SECONDS = 1.0
 _PROBLEM_SECONDS = 10.0
 
 
-class DataVolumes:
+class DataVolumeReconciler:
     """Reconciles DataVolumes."""
 
-    def __init__(self, client: Client, world: World, volumes: Volumes, running: Transfers, teller: Teller, machinery: Machinery) -> None:
+    def __init__(
+        self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers, teller: EventRecorder, machinery: Machinery
+    ) -> None:
         self._client = client
         self._world = world
         self._volumes = volumes
@@ -50,7 +52,7 @@ class DataVolumes:
         if seen is None or seen.meta.going:
             return DONE
         volume = seen.read(DATA_VOLUMES)
-        content: Content | Unclear | None = self._content(volume)
+        content: VolumeContent | UnclearContent | None = self._content(volume)
         claim, problem = await self._claim(volume, content, seen.meta)
         looked = self._look(volume, content, claim, problem)
         report = transfers.report(looked)
@@ -62,7 +64,7 @@ class DataVolumes:
         # What is in the way may be an object that nobody here watches.
         return again(_PROBLEM_SECONDS) if problem is not None else DONE
 
-    def _content(self, volume: DataVolume) -> Content | Unclear | None:
+    def _content(self, volume: DataVolume) -> VolumeContent | UnclearContent | None:
         """What fills the claim; None: something that the claim names itself."""
         if contents.has_reference(volume.spec):
             return None
@@ -71,7 +73,7 @@ class DataVolumes:
     # --- the claim --------------------------------------------------------------------------------------------------------
 
     async def _claim(
-        self, volume: DataVolume, content: Content | Unclear | None, meta: Meta
+        self, volume: DataVolume, content: VolumeContent | UnclearContent | None, meta: Meta
     ) -> tuple[PersistentVolumeClaim | None, tuple[str, str] | None]:
         """The claim if it is there, and what stands in the way."""
         found = self._world.claims.cache.get(meta.key)
@@ -80,13 +82,13 @@ class DataVolumes:
         if volume.status is not None and volume.status.phase in FINAL:
             # It did what it was for; a claim that was deleted since is not made again.
             return None, None
-        if isinstance(content, Unclear):
+        if isinstance(content, UnclearContent):
             return None, (content.reason, content.message)
         around = self._circumstances(volume, content)
         if content is not None and content.kind == "pvc" and around.copied_size is None:
             return None, ("CloneSourceNotFound", f"the claim {content.namespace}/{content.name} to copy is not there")
         wanted = claim_of(volume, content, around)
-        if isinstance(wanted, Unclear):
+        if isinstance(wanted, UnclearContent):
             self._tell(meta, "Warning", wanted.reason, wanted.message)
             return None, (wanted.reason, wanted.message)
         try:
@@ -100,7 +102,7 @@ class DataVolumes:
         return made, None
 
     async def _adopted(
-        self, volume: DataVolume, seen: cache.Seen, meta: Meta
+        self, volume: DataVolume, seen: cache.CachedObject, meta: Meta
     ) -> tuple[PersistentVolumeClaim | None, tuple[str, str] | None]:
         """A claim that is there: ours, or one to take over, or somebody else's."""
         found, claim, owner = seen.meta, seen.read(CLAIMS), Adopter(DATA_VOLUMES, meta.key, meta.uid, shares=True)
@@ -118,18 +120,18 @@ class DataVolumes:
         await adopt(self._client, owner, CLAIMS, seen)
         return claim, None
 
-    def _circumstances(self, volume: DataVolume, content: Content | None) -> Circumstances:
+    def _circumstances(self, volume: DataVolume, content: VolumeContent | None) -> ClaimContext:
         spec = volume.spec
         given = spec.pvc or spec.storage
         named = (given.storageClassName if given is not None else None) or spec.storageClassName
         found = self._world.storage_class(named or None)
         name = found.metadata.name if found is not None else named or ""
         profile = self._world.read(self._world.profiles, PROFILES, Key("", name)) if name else None
-        return Circumstances(
+        return ClaimContext(
             storage_class=found, profile=profile, overhead=self._world.overhead(name), copied_size=self._copied_size(content)
         )
 
-    def _copied_size(self, content: Content | None) -> int | None:
+    def _copied_size(self, content: VolumeContent | None) -> int | None:
         if content is None or content.kind not in ("pvc", "snapshot"):
             return None
         if content.kind == "snapshot":
@@ -141,18 +143,22 @@ class DataVolumes:
     # --- the report -------------------------------------------------------------------------------------------------------
 
     def _look(
-        self, volume: DataVolume, content: Content | Unclear | None, claim: PersistentVolumeClaim | None, problem: tuple[str, str] | None
-    ) -> Seen:
+        self,
+        volume: DataVolume,
+        content: VolumeContent | UnclearContent | None,
+        claim: PersistentVolumeClaim | None,
+        problem: tuple[str, str] | None,
+    ) -> TransferFacts:
         status, uid = volume.status or DataVolumeStatus(), (claim.metadata.uid or "") if claim is not None else ""
         transfer = self._transfers.look(uid)
         if transfer.stage == "none":
             # What an earlier run of this program counted.
             transfer = msgspec.structs.replace(transfer, restarts=max(transfer.restarts, status.restartCount or 0))
-        if problem is None and isinstance(content, Unclear):
+        if problem is None and isinstance(content, UnclearContent):
             problem = (content.reason, content.message)
-        return Seen(
+        return TransferFacts(
             name=volume.metadata.name,
-            source=content.kind if isinstance(content, Content) else _kind_of(volume),
+            source=content.kind if isinstance(content, VolumeContent) else _kind_of(volume),
             claim=_state(claim),
             waits_for_consumer=claim is not None and self._waits(claim),
             filled=bool(uid) and self._volumes.get(uid) is not None,
@@ -169,7 +175,7 @@ class DataVolumes:
         place = Key(claim.metadata.namespace or "", claim.metadata.name)
         return found is not None and found.volumeBindingMode == "WaitForFirstConsumer" and not self._world.users(place)
 
-    async def _report(self, volume: DataVolume, report: Report, looked: Seen, meta: Meta) -> None:
+    async def _report(self, volume: DataVolume, report: Report, looked: TransferFacts, meta: Meta) -> None:
         before = volume.status or DataVolumeStatus()
         now = ages.timestamp(self._clock.seconds())
         conditions = reporting.conditions(before.conditions, report.conditions, now)

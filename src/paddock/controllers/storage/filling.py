@@ -5,13 +5,13 @@ import msgspec
 from paddock.client.client import Client
 from paddock.client.target import Key
 from paddock.controllers.storage import permission
-from paddock.controllers.storage.imports import Importing, SourceRefused
-from paddock.controllers.storage.ports import Images, Volumes
-from paddock.controllers.storage.transfers import Held, Tell, Work
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.imports import ImportSourceReader, SourceRefused
+from paddock.controllers.storage.ports import ImageLibraryPort, VolumeStorePort
+from paddock.controllers.storage.transfers import Tell, TransferBlocked, Work
+from paddock.controllers.storage.world import StorageView
 from paddock.engine.images.progress import Progress
 from paddock.engine.storage.errors import VolumeBusy
-from paddock.plan.contents import Content
+from paddock.plan.contents import VolumeContent
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,13 +21,15 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     claim: Key
     size: int
     pool: str = ""
-    content: Content
+    content: VolumeContent
 
 
-class Filling:
+class TransferWork:
     """Makes the work of transfers."""
 
-    def __init__(self, client: Client, world: World, importing: Importing, images: Images, volumes: Volumes) -> None:
+    def __init__(
+        self, client: Client, world: StorageView, importing: ImportSourceReader, images: ImageLibraryPort, volumes: VolumeStorePort
+    ) -> None:
         self._client = client
         self._world = world
         self._importing = importing
@@ -68,10 +70,10 @@ class Filling:
         place = Key(content.namespace, content.name)
         source = self._world.claim(place)
         if source is None:
-            raise Held("CloneSourceNotFound", f"the claim {place} to copy is not there", fix="make it")
+            raise TransferBlocked("CloneSourceNotFound", f"the claim {place} to copy is not there", fix="make it")
         volume = self._volumes.get(source.metadata.uid or "")
         if volume is None:
-            raise Held("CloneSourceNotReady", f"the claim {place} to copy is not filled yet")
+            raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy is not filled yet")
         if self._world.users(place):
             raise _in_use(place)
 
@@ -89,13 +91,15 @@ class Filling:
         place = f"{content.namespace}/{content.name}"
         snapshot = self._world.snapshot_id(content.namespace, content.name)
         if not snapshot or self._volumes.get_snapshot(snapshot) is None:
-            raise Held("SnapshotNotReady", f"the snapshot {place} is not there, or not ready")
+            raise TransferBlocked("SnapshotNotReady", f"the snapshot {place} is not there, or not ready")
         await self._volumes.restore(snapshot, goal.uid, goal.size, pool=goal.pool)
 
     def _preallocates(self, goal: Goal) -> bool:
         return goal.content.preallocate or bool(self._world.config.spec.preallocation)
 
 
-def _in_use(place: Key) -> Held:
+def _in_use(place: Key) -> TransferBlocked:
     """A disk that a machine writes is never copied: what came out would be no state that it ever had."""
-    return Held("CloneSourceInUse", f"the claim {place} is in use by a machine", fix="stop the machine, or copy a snapshot of it")
+    return TransferBlocked(
+        "CloneSourceInUse", f"the claim {place} is in use by a machine", fix="stop the machine, or copy a snapshot of it"
+    )

@@ -10,21 +10,21 @@ from paddock.client.errors import AlreadyExists
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.storage import permission, reporting
-from paddock.controllers.storage.imports import Importing
-from paddock.controllers.storage.ports import Images
+from paddock.controllers.storage.imports import ImportSourceReader
+from paddock.controllers.storage.ports import ImageLibraryPort
 from paddock.controllers.storage.targets import DATA_SOURCES, DATA_VOLUMES, IMPORT_CRONS
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.kubevirt.dataimportcron import DataImportCron, DataImportCronStatus, ImportStatus
-from paddock.dialects.kubevirt.datavolume import ObjectReference
+from paddock.dialects.kubevirt.datavolume import NamespacedReference
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.engine.images.sources import Registry
+from paddock.engine.images.sources import RegistryImage
 from paddock.meta import ages
 from paddock.plan import cron, importcrons
-from paddock.plan.contents import Content
-from paddock.plan.importcrons import DESIRED, FINALIZER, LABEL, Imports
+from paddock.plan.contents import VolumeContent
+from paddock.plan.importcrons import DESIRED, FINALIZER, LABEL, CronImports
 from paddock.runtime import finalizers
 from paddock.runtime.cache import Meta, by_label
-from paddock.runtime.controller import DONE, Outcome, Teller, again
+from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.reference import reference
@@ -34,10 +34,18 @@ _AGAIN_SECONDS = 300.0
 _LONGEST_WAIT = 86400.0
 
 
-class ImportCrons:
+class DataImportCronReconciler:
     """Reconciles DataImportCrons."""
 
-    def __init__(self, client: Client, world: World, images: Images, importing: Importing, teller: Teller, machinery: Machinery) -> None:
+    def __init__(
+        self,
+        client: Client,
+        world: StorageView,
+        images: ImageLibraryPort,
+        importing: ImportSourceReader,
+        teller: EventRecorder,
+        machinery: Machinery,
+    ) -> None:
         self._client = client
         self._world = world
         self._images = images
@@ -60,7 +68,7 @@ class ImportCrons:
         await finalizers.put_on(self._client, IMPORT_CRONS, seen.meta, FINALIZER)
         found = seen.read(IMPORT_CRONS)
         desired, executed, wait = await self._look(found, seen.meta)
-        imports = Imports(tuple(self._volumes(key)), desired, self._troubles.get(seen.meta.uid))
+        imports = CronImports(tuple(self._volumes(key)), desired, self._troubles.get(seen.meta.uid))
         await self._import(found, imports, seen.meta)
         whole = self._whole(found, imports)
         if whole is not None:
@@ -102,9 +110,9 @@ class ImportCrons:
         self._troubles.pop(meta.uid, None)
         try:
             if source.registry is not None:
-                content = Content(kind="registry", source=source.registry)
+                content = VolumeContent(kind="registry", source=source.registry)
                 wanted = await self._importing.source(content, found.metadata.namespace or "")
-                assert isinstance(wanted, Registry)
+                assert isinstance(wanted, RegistryImage)
                 return await self._images.resolve(wanted, owner=found.metadata.namespace or "")
             if source.pvc is not None:
                 return await self._claim(found, source.pvc)
@@ -114,10 +122,10 @@ class ImportCrons:
             self._teller.tell(reference(IMPORT_CRONS, meta), "Warning", reason, str(error))
         return ""
 
-    async def _claim(self, found: DataImportCron, source: ObjectReference) -> str:
+    async def _claim(self, found: DataImportCron, source: NamespacedReference) -> str:
         """A claim's UID is what tells one of its contents from another."""
         namespace = found.metadata.namespace or ""
-        content = Content(kind="pvc", namespace=source.namespace or namespace, name=source.name)
+        content = VolumeContent(kind="pvc", namespace=source.namespace or namespace, name=source.name)
         await permission.check_maker(self._client, content, namespace, found.spec.createdBy or "")
         claim = self._world.claim(Key(content.namespace, content.name))
         if claim is None or not claim.metadata.uid:
@@ -130,7 +138,7 @@ class ImportCrons:
         found = self._world.data_volumes.cache.by("cron", key.name)
         return [seen.read(DATA_VOLUMES) for seen in found if seen.meta.namespace == key.namespace and not seen.meta.going]
 
-    async def _import(self, found: DataImportCron, imports: Imports, meta: Meta) -> None:
+    async def _import(self, found: DataImportCron, imports: CronImports, meta: Meta) -> None:
         if not imports.desired:
             return
         name = importcrons.volume_name(found, imports.desired)
@@ -142,7 +150,7 @@ class ImportCrons:
         except AlreadyExists:
             return
 
-    def _whole(self, found: DataImportCron, imports: Imports) -> DataVolume | None:
+    def _whole(self, found: DataImportCron, imports: CronImports) -> DataVolume | None:
         name = importcrons.volume_name(found, imports.desired) if imports.desired else ""
         return next((each for each in imports.volumes if each.metadata.name == name and importcrons.is_whole(each)), None)
 
@@ -173,12 +181,12 @@ class ImportCrons:
 
     # --- the report and the end -------------------------------------------------------------------------------------------
 
-    async def _report(self, found: DataImportCron, imports: Imports, executed: str | None, meta: Meta) -> None:
+    async def _report(self, found: DataImportCron, imports: CronImports, executed: str | None, meta: Meta) -> None:
         before, now = found.status or DataImportCronStatus(), ages.timestamp(self._clock.seconds())
         whole = self._whole(found, imports)
         imported, since = before.lastImportedPVC, before.lastImportTimestamp
         if whole is not None and (imported is None or imported.name != whole.metadata.name):
-            imported, since = ObjectReference(namespace=whole.metadata.namespace or "", name=whole.metadata.name), now
+            imported, since = NamespacedReference(namespace=whole.metadata.namespace or "", name=whole.metadata.name), now
         current = None
         if imports.desired:
             current = [ImportStatus(DataVolumeName=importcrons.volume_name(found, imports.desired), Digest=imports.desired)]

@@ -16,11 +16,11 @@ from paddock.client.errors import NotFound
 from paddock.client.target import Data, Key
 from paddock.controllers.storage import presigned
 from paddock.controllers.storage.targets import CONFIG_MAPS, SECRETS
-from paddock.controllers.storage.transfers import Held
+from paddock.controllers.storage.transfers import TransferBlocked
 from paddock.dialects.kubevirt import pem
 from paddock.dialects.kubevirt.datavolume import CertConfig, GcsSource, HttpSource, RegistrySource, S3Source
-from paddock.engine.images.sources import Http, Registry, Source, Trust, header_line
-from paddock.plan.contents import Content
+from paddock.engine.images.sources import Http, RegistryImage, ServerTrust, Source, header_line
+from paddock.plan.contents import VolumeContent
 
 _USER, _PASSWORD = "accessKeyId", "secretKey"
 _DOCKER_CONFIG = ".dockerconfigjson"
@@ -30,7 +30,7 @@ class SourceRefused(Terminal):
     """A source that cannot be imported from at all."""
 
 
-class Importing:
+class ImportSourceReader:
     """Reads what a source refers to."""
 
     def __init__(self, client: Client, clock: Clock, insecure: Callable[[], Iterable[str]] = tuple) -> None:
@@ -38,8 +38,8 @@ class Importing:
         self._clock = clock
         self._insecure = insecure
 
-    async def source(self, content: Content, namespace: str) -> Source:
-        """Return what the library fetches; raises `Held` while a Secret or ConfigMap is missing, `SourceRefused` otherwise."""
+    async def source(self, content: VolumeContent, namespace: str) -> Source:
+        """Return what the library fetches; raises `TransferBlocked` while a Secret or ConfigMap is missing, `SourceRefused` otherwise."""
         source = content.source
         if isinstance(source, HttpSource):
             return await self._http(source, namespace)
@@ -58,7 +58,7 @@ class Importing:
             for value in (await self._secret(name, namespace)).values():
                 secret_headers += [header_line(line) for line in _lines(value)]
         authorities = await self._authorities(source.certConfigMap, namespace)
-        trust = Trust(ca=authorities, verify=not source.insecureSkipVerify)
+        trust = ServerTrust(ca=authorities, verify=not source.insecureSkipVerify)
         if source.certConfig is not None:
             trust = await self._trust(source.certConfig, namespace, trust)
         return Http(
@@ -71,7 +71,7 @@ class Importing:
             checksum=source.checksum or "",
         )
 
-    async def _trust(self, given: CertConfig, namespace: str, trust: Trust) -> Trust:
+    async def _trust(self, given: CertConfig, namespace: str, trust: ServerTrust) -> ServerTrust:
         authorities, certificate, key = [trust.ca, _bundle(given.caBundle or "")], "", ""
         if given.secretRef is not None:
             secret = await self._secret(given.secretRef.name, namespace)
@@ -81,9 +81,9 @@ class Importing:
             certificate = _text(await self._member(given.cert.secretRef.name, pem.CERTIFICATE, namespace))
         if given.key is not None and given.key.secretRef is not None:
             key = _text(await self._member(given.key.secretRef.name, pem.KEY, namespace))
-        return Trust(ca="\n".join(each for each in authorities if each), certificate=certificate, key=key, verify=trust.verify)
+        return ServerTrust(ca="\n".join(each for each in authorities if each), certificate=certificate, key=key, verify=trust.verify)
 
-    async def _registry(self, source: RegistrySource, namespace: str) -> Registry:
+    async def _registry(self, source: RegistrySource, namespace: str) -> RegistryImage:
         url = source.url or ""
         if not url:
             raise SourceRefused("cannot import from an image stream", why="this host has no OpenShift registry", fix="give the url instead")
@@ -94,13 +94,13 @@ class Importing:
             user, password = _text(secret.get(_USER, b"")), _text(secret.get(_PASSWORD, b""))
             configs = (_text(secret[_DOCKER_CONFIG]),) if _DOCKER_CONFIG in secret else ()
         host = urlsplit(url).netloc.rpartition("@")[2]
-        return Registry(
+        return RegistryImage(
             reference=url,
             architecture=(source.platform.architecture or "") if source.platform else "",
             username=user,
             password=password,
             docker_configs=configs,
-            trust=Trust(ca=await self._authorities(source.certConfigMap, namespace), verify=host not in set(self._insecure())),
+            trust=ServerTrust(ca=await self._authorities(source.certConfigMap, namespace), verify=host not in set(self._insecure())),
         )
 
     async def _s3(self, source: S3Source, namespace: str) -> Http:
@@ -108,7 +108,7 @@ class Importing:
         if url.startswith("s3://"):
             parts = urlsplit(url)
             url = f"https://{parts.netloc}.s3.amazonaws.com{quote(parts.path)}"
-        trust = Trust(ca=await self._authorities(source.certConfigMap, namespace))
+        trust = ServerTrust(ca=await self._authorities(source.certConfigMap, namespace))
         user, password = await self._account(source.secretRef, namespace)
         if not user:
             return Http(url=url, trust=trust)
@@ -133,13 +133,13 @@ class Importing:
         secret = await self._secret(name, namespace)
         if _USER not in secret and _PASSWORD not in secret:
             why = f"it has neither {_USER} nor {_PASSWORD}"
-            raise Held("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why=why, fix="add them")
+            raise TransferBlocked("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why=why, fix="add them")
         return _text(secret.get(_USER, b"")), _text(secret.get(_PASSWORD, b""))
 
     async def _member(self, name: str, members: tuple[str, ...], namespace: str) -> bytes:
         found = pem.first(await self._secret(name, namespace), members)
         if not found:
-            raise Held("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why=f"it has no {members[0]}", fix="add it")
+            raise TransferBlocked("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why=f"it has no {members[0]}", fix="add it")
         return found
 
     async def _secret(self, name: str, namespace: str) -> dict[str, bytes]:
@@ -147,7 +147,7 @@ class Importing:
         try:
             return {key: base64.b64decode(value) for key, value in (data.get("data") or {}).items()}
         except binascii.Error as error:
-            raise Held("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why="a value is not base64") from error
+            raise TransferBlocked("SecretIncomplete", f"cannot use Secret {namespace}/{name}", why="a value is not base64") from error
 
     async def _authorities(self, name: str | None, namespace: str) -> str:
         if not name:
@@ -156,14 +156,14 @@ class Importing:
         found = [value for key, value in data.items() if key.endswith((".crt", ".pem"))]
         if not found:
             why = "none of its keys ends with .crt or .pem"
-            raise Held("ConfigMapIncomplete", f"cannot use ConfigMap {namespace}/{name}", why=why, fix="add the certificates")
+            raise TransferBlocked("ConfigMapIncomplete", f"cannot use ConfigMap {namespace}/{name}", why=why, fix="add the certificates")
         return "\n".join(found)
 
     async def _read(self, target: Any, name: str, namespace: str, kind: str) -> Data:
         try:
             found: Data = await self._client.get(target, Key(namespace, name))
         except NotFound as error:
-            raise Held(f"{kind}NotFound", f"{kind} {namespace}/{name} is not there", fix="make it") from error
+            raise TransferBlocked(f"{kind}NotFound", f"{kind} {namespace}/{name} is not there", fix="make it") from error
         return found
 
 

@@ -9,17 +9,17 @@ import msgspec
 
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import Deletion
+from paddock.client.options import DeletionOptions
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.storage import targets
 from paddock.controllers.storage.reporting import conditions
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataCondition, DataVolume
 from paddock.dialects.kubevirt.objecttransfer import ObjectTransfer
 from paddock.meta import ages
 from paddock.meta.wire import to_data
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.statuses import write_status
@@ -41,10 +41,10 @@ class _Held(Exception):
         self.phase = phase
 
 
-class ObjectTransfers:
+class ObjectTransferReconciler:
     """Reconciles ObjectTransfers."""
 
-    def __init__(self, client: Client, world: World, machinery: Machinery) -> None:
+    def __init__(self, client: Client, world: StorageView, machinery: Machinery) -> None:
         self._client = client
         self._world = world
         self._clock = machinery.clock
@@ -139,7 +139,7 @@ class ObjectTransfers:
                 raise _Held("Error", f"the claim {key} was let go of by its DataVolume: delete the copy, and make a new transfer")
             uid, target = owner.uid, _DATA_VOLUMES
         try:
-            await self._client.delete(target, key, Deletion(uid=uid, propagation="Background"))
+            await self._client.delete(target, key, DeletionOptions(uid=uid, propagation="Background"))
         except NotFound:
             return
 
@@ -157,11 +157,11 @@ class ObjectTransfers:
         if transfer.spec.source.kind == "DataVolume" or made is None:
             return
         try:
-            await self._client.delete(targets.DATA_VOLUMES, wanted, Deletion(uid=made.metadata.uid or "", propagation="Orphan"))
+            await self._client.delete(targets.DATA_VOLUMES, wanted, DeletionOptions(uid=made.metadata.uid or "", propagation="Orphan"))
         except NotFound:
             return
 
-    async def _report(self, seen: Seen, transfer: ObjectTransfer, phase: str, why: str) -> None:
+    async def _report(self, seen: CachedObject, transfer: ObjectTransfer, phase: str, why: str) -> None:
         done = DataCondition(type="Complete", status="True" if phase == "Complete" else "False", reason=phase, message=why)
         before = transfer.status.conditions if transfer.status is not None else None
         now = ages.timestamp(self._clock.seconds())

@@ -10,32 +10,32 @@ from paddock.client.target import Data
 from paddock.controllers.storage.targets import ACCESS_REVIEWS
 from paddock.plan import cloning
 from paddock.plan.cloning import Maker
-from paddock.plan.contents import Content
+from paddock.plan.contents import VolumeContent
 
 
 class NotPermitted(Terminal):
     """The one who asks may not copy from there."""
 
 
-async def check(client: Client, content: Content, namespace: str) -> None:
+async def check(client: Client, content: VolumeContent, namespace: str) -> None:
     """Raise `NotPermitted` unless what is copied is in the same namespace, or whoever asks may copy from the other."""
     maker = cloning.maker_of(content.asker.metadata if content.asker is not None else None, namespace)
     await _check(client, content, namespace, maker)
 
 
-async def check_maker(client: Client, content: Content, namespace: str, made_by: str) -> None:
+async def check_maker(client: Client, content: VolumeContent, namespace: str, made_by: str) -> None:
     """The same, in the name of whom a note of the server names."""
     await _check(client, content, namespace, cloning.read(made_by))
 
 
-async def _check(client: Client, content: Content, namespace: str, maker: Maker | None) -> None:
+async def _check(client: Client, content: VolumeContent, namespace: str, maker: Maker | None) -> None:
     if content.namespace == namespace:
         return
     if maker is None or not await _may(client, maker, content.namespace):
         raise denied(maker, content)
 
 
-def denied(maker: Maker | None, content: Content) -> NotPermitted:
+def denied(maker: Maker | None, content: VolumeContent) -> NotPermitted:
     """The refusal."""
     who = f"User {maker.user}" if maker is not None else "Nobody known"
     what = f"{who} has insufficient permissions in clone source namespace {content.namespace}"

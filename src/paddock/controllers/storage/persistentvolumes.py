@@ -5,24 +5,24 @@ The object goes first, as it was seen, and what it holds when it is being delete
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.storage.ports import Volumes
+from paddock.controllers.storage.ports import VolumeStorePort
 from paddock.controllers.storage.targets import CLAIMS, PROVISIONER, VOLUMES
 from paddock.controllers.storage.transfers import Transfers
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.core.storageclass import VOLUME_PROTECTION
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.deleting import delete_seen
 
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 
 
-class PersistentVolumes:
+class PersistentVolumeReconciler:
     """Reconciles the volumes that claims have or had."""
 
-    def __init__(self, client: Client, world: World, volumes: Volumes, running: Transfers) -> None:
+    def __init__(self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers) -> None:
         self._client = client
         self._world = world
         self._volumes = volumes

@@ -10,17 +10,17 @@ from typing import Literal
 from paddock.base.errors import Transient
 from paddock.client.target import Key
 from paddock.controllers.storage.claims import is_bound
-from paddock.controllers.storage.ports import Images, Volumes
+from paddock.controllers.storage.ports import ImageLibraryPort, VolumeStorePort
 from paddock.controllers.storage.targets import POOL
 from paddock.controllers.storage.transfers import Tell, Transfers
-from paddock.controllers.storage.world import World
+from paddock.controllers.storage.world import StorageView
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.engine.images.progress import Progress
 from paddock.engine.images.sources import Upload
 from paddock.engine.storage import archives, errors
 from paddock.engine.storage.errors import TooSmall
 from paddock.plan import claimsizes, contents
-from paddock.plan.contents import Content
+from paddock.plan.contents import VolumeContent
 
 _SLACK_BYTES = 64 << 20
 State = Literal["ready", "filled", "busy"] | str
@@ -30,10 +30,10 @@ class NotATarget(Transient):
     """The claim is not one that is uploaded to, or not now."""
 
 
-class Receiving:
+class UploadTargets:
     """Knows which claims can be uploaded to, and does it."""
 
-    def __init__(self, world: World, running: Transfers, images: Images, volumes: Volumes) -> None:
+    def __init__(self, world: StorageView, running: Transfers, images: ImageLibraryPort, volumes: VolumeStorePort) -> None:
         self._world = world
         self._transfers = running
         self._images = images
@@ -52,7 +52,7 @@ class Receiving:
         if self._volumes.get(uid) is not None:
             return "filled"
         content = contents.of_claim(found, self._world.lookup)
-        if not isinstance(content, Content) or content.kind != "upload":
+        if not isinstance(content, VolumeContent) or content.kind != "upload":
             return "it is no target of an upload"
         if self._transfers.look(uid).stage == "running":
             return "busy"
@@ -65,7 +65,7 @@ class Receiving:
         if claim is None or state != "ready":
             raise NotATarget(f"the claim {place} is not ready for an upload", why=state)
         content = contents.of_claim(claim, self._world.lookup)
-        assert isinstance(content, Content)
+        assert isinstance(content, VolumeContent)
         found = self._world.storage_class(claim.spec.storageClassName if claim.spec is not None else None)
         pool = ((found.parameters if found is not None else None) or {}).get(POOL, "")
 
@@ -78,7 +78,7 @@ class Receiving:
         await self._transfers.run(uid, place, work)
 
     async def _import(
-        self, claim: PersistentVolumeClaim, content: Content, sent: tuple[AsyncIterator[bytes], int | None], pool: str, tell: Tell
+        self, claim: PersistentVolumeClaim, content: VolumeContent, sent: tuple[AsyncIterator[bytes], int | None], pool: str, tell: Tell
     ) -> None:
         size, uid = claimsizes.guest_size(claim), claim.metadata.uid or ""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal, Transient
-from paddock.base.turns import Turns
+from paddock.base.turns import FairSlots
 from paddock.client.target import Key
 from paddock.plan.transfers import NONE, Transfer
 
@@ -28,7 +28,7 @@ Tell = Callable[[float | None], None]
 Work = Callable[[Tell], Awaitable[None]]
 
 
-class Held(Transient):
+class TransferBlocked(Transient):
     """The transfer cannot begin yet, and that is nobody's failure. `reason` is one word for programs."""
 
     def __init__(self, reason: str, what: str, *, why: str = "", fix: str = "") -> None:
@@ -50,7 +50,7 @@ class Transfers:
 
     def __init__(self, *, at_a_time: int = 8) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._turns = Turns(at_a_time, max(1, at_a_time // 2))
+        self._turns = FairSlots(at_a_time, max(1, at_a_time // 2))
         self._listeners: list[Callable[[Key], None]] = []
 
     def listen(self, tell: Callable[[Key], None]) -> None:
@@ -84,10 +84,10 @@ class Transfers:
         return entry.seen
 
     async def run(self, uid: str, key: Key, work: Work) -> None:
-        """Run a transfer that somebody brings, and raise what it raises. One that runs already is `Held`."""
+        """Run a transfer that somebody brings, and raise what it raises. One that runs already is `TransferBlocked`."""
         entry = self._entries.get(uid)
         if entry is not None and entry.task is not None:
-            raise Held("InProgress", "an upload into this claim is in progress")
+            raise TransferBlocked("InProgress", "an upload into this claim is in progress")
         entry = self._entries[uid] = _Entry(key, entry.seen if entry is not None else NONE)
         entry.task = asyncio.current_task()
         try:
@@ -151,7 +151,7 @@ class Transfers:
 
     def _failed(self, entry: _Entry, error: Exception) -> Transfer:
         now, seen = asyncio.get_running_loop().time(), entry.seen
-        if isinstance(error, Held):
+        if isinstance(error, TransferBlocked):
             entry.due = now + _HELD_SECONDS
             return Transfer("queued", None, seen.restarts, error.reason, str(error))
         entry.failures += 1

@@ -11,7 +11,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.plan import claimsizes
 from paddock.plan.contents import Lookup
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
-from paddock.runtime.cache import Seen
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 _ENDED = ("Succeeded", "Failed")
 
 
-class World:
+class StorageView:
     """What the API says, as far as storage is concerned."""
 
     def __init__(self, informers: Informers) -> None:
@@ -59,7 +59,7 @@ class World:
         """A claim."""
         return self.read(self.claims, targets.CLAIMS, key)
 
-    def claim_by_uid(self, uid: str) -> Seen | None:
+    def claim_by_uid(self, uid: str) -> CachedObject | None:
         """A claim that has this UID."""
         return next(iter(self.claims.cache.by("uid", uid)), None)
 

@@ -7,25 +7,25 @@ import msgspec
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import Deletion, Patch, Write, json_patch
+from paddock.client.options import DeletionOptions, Patch, WriteOptions, json_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
-from paddock.controllers.virtualmachine.sight import Sight
+from paddock.controllers.virtualmachine.sight import ObservedVirtualMachine
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.meta.wire import to_data
 from paddock.plan import instances, instancetype, preservation
-from paddock.plan.instancetype import Found
-from paddock.plan.runstrategy import Strategy
+from paddock.plan.instancetype import ResolvedInstancetype
+from paddock.plan.runstrategy import RunStrategy
 from paddock.runtime.adoption import Adopter, adopt
-from paddock.runtime.cache import Seen
-from paddock.runtime.controller import Teller
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import EventRecorder
 
 _ADOPTION = "cdi.kubevirt.io/allowClaimAdoption"
-_STATUS = Write(subresource="status")
+_STATUS = WriteOptions(subresource="status")
 NORMAL, WARNING = "Normal", "Warning"
 
 
-class Refused(Exception):
+class ActionRefused(Exception):
     """Something could not be done: the reason of the condition Failure, and why."""
 
     def __init__(self, reason: str, error: PaddockError) -> None:
@@ -34,14 +34,14 @@ class Refused(Exception):
         self.error = error
 
 
-class Acts:
+class VirtualMachineActions:
     """The writes of the controller."""
 
-    def __init__(self, client: Client, teller: Teller) -> None:
+    def __init__(self, client: Client, teller: EventRecorder) -> None:
         self._client = client
         self._teller = teller
 
-    def tell(self, sight: Sight, kind: str, reason: str, note: str) -> None:
+    def tell(self, sight: ObservedVirtualMachine, kind: str, reason: str, note: str) -> None:
         """An event of the machine."""
         self._teller.tell(sight.about, kind, reason, note)
 
@@ -51,8 +51,8 @@ class Acts:
 
     # --- starting and stopping --------------------------------------------------------------------------------------------
 
-    async def start(self, sight: Sight, sizes: dict[str, Found], *, paused: bool) -> Data:
-        """Make the instance; raises `Refused`."""
+    async def start(self, sight: ObservedVirtualMachine, sizes: dict[str, ResolvedInstancetype], *, paused: bool) -> Data:
+        """Make the instance; raises `ActionRefused`."""
         await self._forget_start(sight)
         wanted = instances.instance_of(sight.data, list(sizes.values()), paused=paused)
         # Together, so that they are one commit of the store. Should the copy alone be missing, every later change asks for a restart.
@@ -63,7 +63,7 @@ class Acts:
             raise kept
         return made
 
-    async def _make_instance(self, sight: Sight, wanted: Data) -> Data:
+    async def _make_instance(self, sight: ObservedVirtualMachine, wanted: Data) -> Data:
         made: Data
         try:
             made = await self._client.create(kinds.INSTANCE_DATA, wanted)
@@ -78,7 +78,7 @@ class Acts:
             self.tell(sight, NORMAL, "SuccessfulCreate", note)
         return made
 
-    async def _existing(self, sight: Sight) -> Data:
+    async def _existing(self, sight: ObservedVirtualMachine) -> Data:
         """The instance that has the name already: ours after a crash between two writes, or a user's own."""
         found = await self._client.get(kinds.INSTANCE_DATA, sight.key)
         owners = found["metadata"].get("ownerReferences") or ()
@@ -91,14 +91,14 @@ class Acts:
         )
         raise self._refused(sight, "FailedCreate", str(error), error)
 
-    async def stop(self, sight: Sight, grace_seconds: int | None) -> None:
-        """Delete the instance; raises `Refused`."""
+    async def stop(self, sight: ObservedVirtualMachine, grace_seconds: int | None) -> None:
+        """Delete the instance; raises `ActionRefused`."""
         instance = sight.instance
         if instance is None:
             return
         uid = instance.metadata.uid or ""
         try:
-            await self._client.delete(kinds.INSTANCE_DATA, sight.key, Deletion(uid=uid, grace_seconds=grace_seconds))
+            await self._client.delete(kinds.INSTANCE_DATA, sight.key, DeletionOptions(uid=uid, grace_seconds=grace_seconds))
         except NotFound:
             return
         except Conflict:
@@ -110,15 +110,15 @@ class Acts:
         marked = msgspec.structs.replace(instance.metadata, deletionTimestamp=instance.metadata.deletionTimestamp or "now")
         sight.instance = msgspec.structs.replace(instance, metadata=marked)
 
-    async def change_strategy(self, sight: Sight, strategy: Strategy) -> None:
+    async def change_strategy(self, sight: ObservedVirtualMachine, strategy: RunStrategy) -> None:
         """Write another strategy into the spec, in the form it has there."""
         spec = sight.data["spec"]
-        member, value = ("running", strategy is Strategy.ALWAYS) if spec.get("running") is not None else ("runStrategy", str(strategy))
+        member, value = ("running", strategy is RunStrategy.ALWAYS) if spec.get("running") is not None else ("runStrategy", str(strategy))
         change = {"op": "replace", "path": f"/spec/{member}", "value": value}
         await self._client.patch(kinds.MACHINE_DATA, sight.key, json_patch([at_revision(sight.meta.resourceVersion), change]))
 
-    async def update_instance(self, sight: Sight, operations: list[Data]) -> None:
-        """Change the instance while it runs; raises `Refused`."""
+    async def update_instance(self, sight: ObservedVirtualMachine, operations: list[Data]) -> None:
+        """Change the instance while it runs; raises `ActionRefused`."""
         try:
             await self._client.patch(kinds.INSTANCE_DATA, sight.key, json_patch(operations))
         except NotFound:
@@ -126,27 +126,27 @@ class Acts:
         except Conflict:
             raise
         except PaddockError as error:
-            raise Refused("FailedUpdateError", error) from error
+            raise ActionRefused("FailedUpdateError", error) from error
 
     # --- what is kept -----------------------------------------------------------------------------------------------------
 
-    async def sizes(self, sight: Sight) -> dict[str, Found]:
-        """The instancetype and the preference of a machine, each from the copy that is made at the first look; raises `Refused`."""
-        found: dict[str, Found] = {}
+    async def sizes(self, sight: ObservedVirtualMachine) -> dict[str, ResolvedInstancetype]:
+        """The instancetype and the preference of a machine, each from the copy that is made at the first look; raises `ActionRefused`."""
+        found: dict[str, ResolvedInstancetype] = {}
         for member in instancetype.KINDS:
             if sight.data["spec"].get(member) is None:
                 continue
             known = await self._fetch(sight, member)
             try:
                 named = instancetype.find(member, sight.data["spec"], sight.key.namespace, _in(known), sight.data.get("status"))
-            except instancetype.Missing as missing:
+            except instancetype.MissingInstancetype as missing:
                 error = Terminal(missing.why, fix=f"make the {member}, or name another in spec.{member}")
                 raise self._refused(sight, "FailedCreate", str(error), error) from None
             if named is not None:
                 found[member] = await self._frozen(sight, named)
         return found
 
-    async def _fetch(self, sight: Sight, member: str) -> dict[tuple[str, str, str], Data]:
+    async def _fetch(self, sight: ObservedVirtualMachine, member: str) -> dict[tuple[str, str, str], Data]:
         """Everything that `instancetype.find` may ask for, as far as it exists."""
         asked: list[tuple[str, str, str]] = []
 
@@ -157,7 +157,7 @@ class Acts:
         known: dict[tuple[str, str, str], Data] = {}
         try:
             instancetype.find(member, sight.data["spec"], sight.key.namespace, note, sight.data.get("status"))
-        except instancetype.Missing:
+        except instancetype.MissingInstancetype:
             for resource, namespace, name in asked:
                 try:
                     known[resource, namespace, name] = await self._client.get(kinds.sizing(resource), Key(namespace, name))
@@ -166,7 +166,7 @@ class Acts:
                 break
         return known
 
-    async def _frozen(self, sight: Sight, found: Found) -> Found:
+    async def _frozen(self, sight: ObservedVirtualMachine, found: ResolvedInstancetype) -> ResolvedInstancetype:
         if found.revision:
             return found
         revision = instancetype.revision_of(found, sight.data, instances.owner_of(sight.data))
@@ -178,7 +178,7 @@ class Acts:
             raise self._refused(sight, "FailedCreate", str(error), error)
         return msgspec.structs.replace(found, revision=name)
 
-    async def started_from(self, sight: Sight, revision: str) -> Data | None:
+    async def started_from(self, sight: ObservedVirtualMachine, revision: str) -> Data | None:
         """The spec that the instance was started from."""
         if not revision:
             return None
@@ -189,11 +189,11 @@ class Acts:
         spec: Data | None = (kept.get("data") or {}).get("spec")
         return spec
 
-    async def keep_start(self, sight: Sight) -> None:
+    async def keep_start(self, sight: ObservedVirtualMachine) -> None:
         """Keep what the machine is now: its instance is made from it, or brought up to it."""
         await self._keep(instances.start_revision(sight.data))
 
-    async def forget_revision(self, sight: Sight, name: str) -> None:
+    async def forget_revision(self, sight: ObservedVirtualMachine, name: str) -> None:
         """A copy is of no use any more."""
         try:
             await self._client.delete(kinds.REVISIONS, Key(sight.key.namespace, name))
@@ -207,7 +207,7 @@ class Acts:
             # What is kept of a start does not change, so it is the same.
             return
 
-    async def _forget_start(self, sight: Sight) -> None:
+    async def _forget_start(self, sight: ObservedVirtualMachine) -> None:
         """The copy of the start before is of no use any more."""
         status = sight.machine.status
         before = status.observedGeneration if status is not None else None
@@ -218,8 +218,8 @@ class Acts:
 
     # --- disks ------------------------------------------------------------------------------------------------------------
 
-    async def make_disk(self, sight: Sight, volume: DataVolume) -> None:
-        """Make the DataVolume of a template; raises `Refused`."""
+    async def make_disk(self, sight: ObservedVirtualMachine, volume: DataVolume) -> None:
+        """Make the DataVolume of a template; raises `ActionRefused`."""
         name, wanted = volume.metadata.name, to_data(volume)
         metadata = wanted["metadata"]
         metadata["labels"] = {**(metadata.get("labels") or {}), instances.CREATED_BY: sight.meta.uid}
@@ -233,17 +233,17 @@ class Acts:
         except PaddockError as error:
             self.tell(sight, WARNING, "FailedDataVolumeCreate", f"Error creating DataVolume {name}: {error}")
             text = PaddockError(f"Error encountered while creating DataVolumes: {error}")
-            raise Refused("FailedCreate", error if isinstance(error, Terminal) else text) from error
+            raise ActionRefused("FailedCreate", error if isinstance(error, Terminal) else text) from error
         self.tell(sight, NORMAL, "SuccessfulDataVolumeCreate", f"Created DataVolume {name}")
 
-    async def adopt_disk(self, sight: Sight, disk: Seen) -> None:
+    async def adopt_disk(self, sight: ObservedVirtualMachine, disk: CachedObject) -> None:
         """Give the DataVolume of a template that nobody owns to the machine: it goes with it from now on."""
         owner = Adopter(kinds.MACHINE_DATA, sight.key, sight.meta.uid, preservation.may_adopt)
         await adopt(self._client, owner, kinds.DISK_DATA, disk)
 
-    def _refused(self, sight: Sight, reason: str, note: str, error: PaddockError) -> Refused:
+    def _refused(self, sight: ObservedVirtualMachine, reason: str, note: str, error: PaddockError) -> ActionRefused:
         self.tell(sight, WARNING, reason, note)
-        return Refused(reason, error)
+        return ActionRefused(reason, error)
 
 
 def at_revision(revision: str) -> Data:

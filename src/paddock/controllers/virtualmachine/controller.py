@@ -20,23 +20,23 @@ from paddock.client.errors import NotFound
 from paddock.client.options import json_patch, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import kinds
-from paddock.controllers.virtualmachine.acts import Acts, Refused, at_revision
-from paddock.controllers.virtualmachine.sight import Caches, Sight, claims_of, has_passed, template_names
+from paddock.controllers.virtualmachine.acts import ActionRefused, VirtualMachineActions, at_revision
+from paddock.controllers.virtualmachine.sight import ObservedVirtualMachine, VirtualMachineCaches, claims_of, has_passed, template_names
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachineStatus
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data, to_data
 from paddock.plan import disks, lifecycle, liveupdate, machinestatus, printable, sourcerefs, volumerequests
 from paddock.plan.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
-from paddock.plan.instancetype import KINDS, Found, kind_of
-from paddock.plan.lifecycle import Decision
-from paddock.plan.machinestatus import Facts, Trouble
-from paddock.plan.runstrategy import Life, Step, Strategy, life_of, strategy_of
-from paddock.plan.sourcerefs import Hold, Inline
+from paddock.plan.instancetype import KINDS, ResolvedInstancetype, kind_of
+from paddock.plan.lifecycle import LifecycleDecision
+from paddock.plan.machinestatus import FailureNote, MachineFacts
+from paddock.plan.runstrategy import InstanceState, RunStep, RunStrategy, life_of, strategy_of
+from paddock.plan.sourcerefs import InlineSource, SourceBlocker
 from paddock.runtime import finalizers
-from paddock.runtime.controller import DONE, Controller, Outcome, Teller, again, owners
+from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 _ORPHAN = "orphan"
 # How long the conditions of an instance that is starting have to rest.
@@ -49,12 +49,12 @@ COMPONENT = "virtualmachine-controller"
 class _Look(msgspec.Struct):
     """What one look has come to so far."""
 
-    sight: Sight
-    decision: Decision
+    sight: ObservedVirtualMachine
+    decision: LifecycleDecision
     failure: Any = None
     # None: they were not looked at, and stay as the status has them
-    sizes: dict[str, Found] | None = None
-    trouble: Trouble | None = None
+    sizes: dict[str, ResolvedInstancetype] | None = None
+    trouble: FailureNote | None = None
     error: PaddockError | None = None
     restart: str = ""
     # the condition DataSourceResolved; as the status has it until the disks were looked at
@@ -63,20 +63,20 @@ class _Look(msgspec.Struct):
     held: bool = False
     wait: float | None = None
 
-    def refused(self, refused: Refused) -> None:
+    def refused(self, refused: ActionRefused) -> None:
         """Something could not be done; it is told in the status and tried again."""
-        self.trouble, self.error = Trouble(refused.reason, str(refused.error)), refused.error
+        self.trouble, self.error = FailureNote(refused.reason, str(refused.error)), refused.error
 
 
-class Machines:
+class VirtualMachineReconciler:
     """The controller of VirtualMachines."""
 
-    def __init__(self, client: Client, caches: Caches, machinery: Machinery, teller: Teller) -> None:
+    def __init__(self, client: Client, caches: VirtualMachineCaches, machinery: Machinery, teller: EventRecorder) -> None:
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
         self._chance = machinery.chance
-        self._acts = Acts(client, teller)
+        self._acts = VirtualMachineActions(client, teller)
         # what was written and may not have come back yet, by the machine's key
         self._made: dict[Key, Data] = {}
         self._reported: dict[Key, Data] = {}
@@ -104,11 +104,11 @@ class Machines:
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
-    async def _end(self, sight: Sight) -> Outcome:
+    async def _end(self, sight: ObservedVirtualMachine) -> Outcome:
         """Without its machine an instance ends, unless it was to be left alone; the disks follow their owner."""
         orphaned = _ORPHAN in (sight.meta.finalizers or ())
         if sight.instance is not None and sight.is_ours and not orphaned:
-            look = _Look(sight, Decision(Step.KEEP))
+            look = _Look(sight, LifecycleDecision(RunStep.KEEP))
             if sight.instance.metadata.deletionTimestamp is None:
                 grace = sight.machine.metadata.deletionGracePeriodSeconds
                 await self._try(look, self._acts.stop(sight, grace))
@@ -138,7 +138,7 @@ class Machines:
 
     # --- the way on -------------------------------------------------------------------------------------------------------
 
-    async def _carry_requests(self, sight: Sight) -> bool:
+    async def _carry_requests(self, sight: ObservedVirtualMachine) -> bool:
         """Volumes that were asked for go into the template; whether something was written, which brings us here again."""
         status = sight.data.get("status") or {}
         hardware = sight.data["spec"]["template"]["spec"]
@@ -166,7 +166,7 @@ class Machines:
             self._reported[sight.key] = await self._acts.patch_status(sight.key, patch)
         return True
 
-    async def _go_on(self, sight: Sight) -> Outcome:
+    async def _go_on(self, sight: ObservedVirtualMachine) -> Outcome:
         look = _Look(sight, lifecycle.decide(sight.machine, sight.instance if sight.is_ours else None))
         now, chance = self._clock.seconds(), self._chance.random()
         look.failure = lifecycle.start_failure(sight.machine, sight.instance if sight.is_ours else None, now, chance)
@@ -184,7 +184,7 @@ class Machines:
     async def _try(self, look: _Look, act: Any) -> Any:
         try:
             return await act
-        except Refused as refused:
+        except ActionRefused as refused:
             look.refused(refused)
             return None
 
@@ -193,7 +193,7 @@ class Machines:
         spec, status = look.sight.data["spec"], look.sight.data.get("status") or {}
         named = {member: _named(member, spec.get(member) or {}) for member in KINDS}
         known = {member: _named(member, status.get(f"{member}Ref") or {}) for member in KINDS}
-        if look.decision.step is Step.START or named != known:
+        if look.decision.step is RunStep.START or named != known:
             look.sizes = await self._acts.sizes(look.sight)
 
     async def _make_disks(self, look: _Look) -> None:
@@ -203,12 +203,12 @@ class Machines:
             # The restore replaces them.
             return
         volumes = {each.metadata.name: each for each in disks.data_volumes(sight.machine)}
-        due = set(volumes) if look.decision.step is Step.START else set()
-        if life_of(sight.instance) is Life.LIVE:
+        due = set(volumes) if look.decision.step is RunStep.START else set()
+        if life_of(sight.instance) is InstanceState.LIVE:
             # What a running machine has lost comes again when it starts the next time; what is new to it is made now.
             due = set(volumes) - set(claims_of((sight.instance.spec.volumes if sight.instance is not None else None) or ()))
         sight.disks = [msgspec.structs.replace(disk, expected=disk.expected or disk.name in due) for disk in sight.disks]
-        found: list[Inline | Hold | None] = []
+        found: list[InlineSource | SourceBlocker | None] = []
         for name in volumes:
             there = self._caches.disks.cache.get(Key(sight.key.namespace, name))
             if there is not None:
@@ -220,7 +220,7 @@ class Machines:
             reference = wanted.spec.sourceRef
             source = sourcerefs.resolve(reference, sight.key.namespace, self._caches.source) if reference is not None else None
             found.append(source)
-            if disk.expected and not isinstance(source, Hold):
+            if disk.expected and not isinstance(source, SourceBlocker):
                 await self._acts.make_disk(sight, sourcerefs.inlined(wanted, source) if source is not None else wanted)
                 sight.disks[index] = msgspec.structs.replace(disk, phase="")
         look.sources = sourcerefs.conditions(sight.machine, found)
@@ -233,9 +233,9 @@ class Machines:
         sight, decision = look.sight, look.decision
         if decision.becomes is not None:
             await self._acts.change_strategy(sight, decision.becomes)
-        elif decision.step is Step.STOP:
+        elif decision.step is RunStep.STOP:
             await self._try(look, self._acts.stop(sight, None))
-        elif decision.step is Step.START:
+        elif decision.step is RunStep.START:
             held = lifecycle.held_seconds(look.failure, self._clock.seconds())
             templates = set(template_names(sight.machine))
             waits = any(disk.name in templates and not disk.is_filled for disk in sight.disks)
@@ -286,13 +286,13 @@ class Machines:
     async def _report(self, look: _Look) -> None:
         """Write the status when it differs."""
         sight = look.sight
-        wants = look.decision.step is Step.START and sight.instance is None
+        wants = look.decision.step is RunStep.START and sight.instance is None
         wanted = machinestatus.status(
             sight.machine,
             sight.instance if sight.is_ours else None,
-            Facts(
+            MachineFacts(
                 word=printable.printable(
-                    printable.Sight(
+                    printable.PrintableFacts(
                         sight.machine,
                         sight.instance if sight.is_ours else None,
                         disks=sight.disks,
@@ -332,7 +332,7 @@ class Machines:
         """The strategy as processed: a start that is still held leaves the one before, else the machine would look as if it was stopped."""
         status, strategy = look.sight.machine.status, strategy_of(look.sight.machine.spec)
         before = (status.runStrategy if status is not None else None) or ""
-        if strategy is Strategy.RERUN and look.decision.step is Step.START and look.sight.instance is None:
+        if strategy is RunStrategy.RERUN and look.decision.step is RunStep.START and look.sight.instance is None:
             return before
         return str(strategy)
 
@@ -360,12 +360,12 @@ def _named(member: str, matcher: Data) -> tuple[str, str] | None:
     return (kind_of(member, matcher.get("kind")) or "", matcher["name"]) if matcher.get("name") else None
 
 
-def _is_restored(sight: Sight) -> bool:
+def _is_restored(sight: ObservedVirtualMachine) -> bool:
     """Whether a restore is under way: until it ends, the machine's disks are neither made nor used."""
     return sight.machine.status is not None and bool(sight.machine.status.restoreInProgress)
 
 
-def _up_to_date(sight: Sight, operations: list[Data]) -> list[Data]:
+def _up_to_date(sight: ObservedVirtualMachine, operations: list[Data]) -> list[Data]:
     """The operations by which an instance says that it is as the machine of now is."""
     assert sight.instance_data is not None
     path, name = "/metadata/annotations", start_revision_name(sight.data)
@@ -378,10 +378,10 @@ def _up_to_date(sight: Sight, operations: list[Data]) -> list[Data]:
     ]
 
 
-def wire(program: Program) -> Controller:
+def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
-    caches = Caches(program.informers)
-    machines = Machines(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
+    caches = VirtualMachineCaches(program.informers)
+    machines = VirtualMachineReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
     controller = Controller("virtualmachine", caches.machines, machines.reconcile, machinery=program.machinery, teller=program.recorder)
     controller.watch(caches.instances, owners(kinds.MACHINES.group, kinds.MACHINES.kind))
     controller.watch(caches.disks, owners(kinds.MACHINES.group, kinds.MACHINES.kind))

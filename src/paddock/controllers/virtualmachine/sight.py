@@ -13,11 +13,11 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.plan import sourcerefs
-from paddock.plan.printable import Disk
-from paddock.runtime.cache import Change, Meta, Seen
+from paddock.plan.printable import ClaimedDisk
+from paddock.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
-from paddock.runtime.reference import Reference, reference
+from paddock.runtime.reference import InvolvedObject, reference
 
 BY_CLAIM = "claims of machines"
 BY_SOURCE = "sources of machines"
@@ -53,7 +53,7 @@ class _Disks(msgspec.Struct):
 _DISKS = msgspec.json.Decoder(_Disks)
 
 
-class Sight(msgspec.Struct):
+class ObservedVirtualMachine(msgspec.Struct):
     """One machine and everything around it, as it was when it was looked at."""
 
     meta: Meta
@@ -61,7 +61,7 @@ class Sight(msgspec.Struct):
     data: Data
     instance: VirtualMachineInstance | None
     instance_data: Data | None
-    disks: list[Disk]
+    disks: list[ClaimedDisk]
 
     @property
     def key(self) -> Key:
@@ -69,7 +69,7 @@ class Sight(msgspec.Struct):
         return self.meta.key
 
     @property
-    def about(self) -> Reference:
+    def about(self) -> InvolvedObject:
         """The machine, for events."""
         return reference(kinds.MACHINES, self.meta)
 
@@ -82,7 +82,7 @@ class Sight(msgspec.Struct):
         return any(each.uid == self.meta.uid and each.controller for each in owners)
 
 
-class Caches:
+class VirtualMachineCaches:
     """The informers that the controller reads."""
 
     def __init__(self, informers: Informers) -> None:
@@ -95,14 +95,14 @@ class Caches:
         self.machines.cache.index(BY_CLAIM, _claims)
         self.machines.cache.index(BY_SOURCE, _sources)
 
-    def look(self, key: Key, fresh: Data | None = None) -> Sight | None:
+    def look(self, key: Key, fresh: Data | None = None) -> ObservedVirtualMachine | None:
         """A machine; None when it is gone. `fresh` is an instance that was made a moment ago and that the cache may lack."""
         seen = self.machines.cache.get(key)
         if seen is None:
             return None
         machine, data = seen.read(kinds.MACHINES), orjson.loads(seen.raw)
         instance, instance_data = self._instance(key, fresh)
-        return Sight(seen.meta, machine, data, instance, instance_data, list(self._disks(machine, key)))
+        return ObservedVirtualMachine(seen.meta, machine, data, instance, instance_data, list(self._disks(machine, key)))
 
     def _instance(self, key: Key, fresh: Data | None) -> tuple[VirtualMachineInstance | None, Data | None]:
         seen = self.instances.cache.get(key)
@@ -112,14 +112,14 @@ class Caches:
             return None, None
         return msgspec.convert(fresh, VirtualMachineInstance), fresh
 
-    def _disks(self, machine: VirtualMachine, key: Key) -> Iterator[Disk]:
+    def _disks(self, machine: VirtualMachine, key: Key) -> Iterator[ClaimedDisk]:
         templates = tuple(template_names(machine))
         wanted = not sourcerefs.is_lazy(machine, self.source)
         for name in dict.fromkeys((*templates, *claims_of(machine.spec.template.spec.volumes or ()))):
             place = Key(key.namespace, name)
             if name in templates and self._is_leaving(place, machine.metadata.uid or ""):
                 # It is there and of no use; the machine's own comes when it is gone.
-                yield Disk(name, "", expected=wanted)
+                yield ClaimedDisk(name, "", expected=wanted)
             else:
                 yield self._disk(place, expected=name in templates and wanted)
 
@@ -134,7 +134,7 @@ class Caches:
         owner = claim.meta.owner
         return claim.meta.going or (owner is not None and owner.kind == kinds.DISKS.kind)
 
-    def _disk(self, key: Key, *, expected: bool) -> Disk:
+    def _disk(self, key: Key, *, expected: bool) -> ClaimedDisk:
         claim = self.claims.cache.get(key)
         phase = None
         if claim is not None:
@@ -142,21 +142,21 @@ class Caches:
             phase = (status.phase if status is not None else None) or "Pending"
         seen = self.disks.cache.get(key)
         if seen is None:
-            return Disk(key.name, claim=phase, expected=expected)
+            return ClaimedDisk(key.name, claim=phase, expected=expected)
         status_ = seen.read(kinds.DISKS).status
         conditions = tuple((status_.conditions if status_ is not None else None) or ())
-        return Disk(key.name, (status_.phase if status_ is not None else None) or "", conditions, phase, expected)
+        return ClaimedDisk(key.name, (status_.phase if status_ is not None else None) or "", conditions, phase, expected)
 
     def source(self, namespace: str, name: str) -> DataSource | None:
         """A DataSource."""
         seen = self.sources.cache.get(Key(namespace, name))
         return None if seen is None else seen.read(kinds.DATA_SOURCES)
 
-    def users_of_source(self, change: Change) -> Iterable[Key]:
+    def users_of_source(self, change: CacheChange) -> Iterable[Key]:
         """The machines that name the DataSource that changed."""
         return [seen.key for seen in self.machines.cache.by(BY_SOURCE, str(change.seen.key))]
 
-    def users_of_claim(self, change: Change) -> Iterable[Key]:
+    def users_of_claim(self, change: CacheChange) -> Iterable[Key]:
         """The machines that have the claim, or the DataVolume, that changed."""
         key = change.seen.key
         return [seen.key for seen in self.machines.cache.by(BY_CLAIM, str(key))]
@@ -184,7 +184,7 @@ def has_passed(informer: Informer, written: Data) -> bool:
     return not then.isdecimal() or not at.isdecimal() or int(at) >= int(then)
 
 
-def _claims(seen: Seen) -> Iterable[str]:
+def _claims(seen: CachedObject) -> Iterable[str]:
     """The claims of a machine as `namespace/name`; those of its templates, too."""
     spec, place = _DISKS.decode(seen.raw).spec, seen.meta.namespace or ""
     names = [each.metadata.name for each in spec.dataVolumeTemplates or () if each.metadata is not None]
@@ -192,7 +192,7 @@ def _claims(seen: Seen) -> Iterable[str]:
     return [str(Key(place, name)) for name in dict.fromkeys(names) if name]
 
 
-def _sources(seen: Seen) -> Iterable[str]:
+def _sources(seen: CachedObject) -> Iterable[str]:
     """The DataSources that the templates of a machine name, as `namespace/name`."""
     if b'"sourceRef"' not in seen.raw:
         return ()

@@ -5,37 +5,37 @@ from dataclasses import dataclass
 
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.cards import Cards, Resolve
-from paddock.controllers.virtualmachineinstance.changing import Changes
-from paddock.controllers.virtualmachineinstance.credentials import Keyring
-from paddock.controllers.virtualmachineinstance.disks import Disks, Pulling
+from paddock.controllers.virtualmachineinstance.changing import LiveChanges
+from paddock.controllers.virtualmachineinstance.credentials import CredentialReader
+from paddock.controllers.virtualmachineinstance.disks import DiskLayers, PendingPulls
 from paddock.controllers.virtualmachineinstance.dumping import Dumps
 from paddock.controllers.virtualmachineinstance.followers import Followers
-from paddock.controllers.virtualmachineinstance.instances import Instances, Parts
+from paddock.controllers.virtualmachineinstance.instances import InstanceReconciler, ReconcilerParts
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES, MACHINES
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
-from paddock.controllers.virtualmachineinstance.placing import Placing
+from paddock.controllers.virtualmachineinstance.placing import Scheduler
 from paddock.controllers.virtualmachineinstance.preparing import Preparer
 from paddock.controllers.virtualmachineinstance.pulls import Pulls
 from paddock.controllers.virtualmachineinstance.seeding import Seeder
-from paddock.controllers.virtualmachineinstance.seeing import Seeing
+from paddock.controllers.virtualmachineinstance.seeing import InstanceObserver
 from paddock.controllers.virtualmachineinstance.sweeping import Sweeper
-from paddock.controllers.virtualmachineinstance.telling import Telling
+from paddock.controllers.virtualmachineinstance.telling import MachineEvents
 from paddock.controllers.virtualmachineinstance.upgrades import Upgrades
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
-from paddock.engine.networks.cards import Bridge
+from paddock.engine.networks.cards import HostBridge
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.plan.instance.volumes import claim_of
-from paddock.runtime.controller import Controller, Outcome, Settings
+from paddock.runtime.controller import Controller, ControllerSettings, Outcome
 from paddock.runtime.informer import Informer
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 # Reconciles wait for disks and for QEMU more than they compute.
 _WORKERS = 8
 
 
 @dataclass(frozen=True)
-class Place:
+class NodeIdentity:
     """Where machines run, as the API knows it."""
 
     node: str
@@ -46,7 +46,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Assembled:
+class InstanceController:
     """The controller, and what runs beside it."""
 
     controller: Controller
@@ -55,34 +55,36 @@ class Assembled:
     followers: Followers
 
 
-def nothing_known(instance: VirtualMachineInstance) -> Mapping[str, Bridge | str]:
+def nothing_known(instance: VirtualMachineInstance) -> Mapping[str, HostBridge | str]:
     """No definitions of networks."""
     names = {each.name: each.multus.networkName for each in instance.spec.networks or () if each.multus is not None}
     return {name: f"the NetworkAttachmentDefinition {definition} does not exist" for name, definition in names.items()}
 
 
-def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve = nothing_known) -> Assembled:
+def assembled(program: ControllerManager, engine: Engine, place: NodeIdentity, resolve: Resolve = nothing_known) -> InstanceController:
     """The controller with everything it works with."""
     informers, machinery = program.informers, program.machinery
     instances = informers.of(INSTANCES)
     instances.cache.index("uid", lambda seen: (seen.meta.uid,))
-    lookups, placing, telling = Lookups(informers), Placing(informers, place.node), Telling(program.recorder)
-    keyring = Keyring(lookups)
-    wake = Waker(instances)
+    lookups, placing, telling = Lookups(informers), Scheduler(informers, place.node), MachineEvents(program.recorder)
+    keyring = CredentialReader(lookups)
+    wake = ReconcileTrigger(instances)
     cards = Cards(engine.networks, resolve, place.domain)
     seeder = Seeder(program.client, lookups, keyring, place.authority)
-    disks = Disks(engine.images, engine.volumes, lookups, seeder, Pulling(Pulls(machinery, wake.machine), Pulls(machinery, wake.machine)))
-    disks.users = Users(instances, engine).of
+    disks = DiskLayers(
+        engine.images, engine.volumes, lookups, seeder, PendingPulls(Pulls(machinery, wake.machine), Pulls(machinery, wake.machine))
+    )
+    disks.users = ClaimUsers(instances, engine).of
     disks.allowed_host_paths = engine.settings.host_paths
     preparer = Preparer(engine, lookups, placing, disks, cards, telling)
     followers = Followers(engine.networks, keyring, wake.machine)
     dumps = Dumps(engine.volumes, lookups, machinery.clock, wake.machine)
-    changes = Changes(engine, preparer, lookups, cards, telling, dumps)
-    seeing = Seeing(place.node, machinery.clock, lookups, cards, followers)
+    changes = LiveChanges(engine, preparer, lookups, cards, telling, dumps)
+    seeing = InstanceObserver(place.node, machinery.clock, lookups, cards, followers)
     seeing.plugging, seeing.dumps, seeing.overhead = changes.waiting, dumps.known, preparer.overhead
     seeing.refused = changes.refused
     seeing.why_emulated, seeing.machine_type = preparer.why_emulated, preparer.machine_type
-    reconciler = Instances(program.client, instances, engine, Parts(preparer, followers, changes, seeing, telling))
+    reconciler = InstanceReconciler(program.client, instances, engine, ReconcilerParts(preparer, followers, changes, seeing, telling))
     looks = machinery.metrics.counter("kubevirt_vmi_sync_total", "How often a running machine was looked at.", ("namespace", "name"))
 
     async def reconcile(key: Key) -> Outcome:
@@ -95,7 +97,7 @@ def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve =
         reconcile,
         machinery=machinery,
         teller=program.recorder,
-        settings=Settings(workers=_WORKERS),
+        settings=ControllerSettings(workers=_WORKERS),
     )
     lookups.wake(controller)
     placing.wake(controller)
@@ -105,10 +107,10 @@ def assembled(program: Program, engine: Engine, place: Place, resolve: Resolve =
     wake.followers = followers
     engine.machines.listen(wake.engine)
     program.add(controller)
-    return Assembled(controller, sweeper, Upgrades(engine, wake.machine), followers)
+    return InstanceController(controller, sweeper, Upgrades(engine, wake.machine), followers)
 
 
-class Waker:
+class ReconcileTrigger:
     """Has the controller look at a machine by its UID, whoever has news of it."""
 
     controller: Controller | None = None
@@ -135,7 +137,7 @@ class Waker:
         self.machine(uid)
 
 
-class Users:
+class ClaimUsers:
     """Who uses a claim."""
 
     def __init__(self, instances: Informer, engine: Engine) -> None:

@@ -7,13 +7,13 @@ from paddock.controllers.virtualmachineinstance import waiting
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import InterfaceStatus
 from paddock.engine.machine.observation import Observation
-from paddock.engine.networks.cards import Bridge, Plug
+from paddock.engine.networks.cards import AttachedNic, HostBridge
 from paddock.engine.networks.networks import Networks
 from paddock.plan.instance import cards
 from paddock.plan.instance.identity import owner_of
 
 # For each network of an instance that a definition describes: its bridge, or why there is none.
-Resolve = Callable[[VirtualMachineInstance], Mapping[str, Bridge | str]]
+Resolve = Callable[[VirtualMachineInstance], Mapping[str, HostBridge | str]]
 
 
 class Cards:
@@ -23,13 +23,13 @@ class Cards:
         self._networks = networks
         self._resolve = resolve
         self._domain = domain
-        self._plugs: dict[str, dict[str, Plug]] = {}
+        self._plugs: dict[str, dict[str, AttachedNic]] = {}
 
-    async def plug(self, instance: VirtualMachineInstance) -> Mapping[str, Plug]:
+    async def plug(self, instance: VirtualMachineInstance) -> Mapping[str, AttachedNic]:
         """All cards of the instance, by name. Raises `NotYet`."""
         found = self._plugs.setdefault(instance.metadata.uid or "", {})
         for card in cards.cards_of(instance, self._resolve(instance), self._domain):
-            if isinstance(card, cards.Refusal):
+            if isinstance(card, cards.NicRefusal):
                 raise waiting.unschedulable(f"card {card.name}: {card.message}")
             if card.name in found:
                 continue
@@ -52,12 +52,12 @@ class Cards:
         self._plugs.get(instance.metadata.uid or "", {}).pop(name, None)
         await self._networks.unplug(owner_of(instance), name)
 
-    def known(self, instance: VirtualMachineInstance) -> Mapping[str, Plug]:
+    def known(self, instance: VirtualMachineInstance) -> Mapping[str, AttachedNic]:
         """What is plugged."""
         return self._plugs.get(instance.metadata.uid or "", {})
 
     def statuses(
-        self, instance: VirtualMachineInstance, plugs: Mapping[str, Plug], observed: Observation | None
+        self, instance: VirtualMachineInstance, plugs: Mapping[str, AttachedNic], observed: Observation | None
     ) -> Iterator[InterfaceStatus]:
         """The cards as the host has them."""
         for card in instance.spec.domain.devices.interfaces or ():

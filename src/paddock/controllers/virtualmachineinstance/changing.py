@@ -14,24 +14,24 @@ from paddock.controllers.virtualmachineinstance.cards import Cards
 from paddock.controllers.virtualmachineinstance.dumping import Dumps
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
 from paddock.controllers.virtualmachineinstance.preparing import Preparer
-from paddock.controllers.virtualmachineinstance.telling import Telling
-from paddock.controllers.virtualmachineinstance.waiting import NotYet
+from paddock.controllers.virtualmachineinstance.telling import MachineEvents
+from paddock.controllers.virtualmachineinstance.waiting import MissingPrerequisite
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.engine.engine import Engine
-from paddock.engine.machine.config import Disk
-from paddock.engine.machine.errors import Refused
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.config import DiskConfig
+from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.machine.machine import QemuMachine
 from paddock.plan import claimsizes
 from paddock.plan.instance import volumes as volume_plan
 
 _LOG = logging.getLogger(__name__)
 
 
-class Changes:
+class LiveChanges:
     """Carries out changes."""
 
-    def __init__(self, engine: Engine, preparer: Preparer, lookups: Lookups, cards: Cards, telling: Telling, dumps: Dumps) -> None:
+    def __init__(self, engine: Engine, preparer: Preparer, lookups: Lookups, cards: Cards, telling: MachineEvents, dumps: Dumps) -> None:
         self._engine = engine
         self._preparer = preparer
         self._lookups = lookups
@@ -45,7 +45,7 @@ class Changes:
         # what was told already, by machine
         self._told: dict[str, set[str]] = {}
 
-    async def carry_out(self, instance: VirtualMachineInstance, machine: Machine) -> None:
+    async def carry_out(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         """Bring the machine to what its instance says."""
         await self._disks(instance, machine)
         await self._links(instance, machine)
@@ -62,7 +62,7 @@ class Changes:
 
     # --- disks and cards --------------------------------------------------------------------------------------------------
 
-    async def _disks(self, instance: VirtualMachineInstance, machine: Machine) -> None:
+    async def _disks(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         hot = [each for each in instance.spec.volumes or () if volume_plan.is_hotplugged(each) and each.memoryDump is None]
         there = {disk.name: disk for disk in machine.config.disks}
         named = {each.name for each in instance.spec.volumes or ()}
@@ -75,7 +75,7 @@ class Changes:
                 await self._unplug(instance, machine, disk)
         self.waiting[machine.id] = said
 
-    async def _plug(self, instance: VirtualMachineInstance, machine: Machine, volume: Volume) -> dict[str, str]:
+    async def _plug(self, instance: VirtualMachineInstance, machine: QemuMachine, volume: Volume) -> dict[str, str]:
         """Plug one volume; why it is not there yet, by its name."""
         try:
             config = await self._preparer.wanted(instance, [volume.name])
@@ -83,7 +83,7 @@ class Changes:
             if disk is None:
                 return {volume.name: f"there is no disk for volume {volume.name}"}
             await machine.plug_disk(disk)
-        except NotYet as waits:
+        except MissingPrerequisite as waits:
             return {volume.name: waits.hold.message}
         except PaddockError as error:
             self._once(instance, machine, "HotplugFailed", f"volume {volume.name}: {error}")
@@ -91,7 +91,7 @@ class Changes:
         self._telling.note(instance, "VolumeReady", f"Successfully attach hotplugged volume {volume.name} to VM", warning=False)
         return {}
 
-    async def _unplug(self, instance: VirtualMachineInstance, machine: Machine, disk: Disk) -> None:
+    async def _unplug(self, instance: VirtualMachineInstance, machine: QemuMachine, disk: DiskConfig) -> None:
         try:
             await machine.unplug_disk(disk.name)
         except PaddockError as error:
@@ -99,7 +99,7 @@ class Changes:
         else:
             self._telling.note(instance, "VolumeUnplugged", f"Volume {disk.name} has been unplugged", warning=False)
 
-    async def _links(self, instance: VirtualMachineInstance, machine: Machine) -> None:
+    async def _links(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         there = {nic.name: nic for nic in machine.config.nics}
         wanted = {each.name: each for each in instance.spec.domain.devices.interfaces or ()}
         try:
@@ -115,12 +115,12 @@ class Changes:
                     await self._cards.unplug_one(instance, name)
                 elif nic is not None and nic.link_up == (card.state == "down"):
                     await machine.set_link(name, card.state != "down")
-        except (PaddockError, NotYet) as error:
+        except (PaddockError, MissingPrerequisite) as error:
             self._once(instance, machine, "HotplugFailed", f"network card: {error}")
 
     # --- processors, memory, sizes ----------------------------------------------------------------------------------------
 
-    async def _size(self, instance: VirtualMachineInstance, machine: Machine) -> None:
+    async def _size(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         cpu, memory, observed = instance.spec.domain.cpu, instance.spec.domain.memory, machine.observed
         sockets = cpu.sockets if cpu is not None else None
         guest = quantity.whole(memory.guest) if memory is not None and memory.guest is not None else 0
@@ -139,7 +139,7 @@ class Changes:
             self._once(instance, machine, "HotPlugMemoryError", str(error))
         self.refused[machine.id] = refused
 
-    async def _grow(self, instance: VirtualMachineInstance, machine: Machine) -> None:
+    async def _grow(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         """A disk grows with its claim while the machine runs."""
         for volume in instance.spec.volumes or ():
             name = volume_plan.claim_of(volume)
@@ -159,7 +159,7 @@ class Changes:
             except PaddockError as error:
                 self._once(instance, machine, "VolumeResizeFailed", f"volume {volume.name} cannot grow: {error}")
 
-    def _once(self, instance: VirtualMachineInstance, machine: Machine, reason: str, text: str) -> None:
+    def _once(self, instance: VirtualMachineInstance, machine: QemuMachine, reason: str, text: str) -> None:
         told = self._told.setdefault(machine.id, set())
         if text not in told:
             told.add(text)
@@ -169,4 +169,4 @@ class Changes:
 
 def _refusal(condition: str, error: PaddockError) -> dict[str, str]:
     """Only what the machine refuses needs a restart; what went wrong by chance is tried again."""
-    return {condition: str(error)} if isinstance(error, Refused) else {}
+    return {condition: str(error)} if isinstance(error, RequestRefused) else {}

@@ -1,7 +1,7 @@
 """Keys and passwords from Secrets: those that the agent keeps in the guest, and those that a seed brings."""
 
 from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance.following import Credentials
+from paddock.controllers.virtualmachineinstance.following import GuestCredentials
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.access import CredentialSource
@@ -9,13 +9,13 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.engine.seeds import seed as seeds
 
 
-class Keyring:
+class CredentialReader:
     """Reads credentials; who asked hears when a Secret changes."""
 
     def __init__(self, lookups: Lookups) -> None:
         self._lookups = lookups
 
-    def of(self, who: Key, spec: VirtualMachineInstanceSpec) -> Credentials:
+    def of(self, who: Key, spec: VirtualMachineInstanceSpec) -> GuestCredentials:
         """What the agent keeps in the guest."""
         keys: dict[str, tuple[str, ...]] = {}
         passwords: dict[str, str] = {}
@@ -28,7 +28,7 @@ class Keyring:
             if each.userPassword is not None:
                 found = self._values(who, each.userPassword.source, missing)
                 passwords |= seeds.passwords(found)
-        return Credentials(keys, passwords, "; ".join(missing))
+        return GuestCredentials(keys, passwords, "; ".join(missing))
 
     def seeded(self, who: Key, spec: VirtualMachineInstanceSpec, method: str) -> tuple[tuple[str, ...], list[str]]:
         """The keys that a seed of this kind (noCloud, configDrive) brings, and what is missing."""

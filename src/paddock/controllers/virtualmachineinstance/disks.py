@@ -15,10 +15,10 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.volumes import ContainerDisk, HostDisk, Volume
-from paddock.engine.images.library import Image, Images
-from paddock.engine.images.sources import Registry
-from paddock.engine.machine.config import Layer
-from paddock.engine.storage.volume import Volume as VolumeOnHost
+from paddock.engine.images.library import Image, ImageLibrary
+from paddock.engine.images.sources import RegistryImage
+from paddock.engine.machine.config import DiskLayer
+from paddock.engine.storage.volume import StoredVolume as VolumeOnHost
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.instance.volumes import claim_of
 
@@ -26,7 +26,7 @@ from paddock.plan.instance.volumes import claim_of
 _NO_DISK = ("memoryDump", "downwardMetrics", "containerPath")
 
 
-class Pulling(NamedTuple):
+class PendingPulls(NamedTuple):
     """What is being pulled: disks, and the files of kernels."""
 
     disks: Pulls[Image]
@@ -38,10 +38,10 @@ class Pulling(NamedTuple):
         self.kernels.forget(machine)
 
 
-class Disks:
+class DiskLayers:
     """Finds and makes the layers of volumes."""
 
-    def __init__(self, images: Images, volumes: Volumes, lookups: Lookups, seeder: Seeder, pulls: Pulling) -> None:
+    def __init__(self, images: ImageLibrary, volumes: Volumes, lookups: Lookups, seeder: Seeder, pulls: PendingPulls) -> None:
         self._images = images
         self._volumes = volumes
         self._lookups = lookups
@@ -53,7 +53,7 @@ class Disks:
         self._beginning: dict[str, str] = {}
         self.allowed_host_paths: tuple[Path, ...] = ()
 
-    async def layer(self, instance: VirtualMachineInstance, volume: Volume) -> Layer | None:
+    async def layer(self, instance: VirtualMachineInstance, volume: Volume) -> DiskLayer | None:
         """The layer of a volume; None for one that is no disk. Raises `NotYet`."""
         if any(getattr(volume, name) is not None for name in _NO_DISK):
             return None
@@ -125,16 +125,18 @@ class Disks:
 
     # --- container disks --------------------------------------------------------------------------------------------------
 
-    async def _container(self, instance: VirtualMachineInstance, name: str, disk: ContainerDisk) -> Layer:
+    async def _container(self, instance: VirtualMachineInstance, name: str, disk: ContainerDisk) -> DiskLayer:
         source = self._registry(instance, disk.image, disk.imagePullSecret, disk.imagePullPolicy, disk.path or "")
         namespace = instance.metadata.namespace or ""
         image = await self._pulls.disks.fetched(
             instance.metadata.uid or "", name, disk.image, lambda: self._images.fetch(source, _nobody, owner=namespace)
         )
-        below = Layer(image.path, image.format)
+        below = DiskLayer(image.path, image.format)
         return await self._volumes.overlay(self._scratch(instance, name), below, image.virtual_size)
 
-    def _registry(self, instance: VirtualMachineInstance, image: str, secret: str | None, policy: str | None, path: str = "") -> Registry:
+    def _registry(
+        self, instance: VirtualMachineInstance, image: str, secret: str | None, policy: str | None, path: str = ""
+    ) -> RegistryImage:
         configs: tuple[str, ...] = ()
         if secret:
             found = self._lookups.secret(_key(instance), secret)
@@ -142,7 +144,7 @@ class Disks:
                 raise waiting.failed("ErrImagePull", f"the pull secret {secret} of {image} does not exist")
             values = decoded(found)
             configs = tuple(values[key].decode("utf-8", "replace") for key in (".dockerconfigjson", ".dockercfg") if key in values)
-        return Registry(
+        return RegistryImage(
             image,
             path=path,
             architecture=instance.spec.architecture or "",
@@ -180,7 +182,7 @@ class Disks:
         if self._beginning.setdefault(claim.metadata.uid or "", uid) != uid:
             raise waiting.volumes("PVCInUse", f"PVC {claim.metadata.name} is wanted by a machine that is being started", again=0.25)
 
-    async def _open_to_others(self, instance: VirtualMachineInstance, volume: Volume, held: VolumeOnHost) -> Layer:
+    async def _open_to_others(self, instance: VirtualMachineInstance, volume: Volume, held: VolumeOnHost) -> DiskLayer:
         """The layer; one that several machines write at the same time has to be one plain file."""
         if held.layer.format == "raw" or not _shareable(instance, volume.name):
             return held.layer
@@ -202,7 +204,7 @@ class Disks:
 
     # --- files of the host ------------------------------------------------------------------------------------------------
 
-    async def _host(self, name: str, disk: HostDisk) -> Layer:
+    async def _host(self, name: str, disk: HostDisk) -> DiskLayer:
         path = Path(disk.path)
         resolved = path.parent.resolve() / path.name
         if not any(resolved.is_relative_to(each) for each in self.allowed_host_paths):
@@ -211,7 +213,7 @@ class Disks:
             return await self._volumes.blank(resolved, quantity.whole(disk.capacity))
         if not resolved.is_file():
             raise waiting.failed("HostDiskNotFound", f"volume {name}: there is no file {path}", again=10.0)
-        return Layer(resolved, "raw")
+        return DiskLayer(resolved, "raw")
 
     def _scratch(self, instance: VirtualMachineInstance, name: str) -> Path:
         return self._volumes.scratch(instance.metadata.uid or "", name)

@@ -17,7 +17,7 @@ from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import MemoryDumpInfo
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.storage.errors import VolumeMissing
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
@@ -47,7 +47,7 @@ class Dumps:
         }
         return {**said, **self._dumps.get(instance.metadata.uid or "", {})}
 
-    async def carry_out(self, instance: VirtualMachineInstance, machine: Machine) -> None:
+    async def carry_out(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         """Begin what is asked for and not begun; forget what is asked for no longer."""
         wanted = {each.name: each.memoryDump.claimName for each in instance.spec.volumes or () if each.memoryDump is not None}
         known, dumps = self.known(instance), self._dumps.setdefault(machine.id, {})
@@ -76,7 +76,7 @@ class Dumps:
             await asyncio.wait((task,))
         self._dumps.get(machine, {}).pop(name, None)
 
-    async def _dump(self, instance: VirtualMachineInstance, machine: Machine, name: str, where: Key) -> None:
+    async def _dump(self, instance: VirtualMachineInstance, machine: QemuMachine, name: str, where: Key) -> None:
         info = self._dumps[machine.id][name].info
         who = Key(instance.metadata.namespace or "", instance.metadata.name)
         try:
@@ -94,7 +94,7 @@ class Dumps:
             self._tell(machine.id)
 
 
-async def _written(machine: Machine, target: Path) -> None:
+async def _written(machine: QemuMachine, target: Path) -> None:
     """The file, whole or not at all; what was there of earlier dumps goes."""
     part = target.with_name(_PART)
     try:

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 
 from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance.credentials import Keyring
-from paddock.controllers.virtualmachineinstance.following import Follower
-from paddock.controllers.virtualmachineinstance.probing import Reach
+from paddock.controllers.virtualmachineinstance.credentials import CredentialReader
+from paddock.controllers.virtualmachineinstance.following import RunFollower
+from paddock.controllers.virtualmachineinstance.probing import ProbeTarget
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.networks.networks import Networks
 from paddock.plan.instance.identity import owner_of
 
@@ -16,23 +16,23 @@ from paddock.plan.instance.identity import owner_of
 class Followers:
     """One follower for each run of each machine."""
 
-    def __init__(self, networks: Networks, keyring: Keyring, tell: Callable[[str], None]) -> None:
+    def __init__(self, networks: Networks, keyring: CredentialReader, tell: Callable[[str], None]) -> None:
         self._networks = networks
         self._keyring = keyring
         self._tell = tell
-        self._followers: dict[str, Follower] = {}
+        self._followers: dict[str, RunFollower] = {}
 
-    def of(self, instance: VirtualMachineInstance, machine: Machine) -> Follower:
+    def of(self, instance: VirtualMachineInstance, machine: QemuMachine) -> RunFollower:
         """The follower of a machine that runs, with the credentials as they are now."""
         found = self._followers.get(machine.id)
         if found is None or found.run != machine.observed.run:
-            found = Follower(instance, machine, self._reach(instance), partial(self._tell, machine.id))
+            found = RunFollower(instance, machine, self._reach(instance), partial(self._tell, machine.id))
             self._followers[machine.id] = found
             found.start()
         found.keep(self._keyring.of(Key(instance.metadata.namespace or "", instance.metadata.name), instance.spec))
         return found
 
-    def get(self, machine: str) -> Follower | None:
+    def get(self, machine: str) -> RunFollower | None:
         """The follower, if somebody follows."""
         return self._followers.get(machine)
 
@@ -53,9 +53,9 @@ class Followers:
         for machine in tuple(self._followers):
             await self.drop(machine)
 
-    def _reach(self, instance: VirtualMachineInstance) -> Reach:
+    def _reach(self, instance: VirtualMachineInstance) -> ProbeTarget:
         """Probes go to the first card, by the ports it names."""
         cards = instance.spec.domain.devices.interfaces or ()
         name = cards[0].name if cards else "default"
         names = {port.name: port.port for card in cards for port in card.ports or () if port.name}
-        return Reach(partial(self._networks.dial, owner_of(instance), name), names)
+        return ProbeTarget(partial(self._networks.dial, owner_of(instance), name), names)

@@ -1,6 +1,6 @@
 """Following one running machine: its agent, its probes, its credentials, cloud-init's own word.
 
-A `Follower` lives as long as a run of the machine. It tells when something it knows has changed; the controller then looks at what it
+A `RunFollower` lives as long as a run of the machine. It tells when something it knows has changed; the controller then looks at what it
 knows. The guest is asked seldom and in a steady rhythm: what it says is for people, not for decisions.
 """
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paddock.base.errors import PaddockError
-from paddock.controllers.virtualmachineinstance.probing import Prober, Reach, ended
+from paddock.controllers.virtualmachineinstance.probing import Prober, ProbeTarget, ended
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.errors import AgentError
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machine import QemuMachine
 from paddock.meta.conditions import Condition, holds
 from paddock.plan.instance import cloudinit, guestreport
 from paddock.plan.instance.phases import RUNNING
-from paddock.plan.instance.sight import Guest
+from paddock.plan.instance.sight import GuestReport
 
 _LOG = logging.getLogger(__name__)
 # The address and cloud-init's result are waited for by people; later a look now and then is enough.
@@ -33,7 +33,7 @@ _CLOUD_INIT_PATIENCE = 3600.0
 
 
 @dataclass(frozen=True)
-class Credentials:
+class GuestCredentials:
     """What the agent keeps in the guest: keys and passwords by user."""
 
     keys: Mapping[str, tuple[str, ...]]
@@ -47,18 +47,18 @@ class Credentials:
         return not (self.keys or self.passwords or self.missing)
 
 
-NOTHING = Credentials({}, {})
+NOTHING = GuestCredentials({}, {})
 Job = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Follower:
+class RunFollower:
     """What is known of one run of a machine beyond what the engine knows."""
 
-    def __init__(self, instance: VirtualMachineInstance, machine: Machine, reach: Reach, tell: Callable[[], None]) -> None:
+    def __init__(self, instance: VirtualMachineInstance, machine: QemuMachine, reach: ProbeTarget, tell: Callable[[], None]) -> None:
         spec, status = instance.spec, instance.status
         self.run = machine.observed.run
         # None: it was not asked yet
-        self.guest: Guest | None = None
+        self.guest: GuestReport | None = None
         # what is wrong with a guest whose agent has its channel open and does not answer; "": it answers
         self.silent = ""
         # since when it does not
@@ -113,7 +113,7 @@ class Follower:
         """Follow no longer."""
         await ended(self._tasks)
 
-    def keep(self, wanted: Credentials) -> None:
+    def keep(self, wanted: GuestCredentials) -> None:
         """Have these keys and passwords in the guest from now on."""
         if wanted != self._wanted:
             self._wanted = wanted
@@ -124,7 +124,7 @@ class Follower:
         self._changed.set()
         self._heard.set()
 
-    def _prober(self, probe: Any, reach: Reach, *, good: bool) -> Prober | None:
+    def _prober(self, probe: Any, reach: ProbeTarget, *, good: bool) -> Prober | None:
         return None if probe is None else Prober(probe, self._machine, reach, good=good, tell=self._tell)
 
     # --- the agent --------------------------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ class Follower:
             if not self._machine.observed.agent:
                 since = None
                 self._heard_of_agent(answered=True)
-                if self.guest != Guest():
-                    self._put(guest=Guest())
+                if self.guest != GuestReport():
+                    self._put(guest=GuestReport())
                 await self._heard.wait()
                 continue
             since = loop.time() if since is None else since
@@ -158,7 +158,7 @@ class Follower:
 
     async def _ask_once(self) -> None:
         agent = self._machine.agent
-        found = self.guest or Guest()
+        found = self.guest or GuestReport()
         try:
             # First: an agent whose file systems are frozen refuses nearly everything else.
             found = replace(found, frozen=await self._frozen())
@@ -217,7 +217,7 @@ class Follower:
                 if said is not None:
                     self._put(cloud_init=said)
 
-    def _put(self, *, guest: Guest | None = None, cloud_init: Condition | None = None) -> None:
+    def _put(self, *, guest: GuestReport | None = None, cloud_init: Condition | None = None) -> None:
         before = (self.guest, self.cloud_init)
         self.guest = self.guest if guest is None else guest
         self.cloud_init = cloud_init or self.cloud_init
@@ -242,7 +242,7 @@ class Follower:
             except TimeoutError:
                 connected = False
 
-    async def _bring(self, wanted: Credentials) -> bool:
+    async def _bring(self, wanted: GuestCredentials) -> bool:
         try:
             for user, keys in wanted.keys.items():
                 await self._machine.agent.add_keys(user, list(keys), reset=True)

@@ -19,22 +19,22 @@ from paddock.client.client import Client
 from paddock.client.errors import Conflict, NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key
-from paddock.controllers.virtualmachineinstance.changing import Changes
+from paddock.controllers.virtualmachineinstance.changing import LiveChanges
 from paddock.controllers.virtualmachineinstance.followers import Followers
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
 from paddock.controllers.virtualmachineinstance.preparing import Preparer
-from paddock.controllers.virtualmachineinstance.seeing import Seeing
-from paddock.controllers.virtualmachineinstance.telling import Telling
-from paddock.controllers.virtualmachineinstance.waiting import NotYet
+from paddock.controllers.virtualmachineinstance.seeing import InstanceObserver
+from paddock.controllers.virtualmachineinstance.telling import MachineEvents
+from paddock.controllers.virtualmachineinstance.waiting import MissingPrerequisite
 from paddock.dialects.kubevirt.instance import OUTDATED, VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.engine.engine import Engine
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machine import QemuMachine
 from paddock.meta.conditions import holds
 from paddock.plan.instance.phases import FINAL, RUNNING, SUCCEEDED
 from paddock.plan.instance.report import status_of
-from paddock.plan.instance.sight import Hold
-from paddock.runtime.cache import Seen
+from paddock.plan.instance.sight import StartBlocker
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.informer import Informer
 
@@ -47,20 +47,20 @@ _STALE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Parts:
+class ReconcilerParts:
     """What the controller works with."""
 
     preparer: Preparer
     followers: Followers
-    changes: Changes
-    seeing: Seeing
-    telling: Telling
+    changes: LiveChanges
+    seeing: InstanceObserver
+    telling: MachineEvents
 
 
-class Instances:
+class InstanceReconciler:
     """Reconciles VirtualMachineInstances."""
 
-    def __init__(self, client: Client, informer: Informer, engine: Engine, parts: Parts) -> None:
+    def __init__(self, client: Client, informer: Informer, engine: Engine, parts: ReconcilerParts) -> None:
         self._client = client
         self._informer = informer
         self._engine = engine
@@ -82,14 +82,14 @@ class Instances:
         hold, pause = None, None
         try:
             machine = await self._act(instance, machine)
-        except NotYet as waits:
+        except MissingPrerequisite as waits:
             hold, pause = waits.hold, waits.again
         await self._report(seen, instance, machine, hold)
         return DONE if pause is None else again(max(pause, 0.05))
 
     # --- acting -----------------------------------------------------------------------------------------------------------
 
-    async def _act(self, instance: VirtualMachineInstance, machine: Machine | None) -> Machine | None:
+    async def _act(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> QemuMachine | None:
         """Do what the state asks for; the machine that is there afterwards."""
         if _is_final(instance) or (machine is not None and machine.observed.phase == "ended"):
             return machine
@@ -106,7 +106,7 @@ class Instances:
             await self._go_on(instance, machine)
         return machine
 
-    async def _begin(self, instance: VirtualMachineInstance) -> Machine:
+    async def _begin(self, instance: VirtualMachineInstance) -> QemuMachine:
         try:
             config = await self._parts.preparer.prepare(instance)
             machine = await self._engine.machines.define(instance.metadata.uid or "", config)
@@ -115,7 +115,7 @@ class Instances:
         finally:
             self._parts.preparer.begun(instance)
 
-    async def _go_on(self, instance: VirtualMachineInstance, machine: Machine) -> None:
+    async def _go_on(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         follower = self._parts.followers.of(instance, machine)
         if follower.dead:
             self._parts.telling.unhealthy(instance)
@@ -123,7 +123,7 @@ class Instances:
         else:
             await self._parts.changes.carry_out(instance, machine)
 
-    async def _end(self, instance: VirtualMachineInstance, machine: Machine | None) -> None:
+    async def _end(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> None:
         """The instance is going: have the guest shut down, within the time it was given."""
         if machine is None or not machine.observed.live:
             return
@@ -137,7 +137,9 @@ class Instances:
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
-    async def _report(self, seen: Seen, instance: VirtualMachineInstance, machine: Machine | None, hold: Hold | None) -> None:
+    async def _report(
+        self, seen: CachedObject, instance: VirtualMachineInstance, machine: QemuMachine | None, hold: StartBlocker | None
+    ) -> None:
         """Write the status when it changed. When it is over, let go of everything, the object last."""
         going = bool(instance.metadata.deletionTimestamp)
         before = instance.status or VirtualMachineInstanceStatus()
@@ -156,7 +158,11 @@ class Instances:
                 await self._release(seen)
 
     async def _write(
-        self, seen: Seen, before: VirtualMachineInstanceStatus, after: VirtualMachineInstanceStatus, labels: Mapping[str, str | None]
+        self,
+        seen: CachedObject,
+        before: VirtualMachineInstanceStatus,
+        after: VirtualMachineInstanceStatus,
+        labels: Mapping[str, str | None],
     ) -> None:
         """The kind has no status of its own to write to. Whoever was faster is looked at first."""
         metadata: Data = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid}
@@ -165,7 +171,7 @@ class Instances:
         changes = _changes(msgspec.to_builtins(before), msgspec.to_builtins(after))
         await self._patch(seen.key, {"metadata": metadata, "status": changes})
 
-    async def _let_go(self, instance: VirtualMachineInstance, machine: Machine | None) -> None:
+    async def _let_go(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> None:
         """What the machine held and nobody needs any more: followers, its directory, its taps, its scratch files."""
         await self._parts.followers.drop(instance.metadata.uid or "")
         if machine is not None:
@@ -175,7 +181,7 @@ class Instances:
         self._parts.changes.forget(instance.metadata.uid or "")
         await self._parts.preparer.release(instance)
 
-    async def _release(self, seen: Seen) -> None:
+    async def _release(self, seen: CachedObject) -> None:
         """Let the object go, as far as it waits for us. One without a machine above it waits for nobody else."""
         ours = {HOLDS_INSTANCE} if seen.meta.ownerReferences else {HOLDS_INSTANCE, HOLDS_FOR_MACHINE}
         if not ours & set(seen.meta.finalizers or ()):

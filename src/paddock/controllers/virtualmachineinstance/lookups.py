@@ -9,7 +9,7 @@ from paddock.dialects.core.configmap import ConfigMap
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.runtime.cache import Change
+from paddock.runtime.cache import CacheChange
 from paddock.runtime.controller import Controller
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
@@ -68,7 +68,7 @@ class Lookups:
         seen = self._informers[target.qualified].cache.get(key)
         return seen.read(target) if seen is not None else None
 
-    def _concerned(self, kind: str, change: Change) -> tuple[Key, ...]:
+    def _concerned(self, kind: str, change: CacheChange) -> tuple[Key, ...]:
         return tuple(self._lookers.get((kind, change.seen.key), ()))
 
     @property

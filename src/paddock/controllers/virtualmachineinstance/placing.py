@@ -10,7 +10,7 @@ from paddock.controllers.virtualmachineinstance.kinds import INSTANCES, NAMESPAC
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.plan import placement
 from paddock.plan.instance.phases import RUNNING, SCHEDULED
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import Controller
 from paddock.runtime.informers import Informers
 
@@ -21,7 +21,7 @@ _WISH = b'"podAntiAffinity"'
 _PICKY = "wishes about others"
 
 
-class Placing:
+class Scheduler:
     """Asks the pure rules of placement with what is known of the host."""
 
     def __init__(self, informers: Informers, node: str) -> None:
@@ -37,7 +37,7 @@ class Placing:
     def wake(self, controller: Controller) -> None:
         """Have the controller look again at machines that found no place when something about the host changes."""
 
-        def keys(change: Change) -> tuple[Key, ...]:
+        def keys(change: CacheChange) -> tuple[Key, ...]:
             return tuple(self._waiting)
 
         controller.watch(self._nodes, lambda change: keys(change) if _says_another_host(change) else ())
@@ -62,10 +62,10 @@ class Placing:
         """The machine is gone."""
         self._waiting.pop(key, None)
 
-    def _surroundings(self, asking: Key, instance: VirtualMachineInstance) -> placement.Surroundings:
+    def _surroundings(self, asking: Key, instance: VirtualMachineInstance) -> placement.PlacementEnvironment:
         node = self._nodes.cache.get(Key("", self._node))
         neighbours = () if node is None else tuple(self._neighbours(asking, instance))
-        return placement.Surroundings(
+        return placement.PlacementEnvironment(
             host=_host(self._node, node),
             neighbours=neighbours,
             priorities=frozenset(seen.key.name for seen in self._priorities.cache),
@@ -88,19 +88,19 @@ def _neighbour(instance: VirtualMachineInstance) -> placement.Neighbour:
     return placement.Neighbour(instance.metadata.namespace or "", pod, instance.spec.affinity)
 
 
-def _host(name: str, node: Seen | None) -> placement.Host:
+def _host(name: str, node: CachedObject | None) -> placement.PlacementNode:
     if node is None:
-        return placement.Host(name)
+        return placement.PlacementNode(name)
     spec = _spec(node)
-    taints = (placement.Taint(each.get("key", ""), each.get("value", ""), each.get("effect", "")) for each in spec.get("taints") or ())
-    return placement.Host(name, dict(node.meta.labels or {}), tuple(taints), bool(spec.get("unschedulable")))
+    taints = (placement.NodeTaint(each.get("key", ""), each.get("value", ""), each.get("effect", "")) for each in spec.get("taints") or ())
+    return placement.PlacementNode(name, dict(node.meta.labels or {}), tuple(taints), bool(spec.get("unschedulable")))
 
 
-def _spec(node: Seen) -> Data:
+def _spec(node: CachedObject) -> Data:
     return orjson.loads(node.raw).get("spec") or {}
 
 
-def _says_another_host(change: Change) -> bool:
+def _says_another_host(change: CacheChange) -> bool:
     """A heartbeat is no reason to look."""
     if change.old is None or change.new is None:
         return True

@@ -13,22 +13,22 @@ from msgspec import structs
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance import waiting
 from paddock.controllers.virtualmachineinstance.cards import Cards
-from paddock.controllers.virtualmachineinstance.disks import Disks
+from paddock.controllers.virtualmachineinstance.disks import DiskLayers
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
-from paddock.controllers.virtualmachineinstance.placing import Placing
-from paddock.controllers.virtualmachineinstance.telling import Telling
+from paddock.controllers.virtualmachineinstance.placing import Scheduler
+from paddock.controllers.virtualmachineinstance.telling import MachineEvents
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.engine.engine import Engine
 from paddock.engine.host import capacity
-from paddock.engine.host.capacity import Placement, Shortage
-from paddock.engine.machine.config import Kernel, MachineConfig
-from paddock.engine.networks.cards import Plug
+from paddock.engine.host.capacity import PinnedCpus, Shortage
+from paddock.engine.machine.config import KernelConfig, MachineConfig
+from paddock.engine.networks.cards import AttachedNic
 from paddock.plan.instance import volumes as volume_plan
 from paddock.plan.instance.identity import owner_of
-from paddock.translate.machine.config import Result, machine_config
+from paddock.translate.machine.config import MachineTranslation, machine_config
 from paddock.translate.machine.limits import Weight
-from paddock.translate.machine.resolved import CardFound, HostFound, Resolved, VolumeFound
+from paddock.translate.machine.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
 
 # Memory becomes free when another machine ends, which is not always heard of here.
 _ROOM_SECONDS = 5.0
@@ -37,7 +37,9 @@ _ROOM_SECONDS = 5.0
 class Preparer:
     """Prepares machines, and lets go of what they held."""
 
-    def __init__(self, engine: Engine, lookups: Lookups, placing: Placing, disks: Disks, cards: Cards, telling: Telling) -> None:
+    def __init__(
+        self, engine: Engine, lookups: Lookups, placing: Scheduler, disks: DiskLayers, cards: Cards, telling: MachineEvents
+    ) -> None:
         self._engine = engine
         self._lookups = lookups
         self._placing = placing
@@ -84,39 +86,43 @@ class Preparer:
 
     # --- finding ----------------------------------------------------------------------------------------------------------
 
-    async def _volume(self, instance: VirtualMachineInstance, volume: Volume) -> VolumeFound:
+    async def _volume(self, instance: VirtualMachineInstance, volume: Volume) -> ResolvedVolume:
         if any(each.name == volume.name for each in instance.spec.domain.devices.filesystems or ()):
-            return VolumeFound(directory=await self._disks.directory(instance, volume))
+            return ResolvedVolume(directory=await self._disks.directory(instance, volume))
         layer = await self._disks.layer(instance, volume)
         if layer is None:
-            return VolumeFound()
+            return ResolvedVolume()
         if self._is_table(instance, volume.name):
-            return VolumeFound(file=await self._disks.table(instance, volume))
+            return ResolvedVolume(file=await self._disks.table(instance, volume))
         claim = volume.persistentVolumeClaim
-        return VolumeFound(layer=layer, readonly=bool(claim is not None and claim.readOnly))
+        return ResolvedVolume(layer=layer, readonly=bool(claim is not None and claim.readOnly))
 
     def _is_table(self, instance: VirtualMachineInstance, name: str) -> bool:
         firmware = instance.spec.domain.firmware
         tables = firmware.acpi if firmware is not None else None
         return tables is not None and name in (tables.slicNameRef, tables.msdmNameRef)
 
-    async def _kernel(self, instance: VirtualMachineInstance) -> Kernel | None:
+    async def _kernel(self, instance: VirtualMachineInstance) -> KernelConfig | None:
         files = await self._disks.kernel(instance)
         if "kernel" not in files:
             return None
         firmware = instance.spec.domain.firmware
         boot = firmware.kernelBoot if firmware is not None else None
-        return Kernel(files["kernel"], files.get("initrd"), (boot.kernelArgs if boot is not None else None) or "")
+        return KernelConfig(files["kernel"], files.get("initrd"), (boot.kernelArgs if boot is not None else None) or "")
 
     def _translated(
-        self, instance: VirtualMachineInstance, found: Mapping[str, VolumeFound], plugs: Mapping[str, Plug], kernel: Kernel | None
-    ) -> Result:
+        self,
+        instance: VirtualMachineInstance,
+        found: Mapping[str, ResolvedVolume],
+        plugs: Mapping[str, AttachedNic],
+        kernel: KernelConfig | None,
+    ) -> MachineTranslation:
         owner = owner_of(instance)
-        cards = {name: CardFound(plug.mac, plug.backend, plug.mtu) for name, plug in plugs.items()}
+        cards = {name: ResolvedCard(plug.mac, plug.backend, plug.mtu) for name, plug in plugs.items()}
         firmware, tpm = instance.spec.domain.firmware, instance.spec.domain.devices.tpm
         efi = firmware.bootloader.efi if firmware is not None and firmware.bootloader is not None else None
         cpus = self._cpus(instance)
-        resolved = Resolved(
+        resolved = MachineInputs(
             volumes=found,
             vcpus=cpus.vcpus,
             emulator=cpus.emulator,
@@ -128,14 +134,14 @@ class Preparer:
         )
         return machine_config(instance, resolved)
 
-    def _host(self, instance: VirtualMachineInstance) -> HostFound:
+    def _host(self, instance: VirtualMachineInstance) -> ResolvedHost:
         facts = self._engine.facts
         firmware = instance.spec.domain.firmware
         efi = firmware.bootloader.efi if firmware is not None and firmware.bootloader is not None else None
         secure = efi is not None and efi.secureBoot is not False
         architecture = instance.spec.architecture or facts.architecture
         qemu = facts.qemus.get(architecture)
-        return HostFound(
+        return ResolvedHost(
             accelerator=facts.accelerator_for("efi" if efi is not None else "bios", secure, architecture).accelerator,
             machine_types=qemu.machines if qemu is not None else {},
             processors=qemu.processors if qemu is not None else {},
@@ -149,7 +155,7 @@ class Preparer:
             numa_nodes=facts.numa_nodes,
         )
 
-    def _say(self, instance: VirtualMachineInstance, result: Result) -> None:
+    def _say(self, instance: VirtualMachineInstance, result: MachineTranslation) -> None:
         """What cannot be done is told: it holds the machine back, or stands beside its start."""
         for limit in result.of(Weight.UNSCHEDULABLE):
             raise waiting.unschedulable(f"0/1 nodes are available: {limit.message}.")
@@ -163,13 +169,13 @@ class Preparer:
 
     # --- room -------------------------------------------------------------------------------------------------------------
 
-    def _cpus(self, instance: VirtualMachineInstance) -> Placement:
+    def _cpus(self, instance: VirtualMachineInstance) -> PinnedCpus:
         """CPUs for this machine alone, where it wants any: those it has, or some that nobody has."""
         cpu = instance.spec.domain.cpu
         if cpu is None or not cpu.dedicatedCpuPlacement:
-            return Placement(())
+            return PinnedCpus(())
         taken = {
-            each.id: Placement(each.config.cpu.pinned, each.config.cpu.emulator_pinned)
+            each.id: PinnedCpus(each.config.cpu.pinned, each.config.cpu.emulator_pinned)
             for each in self._engine.machines
             if each.observed.live
         }

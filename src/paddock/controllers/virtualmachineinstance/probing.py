@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from paddock.base.errors import PaddockError
 from paddock.dialects.kubevirt.access import Probe
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.machine import QemuMachine
 from paddock.meta.pods import HTTPGetAction
 from paddock.plan.instance import probes
 
@@ -18,7 +18,7 @@ _FIRST_LINE_BYTES = 1024
 
 
 @dataclass(frozen=True)
-class Reach:
+class ProbeTarget:
     """How ports of the machine are reached: a way to connect, and the ports that have names."""
 
     dial: Dial
@@ -32,8 +32,8 @@ class Reach:
 class Prober:
     """One probe of one machine."""
 
-    def __init__(self, probe: Probe, machine: Machine, reach: Reach, *, good: bool, tell: Callable[[], None]) -> None:
-        self.verdict = probes.Verdict(good)
+    def __init__(self, probe: Probe, machine: QemuMachine, reach: ProbeTarget, *, good: bool, tell: Callable[[], None]) -> None:
+        self.verdict = probes.ProbeVerdict(good)
         self._probe = probe
         self._machine = machine
         self._reach = reach

@@ -14,15 +14,23 @@ from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance import waiting
-from paddock.controllers.virtualmachineinstance.credentials import Keyring
+from paddock.controllers.virtualmachineinstance.credentials import CredentialReader
 from paddock.controllers.virtualmachineinstance.lookups import Lookups
 from paddock.dialects.core.secret import decoded
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.volumes import CloudInit, ConfigMapVolume, NameReference, SecretVolume, ServiceAccountVolume, Sysprep, Volume
-from paddock.engine.machine.config import Layer
+from paddock.dialects.kubevirt.volumes import (
+    CloudInitSource,
+    ConfigMapVolume,
+    SecretVolume,
+    ServiceAccountVolume,
+    Sysprep,
+    Volume,
+    VolumeNameReference,
+)
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.seeds import configdrive, configfiles, nocloud, seed, sysprep
 from paddock.engine.seeds.errors import SeedError
-from paddock.engine.seeds.seed import Guest, Seed, Texts
+from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
 from paddock.plan.instance import facts
 from paddock.plan.instance.cards import hostname_of
 
@@ -42,13 +50,13 @@ class _Token(msgspec.Struct, frozen=True):
 class Seeder:
     """Makes the seeds of machines."""
 
-    def __init__(self, client: Client, lookups: Lookups, keyring: Keyring, authority: bytes) -> None:
+    def __init__(self, client: Client, lookups: Lookups, keyring: CredentialReader, authority: bytes) -> None:
         self._client = client
         self._lookups = lookups
         self._keyring = keyring
         self._authority = authority
 
-    async def layer(self, instance: VirtualMachineInstance, volume: Volume, path: Path) -> Layer | None:
+    async def layer(self, instance: VirtualMachineInstance, volume: Volume, path: Path) -> DiskLayer | None:
         """The disk of a volume; None for one that is no seed. Raises `NotYet`."""
         try:
             found = await self._seed(instance, volume)
@@ -57,7 +65,7 @@ class Seeder:
         if found is None:
             return None
         _written(path, found.image())
-        return Layer(path, "raw")
+        return DiskLayer(path, "raw")
 
     async def files(self, instance: VirtualMachineInstance, volume: Volume) -> Mapping[str, bytes] | None:
         """The same content as files, for a volume that the guest mounts as a directory."""
@@ -84,12 +92,12 @@ class Seeder:
 
     # --- cloud-init -------------------------------------------------------------------------------------------------------
 
-    def _guest(self, instance: VirtualMachineInstance, method: str) -> Guest:
+    def _guest(self, instance: VirtualMachineInstance, method: str) -> SeedIdentity:
         keys, missing = self._keyring.seeded(_key(instance), instance.spec, method)
         if missing:
             raise waiting.failed("FailedMount", f"access credentials: {'; '.join(missing)}")
         firmware, notes = instance.spec.domain.firmware, instance.metadata.annotations or {}
-        return Guest(
+        return SeedIdentity(
             uuid=(firmware.uuid if firmware is not None else None) or instance.metadata.uid or "",
             name=f"{instance.metadata.name}.{instance.metadata.namespace}",
             hostname=hostname_of(instance),
@@ -97,7 +105,7 @@ class Seeder:
             public_keys=keys,
         )
 
-    def _texts(self, instance: VirtualMachineInstance, name: str, given: CloudInit) -> Texts:
+    def _texts(self, instance: VirtualMachineInstance, name: str, given: CloudInitSource) -> Texts:
         user = _inline(given.userData, given.userDataBase64)
         if given.secretRef is not None:
             user = seed.user_data(self._values(instance, name, given.secretRef.name))
@@ -111,7 +119,7 @@ class Seeder:
     def _sysprep(self, instance: VirtualMachineInstance, name: str, given: Sysprep) -> Mapping[str, bytes]:
         if given.secret is not None:
             return self._values(instance, name, given.secret.name)
-        reference = given.configMap or NameReference()
+        reference = given.configMap or VolumeNameReference()
         found = self._config_map(instance, name, ConfigMapVolume(name=reference.name))
         return {} if found is None else found.files
 

@@ -12,18 +12,18 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import CPUTopology, VolumeStatus
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.machine import Machine
-from paddock.engine.machine.observation import End, Observation
+from paddock.engine.machine.machine import QemuMachine
+from paddock.engine.machine.observation import Observation, RunEnd
 from paddock.meta import ages
 from paddock.plan.instance import volumes
 from paddock.plan.instance.phases import RUNNING
-from paddock.plan.instance.sight import Hold, Sight
+from paddock.plan.instance.sight import ObservedInstance, StartBlocker
 
 _LOST = "the directory of the machine is gone: somebody removed it while Paddock was away"
 
 
-class Seeing:
-    """Makes a `Sight` of an instance."""
+class InstanceObserver:
+    """Makes a `ObservedInstance` of an instance."""
 
     def __init__(self, node: str, clock: Clock, lookups: Lookups, cards: Cards, followers: Followers) -> None:
         self._node = node
@@ -46,14 +46,14 @@ class Seeing:
         """The date."""
         return self._clock.seconds()
 
-    def look(self, instance: VirtualMachineInstance, machine: Machine | None, hold: Hold | None) -> Sight:
+    def look(self, instance: VirtualMachineInstance, machine: QemuMachine | None, hold: StartBlocker | None) -> ObservedInstance:
         """Everything that can be seen of it now."""
         observed = _observed(instance, machine)
         follower = self._followers.get(instance.metadata.uid or "")
         plugs = self._cards.known(instance)
         config = machine.config if machine is not None else None
         cards = list(self._cards.statuses(instance, plugs, observed))
-        return Sight(
+        return ObservedInstance(
             now=ages.timestamp(self._clock.seconds()),
             node=self._node,
             observed=observed,
@@ -95,7 +95,7 @@ class Seeing:
         return said
 
     def _memory(
-        self, instance: VirtualMachineInstance, machine: Machine | None, observed: Observation | None
+        self, instance: VirtualMachineInstance, machine: QemuMachine | None, observed: Observation | None
     ) -> tuple[int, int, int, int] | None:
         """At boot, now, asked for, taken besides."""
         if machine is None or observed is None:
@@ -107,26 +107,26 @@ class Seeing:
         return boot, observed.memory or boot, asked, self.overhead(machine.config)
 
 
-def _observed(instance: VirtualMachineInstance, machine: Machine | None) -> Observation | None:
+def _observed(instance: VirtualMachineInstance, machine: QemuMachine | None) -> Observation | None:
     """What the engine says. A machine that ran and is not known any more is not started again: it is lost."""
     if machine is not None:
         return machine.observed
     phase = instance.status.phase if instance.status is not None else ""
-    return Observation(phase="ended", end=End("crashed", _LOST)) if phase == RUNNING else None
+    return Observation(phase="ended", end=RunEnd("crashed", _LOST)) if phase == RUNNING else None
 
 
 def _sizes(observed: Observation | None) -> dict[str, int]:
     return {name: disk.size for name, disk in observed.disks.items() if disk.size} if observed is not None else {}
 
 
-def _topology(machine: Machine | None, observed: Observation | None) -> CPUTopology | None:
+def _topology(machine: QemuMachine | None, observed: Observation | None) -> CPUTopology | None:
     if machine is None or observed is None:
         return None
     cpu = machine.config.cpu
     return CPUTopology(cores=cpu.cores, sockets=observed.sockets or cpu.sockets, threads=cpu.threads)
 
 
-def _outdated(instance: VirtualMachineInstance, machine: Machine | None) -> str:
+def _outdated(instance: VirtualMachineInstance, machine: QemuMachine | None) -> str:
     if machine is None or not machine.outdated:
         return ""
     what = "the QEMU of this host was replaced since the machine was started, and it still runs on the old one"

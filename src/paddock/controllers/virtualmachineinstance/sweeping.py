@@ -8,8 +8,8 @@ import logging
 
 from paddock.base.errors import PaddockError
 from paddock.engine.engine import Engine
-from paddock.engine.machine.machine import Machine
-from paddock.runtime.cache import Change
+from paddock.engine.machine.machine import QemuMachine
+from paddock.runtime.cache import CacheChange
 from paddock.runtime.informer import Informer
 
 _LOG = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Sweeper:
         """There is something to clear away, perhaps."""
         self._due.set()
 
-    def _heard(self, change: Change) -> None:
+    def _heard(self, change: CacheChange) -> None:
         if change.new is None:
             self._due.set()
 
@@ -68,7 +68,7 @@ class Sweeper:
         await self._engine.networks.collect(owners)
         await self._engine.states.keep_only(owners)
 
-    async def _abandon(self, machine: Machine) -> None:
+    async def _abandon(self, machine: QemuMachine) -> None:
         """Nobody asks for it: its instance was removed by force, or while Paddock was away."""
         if machine.observed.phase == "stopping":
             return

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
-from paddock.engine.machine.observation import End, Observation
+from paddock.engine.machine.observation import Observation, RunEnd
 from paddock.meta.conditions import Condition
 from paddock.plan.instance.conditions import FAULTS
 from paddock.plan.instance.phases import FINAL, RUNNING
 from paddock.plan.instance.qemulog import legible
-from paddock.runtime.controller import Teller
-from paddock.runtime.reference import Reference
+from paddock.runtime.controller import EventRecorder
+from paddock.runtime.reference import InvolvedObject
 
 _ENDS = {
     "guest-shutdown": ("Normal", "Stopped", "The VirtualMachineInstance was shut down."),
@@ -22,10 +22,10 @@ _ENDS = {
 _CRASHED = ("Warning", "Stopped", "The VirtualMachineInstance crashed.")
 
 
-class Telling:
+class MachineEvents:
     """Tells what happened to machines."""
 
-    def __init__(self, teller: Teller) -> None:
+    def __init__(self, teller: EventRecorder) -> None:
         self._teller = teller
 
     def changed(self, instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus, observed: Observation | None) -> None:
@@ -65,14 +65,14 @@ class Telling:
         elif old.reason in FAULTS and new.status == "True":
             self._tell(instance, "Normal", "GuestResponding", "The guest can be used again.")
 
-    def _ended(self, instance: VirtualMachineInstance, end: End) -> None:
+    def _ended(self, instance: VirtualMachineInstance, end: RunEnd) -> None:
         kind, reason, text = _ENDS.get(end.reason, _CRASHED)
         more = f"{end.reason}: {legible(end.text)}" if reason == "Stopped" and kind == "Warning" and end.text else ""
         self._tell(instance, kind, reason, f"{text} {more}".strip())
 
     def _tell(self, instance: VirtualMachineInstance, kind: str, reason: str, note: str) -> None:
         meta = instance.metadata
-        about = Reference(
+        about = InvolvedObject(
             INSTANCES.api_version, INSTANCES.kind, meta.namespace or "", meta.name, meta.uid or "", meta.resourceVersion or ""
         )
         self._teller.tell(about, kind, reason, note)

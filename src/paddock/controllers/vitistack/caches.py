@@ -8,9 +8,9 @@ import msgspec
 from paddock.client.target import Key, Target
 from paddock.controllers.vitistack import kinds
 from paddock.dialects.vitistack.marks import MACHINE
-from paddock.plan.vitistack.clearing import Remains
+from paddock.plan.vitistack.clearing import RemainingObjects
 from paddock.plan.vitistack.phases import PENDING
-from paddock.runtime.cache import Change, Seen, by_label
+from paddock.runtime.cache import CacheChange, CachedObject, by_label
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 from paddock.runtime.reference import is_owned
@@ -42,7 +42,7 @@ class _Status(msgspec.Struct):
     phase: str | None = None
 
 
-class Brief(msgspec.Struct):
+class MachineSummary(msgspec.Struct):
     """As much of a machine as is read very often."""
 
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -54,21 +54,21 @@ class Brief(msgspec.Struct):
         return self.status.phase or PENDING
 
 
-_BRIEF = msgspec.json.Decoder(Brief)
+_BRIEF = msgspec.json.Decoder(MachineSummary)
 
 
-def brief(seen: Seen) -> Brief:
+def brief(seen: CachedObject) -> MachineSummary:
     """A machine, in short."""
     return _BRIEF.decode(seen.raw)
 
 
-class Reader(Generic[T]):
+class ReferenceReader(Generic[T]):
     """Objects of a kind that many machines refer to, read once at each revision."""
 
     def __init__(self, informer: Informer, target: Target[T]) -> None:
         self.informer = informer
         self._target = target
-        self._read: dict[Key, tuple[Seen, T]] = {}
+        self._read: dict[Key, tuple[CachedObject, T]] = {}
         informer.handle(self._forget)
 
     def get(self, key: Key) -> T | None:
@@ -81,12 +81,12 @@ class Reader(Generic[T]):
             known = self._read[key] = (seen, seen.read(self._target))
         return known[1]
 
-    def _forget(self, change: Change) -> None:
+    def _forget(self, change: CacheChange) -> None:
         if change.new is None:
             self._read.pop(change.seen.key, None)
 
 
-class Caches:
+class VitistackCaches:
     """The informers that the controllers read."""
 
     def __init__(self, informers: Informers) -> None:
@@ -107,19 +107,19 @@ class Caches:
         # counts the changes of classes: all machines together read all of them
         self.classes_revision = 0
         self.classes.handle(self._count_class)
-        self.read_network = Reader(self.networks, kinds.NETWORKS)
-        self.read_template = Reader(self.templates, kinds.TEMPLATES)
-        self.read_attachment = Reader(self.attachments, kinds.ATTACHMENTS)
-        self.read_secret = Reader(self.secrets, kinds.SECRETS)
-        self.read_class = Reader(self.classes, kinds.CLASSES)
+        self.read_network = ReferenceReader(self.networks, kinds.NETWORKS)
+        self.read_template = ReferenceReader(self.templates, kinds.TEMPLATES)
+        self.read_attachment = ReferenceReader(self.attachments, kinds.ATTACHMENTS)
+        self.read_secret = ReferenceReader(self.secrets, kinds.SECRETS)
+        self.read_class = ReferenceReader(self.classes, kinds.CLASSES)
 
-    def _count_class(self, change: Change) -> None:
+    def _count_class(self, change: CacheChange) -> None:
         self.classes_revision += 1
 
-    def users(self, informer: Informer) -> Callable[[Change], Iterable[Key]]:
+    def users(self, informer: Informer) -> Callable[[CacheChange], Iterable[Key]]:
         """The machines that refer to an object of a kind that changed."""
 
-        def keys(change: Change) -> Iterable[Key]:
+        def keys(change: CacheChange) -> Iterable[Key]:
             return self.users_of(informer, change.seen.key)
 
         return keys
@@ -128,29 +128,29 @@ class Caches:
         """The machines that refer to an object."""
         return [seen.key for seen in self.machines.cache.by(REFERS, f"{informer.target.plural}/{key}")]
 
-    def claims_of(self, key: Key, uid: str) -> list[Seen]:
+    def claims_of(self, key: Key, uid: str) -> list[CachedObject]:
         """The claims that were made for a machine, those of disks that it has no longer, too."""
         return _of(self.claims, key, uid)
 
-    def volumes_of(self, key: Key, uid: str) -> list[Seen]:
+    def volumes_of(self, key: Key, uid: str) -> list[CachedObject]:
         """The DataVolumes that were made for a machine."""
         return _of(self.volumes, key, uid)
 
-    def vm_of(self, seen: Seen) -> Seen | None:
+    def vm_of(self, seen: CachedObject) -> CachedObject | None:
         """The VirtualMachine of a machine; None when that of its name is not its own."""
         found = self.vms.cache.get(seen.key)
         return found if found is not None and is_owned(found.meta, seen.meta.uid) else None
 
-    def instance_of(self, key: Key) -> Seen | None:
+    def instance_of(self, key: Key) -> CachedObject | None:
         """The run of a machine; None when that of its name is not its own."""
         found = self.instances.cache.get(key)
         return found if found is not None and (found.meta.labels or {}).get(MACHINE) == key.name else None
 
-    def remains(self, seen: Seen, networks: Iterable[str]) -> Remains:
+    def remains(self, seen: CachedObject, networks: Iterable[str]) -> RemainingObjects:
         """What is left of a machine that goes."""
         key, name = seen.key, str(seen.key)
         left = dict.fromkeys(each.meta.name for each in (*self.claims_of(key, seen.meta.uid), *self.volumes_of(key, seen.meta.uid)))
-        return Remains(
+        return RemainingObjects(
             vm=self.vm_of(seen) is not None,
             instance=self.instance_of(key) is not None,
             claims=tuple(left),
@@ -163,14 +163,14 @@ class Caches:
         return tuple((found.status.connectedMachines if found and found.status else None) or ())
 
 
-def _of(informer: Informer, key: Key, uid: str) -> list[Seen]:
+def _of(informer: Informer, key: Key, uid: str) -> list[CachedObject]:
     """Objects of a machine: labelled with its name and its own, or a DataVolume's; those of another of that name are not."""
     named = (each for each in informer.cache.by(LABELLED, key.name) if each.key.namespace == key.namespace)
     ours = [each for each in named if each.meta.owner is None or each.meta.owner.uid == uid or each.meta.owner.kind != "Machine"]
     return ours + [each for each in informer.cache.by("owner", uid) if each not in ours]
 
 
-def references(seen: Seen) -> Iterable[str]:
+def references(seen: CachedObject) -> Iterable[str]:
     """What a machine refers to."""
     spec, place = brief(seen).spec, seen.meta.namespace or ""
     if spec.template:

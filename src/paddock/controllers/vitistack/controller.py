@@ -4,34 +4,34 @@ from collections.abc import Iterable
 
 from paddock.client.target import Key
 from paddock.controllers.vitistack import kinds, machines, networks
-from paddock.controllers.vitistack.caches import Caches
-from paddock.controllers.vitistack.look import Means
-from paddock.controllers.vitistack.machines import Machines
-from paddock.controllers.vitistack.metrics import Metrics
-from paddock.controllers.vitistack.networks import Attachments, Networks
-from paddock.controllers.vitistack.settings import Settings
+from paddock.controllers.vitistack.caches import VitistackCaches
+from paddock.controllers.vitistack.look import ControllerParts
+from paddock.controllers.vitistack.machines import VitistackMachineReconciler
+from paddock.controllers.vitistack.metrics import VitistackMetrics
+from paddock.controllers.vitistack.networks import NetworkConfigurationReconciler, NetworkDefinitions
+from paddock.controllers.vitistack.settings import VitistackSettings
 from paddock.dialects.vitistack.marks import MACHINE, NETWORK_CONFIGURATION
-from paddock.runtime.cache import Change
+from paddock.runtime.cache import CacheChange
 from paddock.runtime.controller import Controller, Keys, labelled, own_key, owners
-from paddock.runtime.controller import Settings as Pace
-from paddock.runtime.program import Program
+from paddock.runtime.controller import ControllerSettings as Pace
+from paddock.runtime.program import ControllerManager
 
 
-def wire(program: Program, settings: Settings = Settings()) -> Controller:  # noqa: B008 - frozen
+def wire(program: ControllerManager, settings: VitistackSettings = VitistackSettings()) -> Controller:  # noqa: B008 - frozen
     """Add the controllers to a program; the one of Machines is returned."""
-    caches, machinery = Caches(program.informers), program.machinery
-    means = Means(
+    caches, machinery = VitistackCaches(program.informers), program.machinery
+    means = ControllerParts(
         program.client,
         caches,
         machinery.clock,
-        Metrics(machinery, caches),
+        VitistackMetrics(machinery, caches),
         program.recorder.voice(kinds.MANAGER),
         settings,
     )
-    attachments = Attachments(program.client, caches)
+    attachments = NetworkDefinitions(program.client, caches)
     pace = Pace(workers=settings.workers, sweep_seconds=settings.resync_seconds)
-    of_networks = _networks(Networks(means, attachments), caches, program, pace)
-    looks = Machines(means, attachments, of_networks.offer, machinery.chance)
+    of_networks = _networks(NetworkConfigurationReconciler(means, attachments), caches, program, pace)
+    looks = VitistackMachineReconciler(means, attachments, of_networks.offer, machinery.chance)
     of_machines = _machines(looks, caches, program, pace)
     means.metrics.observe(of_machines, machines.CONTROLLER)
     means.metrics.observe(of_networks, networks.CONTROLLER)
@@ -40,7 +40,7 @@ def wire(program: Program, settings: Settings = Settings()) -> Controller:  # no
     return of_machines
 
 
-def _machines(looks: Machines, caches: Caches, program: Program, pace: Pace) -> Controller:
+def _machines(looks: VitistackMachineReconciler, caches: VitistackCaches, program: ControllerManager, pace: Pace) -> Controller:
     found = Controller(machines.CONTROLLER, caches.machines, looks.reconcile, machinery=program.machinery, settings=pace)
     found.about = looks.fields
     found.watch(caches.vms, _gathered(found, owners(kinds.MACHINES.group, kinds.MACHINES.kind)))
@@ -58,7 +58,7 @@ def _machines(looks: Machines, caches: Caches, program: Program, pace: Pace) -> 
 def _gathered(controller: Controller, keys: Keys) -> Keys:
     """Look at what comes together once."""
 
-    def later(change: Change) -> Iterable[Key]:
+    def later(change: CacheChange) -> Iterable[Key]:
         for key in keys(change):
             controller.queue.add_after(key, machines.GATHER_SECONDS)
         return ()
@@ -66,7 +66,7 @@ def _gathered(controller: Controller, keys: Keys) -> Keys:
     return later
 
 
-def _networks(looks: Networks, caches: Caches, program: Program, pace: Pace) -> Controller:
+def _networks(looks: NetworkConfigurationReconciler, caches: VitistackCaches, program: ControllerManager, pace: Pace) -> Controller:
     found = Controller(networks.CONTROLLER, caches.networks, looks.reconcile, machinery=program.machinery, settings=pace)
     found.watch(caches.attachments, labelled(NETWORK_CONFIGURATION))
     found.watch(caches.attachments, own_key)

@@ -10,7 +10,7 @@ from paddock.dialects.vitistack import machine, machinetemplate, networkconfigur
 from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.machinetemplate import MachineTemplate
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
-from paddock.plan.vitistack.claims import Found
+from paddock.plan.vitistack.claims import ExistingClaim
 from paddock.plan.vitistack.sight import Instance, Vm
 
 MACHINES: Target[Machine] = declared(machine.KINDS[0], Machine)
@@ -21,7 +21,7 @@ SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 CLASSES: Target[StorageClass] = declared(storageclass.KINDS[0], StorageClass)
 VMS: Target[Vm] = Target("kubevirt.io", "v1", virtualmachine.KINDS[0].plural, "VirtualMachine", Vm)
 INSTANCES: Target[Instance] = Target("kubevirt.io", "v1", instance.KINDS[0].plural, "VirtualMachineInstance", Instance)
-CLAIMS: Target[Found] = Target("", "v1", persistentvolumeclaim.KINDS[0].plural, "PersistentVolumeClaim", Found)
+CLAIMS: Target[ExistingClaim] = Target("", "v1", persistentvolumeclaim.KINDS[0].plural, "PersistentVolumeClaim", ExistingClaim)
 VOLUMES: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 CLAIM_DATA: Target[Data] = plain("", "v1", CLAIMS.plural, CLAIMS.kind)
 

@@ -11,49 +11,49 @@ from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.target import Key
 from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import Caches, references
-from paddock.controllers.vitistack.metrics import Metrics
-from paddock.controllers.vitistack.settings import Settings
+from paddock.controllers.vitistack.caches import VitistackCaches, references
+from paddock.controllers.vitistack.metrics import VitistackMetrics
+from paddock.controllers.vitistack.settings import VitistackSettings
 from paddock.dialects.vitistack.machine import Machine
-from paddock.plan.vitistack.claims import Found
-from paddock.plan.vitistack.sight import Claim, Instance, Network, Problem, Sight, Vm
-from paddock.runtime.cache import Seen
-from paddock.runtime.controller import Teller
-from paddock.runtime.reference import Reference, reference
+from paddock.plan.vitistack.claims import ExistingClaim
+from paddock.plan.vitistack.sight import Instance, MachineProblem, ObservedClaim, ObservedMachine, ObservedNetwork, Vm
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import EventRecorder
+from paddock.runtime.reference import InvolvedObject, reference
 from paddock.translate.vitistack.cloudinit import secret_name
 
 
 @dataclass(frozen=True)
-class Means:
+class ControllerParts:
     """What the parts of the controller share."""
 
     client: Client
-    caches: Caches
+    caches: VitistackCaches
     clock: Clock
-    metrics: Metrics
-    teller: Teller
-    settings: Settings
+    metrics: VitistackMetrics
+    teller: EventRecorder
+    settings: VitistackSettings
 
 
-class Look(msgspec.Struct):
+class MachineContext(msgspec.Struct):
     """One machine."""
 
-    seen: Seen
+    seen: CachedObject
     machine: Machine
-    vm_seen: Seen | None
+    vm_seen: CachedObject | None
     vm: Vm | None
     instance: Instance | None
     # its claims by name, those of disks that it has no longer, too
-    found: Mapping[str, Found]
+    found: Mapping[str, ExistingClaim]
     # None: nothing has been asked for yet
-    claims: list[Claim] | None = None
+    claims: list[ObservedClaim] | None = None
     # networks that it was attached to a moment ago
     attached: set[str] = msgspec.field(default_factory=set)
     # its VirtualMachine was made a moment ago
     made: bool = False
     # something was written, so what is cached is not all there is
     wrote: bool = False
-    problem: Problem | None = None
+    problem: MachineProblem | None = None
     error: PaddockError | None = None
 
     @property
@@ -62,17 +62,17 @@ class Look(msgspec.Struct):
         return self.seen.key
 
     @property
-    def owner(self) -> Reference:
+    def owner(self) -> InvolvedObject:
         """The machine, as an owner and in events."""
         return reference(kinds.MACHINES, self.seen.meta)
 
 
-def look_at(caches: Caches, seen: Seen) -> Look:
+def look_at(caches: VitistackCaches, seen: CachedObject) -> MachineContext:
     """A machine and everything that was made for it."""
     vm, instance = caches.vm_of(seen), caches.instance_of(seen.key)
     found = {each.meta.name: each.read(kinds.CLAIMS) for each in caches.claims_of(seen.key, seen.meta.uid)}
-    used = [Claim(name, each.status.phase) for name, each in found.items()]
-    return Look(
+    used = [ObservedClaim(name, each.status.phase) for name, each in found.items()]
+    return MachineContext(
         seen,
         seen.read(kinds.MACHINES),
         vm,
@@ -83,9 +83,9 @@ def look_at(caches: Caches, seen: Seen) -> Look:
     )
 
 
-def sight(caches: Caches, look: Look, settings: Settings) -> Sight:
+def sight(caches: VitistackCaches, look: MachineContext, settings: VitistackSettings) -> ObservedMachine:
     """What the status is made from."""
-    return Sight(
+    return ObservedMachine(
         machine=look.machine,
         vm=look.vm,
         made=look.made,
@@ -97,17 +97,17 @@ def sight(caches: Caches, look: Look, settings: Settings) -> Sight:
     )
 
 
-def _networks(caches: Caches, look: Look) -> list[Network]:
+def _networks(caches: VitistackCaches, look: MachineContext) -> list[ObservedNetwork]:
     names = dict.fromkeys(each.networkName for each in look.machine.spec.networks)
     return [_network(caches, Key(look.key.namespace, name), attached=name in look.attached) for name in names]
 
 
-def _network(caches: Caches, key: Key, *, attached: bool) -> Network:
+def _network(caches: VitistackCaches, key: Key, *, attached: bool) -> ObservedNetwork:
     there = attached or caches.attachments.cache.get(key) is not None
-    return Network(key.name, found=caches.networks.cache.get(key) is not None, attached=there)
+    return ObservedNetwork(key.name, found=caches.networks.cache.get(key) is not None, attached=there)
 
 
-def revisions(caches: Caches, seen: Seen) -> tuple[Any, ...]:
+def revisions(caches: VitistackCaches, seen: CachedObject) -> tuple[Any, ...]:
     """The revisions of all that a look reads. When they are the same, so is what comes of it."""
     key = seen.key
     found: list[Any] = [seen.meta.resourceVersion]
@@ -122,7 +122,7 @@ def revisions(caches: Caches, seen: Seen) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _revision_of(caches: Caches, text: str) -> str | None:
+def _revision_of(caches: VitistackCaches, text: str) -> str | None:
     plural, _, place = text.partition("/")
     one = caches.by_plural[plural].cache.get(Key.of(place))
     return one.meta.resourceVersion if one is not None else None

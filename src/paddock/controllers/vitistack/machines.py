@@ -20,22 +20,22 @@ from paddock.client.errors import NotFound
 from paddock.client.target import Key
 from paddock.controllers.vitistack import kinds
 from paddock.controllers.vitistack.caches import brief
-from paddock.controllers.vitistack.leaving import Leaving
-from paddock.controllers.vitistack.look import Look, Means, look_at, revisions, sight
-from paddock.controllers.vitistack.making import Making
-from paddock.controllers.vitistack.networks import Attachments
-from paddock.controllers.vitistack.storage import Storage
-from paddock.dialects.vitistack.machine import Status
+from paddock.controllers.vitistack.leaving import MachineFinalizer
+from paddock.controllers.vitistack.look import ControllerParts, MachineContext, look_at, revisions, sight
+from paddock.controllers.vitistack.making import MachineMaker
+from paddock.controllers.vitistack.networks import NetworkDefinitions
+from paddock.controllers.vitistack.storage import DiskStorage
+from paddock.dialects.vitistack.machine import MachineStatus
 from paddock.dialects.vitistack.marks import FINALIZER
 from paddock.meta import ages
 from paddock.meta.wire import to_data
 from paddock.plan.vitistack import phases, problems, report
 from paddock.plan.vitistack.news import news
-from paddock.plan.vitistack.sight import Problem
+from paddock.plan.vitistack.sight import MachineProblem
 from paddock.runtime import finalizers, logs
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
-from paddock.runtime.reference import Reference, reference
+from paddock.runtime.reference import InvolvedObject, reference
 from paddock.runtime.statuses import write_status
 
 _LOG = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class _Quiet(msgspec.Struct, frozen=True):
     """A look that found nothing to do, or something that has to wait."""
 
     revisions: tuple[Any, ...]
-    problem: Problem | None = None
+    problem: MachineProblem | None = None
 
 
 class _Hold(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class _Hold(msgspec.Struct, frozen=True):
 class _Past(msgspec.Struct):
     """What is remembered of a machine."""
 
-    owner: Reference
+    owner: InvolvedObject
     quiet: _Quiet | None = None
     # how often in a row there was too little of something
     scarce: int = 0
@@ -83,15 +83,17 @@ class _Past(msgspec.Struct):
     made: bool = False
 
 
-class Machines:
+class VitistackMachineReconciler:
     """Reconciles machines."""
 
-    def __init__(self, means: Means, attachments: Attachments, ask_network: Callable[[Key], None], chance: random.Random) -> None:
+    def __init__(
+        self, means: ControllerParts, attachments: NetworkDefinitions, ask_network: Callable[[Key], None], chance: random.Random
+    ) -> None:
         self._means = means
         self._chance = chance
-        storage = Storage(means.client, means.caches)
-        self._making = Making(means, attachments, storage)
-        self._leaving = Leaving(means, storage, ask_network)
+        storage = DiskStorage(means.client, means.caches)
+        self._making = MachineMaker(means, attachments, storage)
+        self._leaving = MachineFinalizer(means, storage, ask_network)
         self._past: dict[Key, _Past] = {}
 
     # --- one look ---------------------------------------------------------------------------------------------------------
@@ -133,14 +135,14 @@ class Machines:
             self._count(quiet.problem)
         return True
 
-    def _wait(self, past: _Past, seen: Seen) -> float:
+    def _wait(self, past: _Past, seen: CachedObject) -> float:
         """How long a machine for which there was too little has to wait; one that is another now, or goes, does not."""
         hold = past.hold
         if hold is None or seen.meta.going or hold.generation != seen.meta.generation:
             return 0.0
         return hold.until - self._means.clock.seconds()
 
-    async def _accept(self, look: Look, past: _Past) -> Outcome | None:
+    async def _accept(self, look: MachineContext, past: _Past) -> Outcome | None:
         """What comes before anything is made: the finalizer, and that the machine is pending. None: go on."""
         if _FOREIGN_FINALIZER in (look.seen.meta.finalizers or ()) and report.accepts(look.machine):
             _LOG.warning("the machine has the finalizer of another operator, which is left alone", extra={"finalizer": _FOREIGN_FINALIZER})
@@ -157,12 +159,12 @@ class Machines:
         return outcome or DONE if report.accepts(look.machine) else None
 
     @staticmethod
-    def _go_on_from(written: Seen, look: Look, past: _Past) -> None:
+    def _go_on_from(written: CachedObject, look: MachineContext, past: _Past) -> None:
         """The machine is now as we have just written it."""
         look.seen, look.machine = written, written.read(kinds.MACHINES)
         past.written = written.meta.resourceVersion
 
-    async def _work(self, look: Look, past: _Past, at: tuple[Any, ...]) -> Outcome:
+    async def _work(self, look: MachineContext, past: _Past, at: tuple[Any, ...]) -> Outcome:
         """Make what is missing, and say how it is."""
         if not self._is_final(look):
             await self._making.bring_about(look)
@@ -178,7 +180,7 @@ class Machines:
             past.quiet = _Quiet((look.seen.meta.resourceVersion, *at[1:]), problem)
         return outcome or DONE
 
-    def _again_later(self, look: Look, past: _Past, problem: Problem, error: PaddockError) -> Outcome:
+    def _again_later(self, look: MachineContext, past: _Past, problem: MachineProblem, error: PaddockError) -> Outcome:
         """The backend could not: the queue backs off. Where it has too little, the documented pauses hold."""
         if problem.error_type != problems.RESOURCES:
             raise error
@@ -187,21 +189,21 @@ class Machines:
         past.hold = _Hold(look.seen.meta.generation, self._means.clock.seconds() + pause)
         return again(pause)
 
-    def _status(self, look: Look) -> Status:
+    def _status(self, look: MachineContext) -> MachineStatus:
         """The status as it should be."""
         say = report.failed_status if self._is_final(look) else report.status
         return say(sight(self._means.caches, look, self._means.settings), self._now())
 
-    def _is_final(self, look: Look) -> bool:
+    def _is_final(self, look: MachineContext) -> bool:
         template = look.machine.spec.template
         came = bool(template) and self._means.caches.templates.cache.get(Key(look.key.namespace, template or "")) is not None
         return report.is_final(look.machine, template_came=came)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
-    async def _say(self, look: Look, past: _Past, wanted: Status) -> Outcome | None:
+    async def _say(self, look: MachineContext, past: _Past, wanted: MachineStatus) -> Outcome | None:
         """Write the status and tell what is new in it; None when there was nothing to write."""
-        before = look.machine.status or Status()
+        before = look.machine.status or MachineStatus()
         if wanted != before and not report.is_urgent(before, wanted):
             now = self._means.clock.seconds()
             past.lazy = now if past.lazy is None else past.lazy
@@ -225,7 +227,7 @@ class Machines:
                     self._means.metrics.failed(CONTROLLER, each.reason)
         return DONE
 
-    def _count(self, problem: Problem) -> None:
+    def _count(self, problem: MachineProblem) -> None:
         self._means.metrics.failed(CONTROLLER, problem.error_type)
         if problem.network:
             self._means.metrics.network_failed(problem.network)
@@ -240,7 +242,7 @@ class Machines:
 
     # --- going ------------------------------------------------------------------------------------------------------------
 
-    async def _leave(self, look: Look, past: _Past) -> Outcome:
+    async def _leave(self, look: MachineContext, past: _Past) -> Outcome:
         remains = await self._leaving.step(look)
         if remains is None:
             return DONE
@@ -257,7 +259,7 @@ class Machines:
 
     # --- who concerns whom ------------------------------------------------------------------------------------------------
 
-    def by_network(self, change: Change) -> list[Key]:
+    def by_network(self, change: CacheChange) -> list[Key]:
         """The machines that a change of a network concerns: all when it is another, and those it has let go."""
         caches = self._means.caches
         concerned = caches.users_of(caches.networks, change.seen.key)
@@ -265,13 +267,13 @@ class Machines:
             return concerned
         return [key for key in concerned if (seen := caches.machines.cache.get(key)) is not None and seen.meta.going]
 
-    def by_class(self, change: Change) -> list[Key]:
+    def by_class(self, change: CacheChange) -> list[Key]:
         """The machines that wait for a class."""
         waiting = {key: past.quiet.problem for key, past in self._past.items() if past.quiet is not None}
         return [key for key, problem in waiting.items() if problem is not None and problem.error_type == problems.STORAGE_CLASS]
 
 
-def _is_before(seen: Seen, revision: str) -> bool:
+def _is_before(seen: CachedObject, revision: str) -> bool:
     """Whether an object is one from before that revision."""
     now = seen.meta.resourceVersion
     return revision.isdecimal() and now.isdecimal() and int(now) < int(revision)

@@ -8,39 +8,39 @@ from paddock.base.errors import PaddockError
 from paddock.client.errors import Conflict
 from paddock.client.target import Data, Key, Target, plain
 from paddock.controllers.vitistack import kinds, problems
-from paddock.controllers.vitistack.look import Look, Means
-from paddock.controllers.vitistack.networks import Attachments
-from paddock.controllers.vitistack.storage import Storage
-from paddock.controllers.vitistack.translation import Translation, Wanted
+from paddock.controllers.vitistack.look import ControllerParts, MachineContext
+from paddock.controllers.vitistack.networks import NetworkDefinitions
+from paddock.controllers.vitistack.storage import DiskStorage
+from paddock.controllers.vitistack.translation import Translation, WantedObjects
 from paddock.meta.rendering import Rendering
 from paddock.plan.vitistack import phases, power
 from paddock.plan.vitistack.sight import Aspect
 from paddock.runtime.comparing import applied_fields
+from paddock.runtime.desired import DesiredObject as Applied
 from paddock.runtime.desired import DesiredSet
-from paddock.runtime.desired import Wanted as Applied
-from paddock.runtime.reference import Reference
+from paddock.runtime.reference import InvolvedObject
 from paddock.translate.vitistack.devices import iso_name
-from paddock.translate.vitistack.errors import Unmet
+from paddock.translate.vitistack.errors import UntranslatableMachine
 
-_Step = Callable[[Look, Wanted], Awaitable[None]]
+_Step = Callable[[MachineContext, WantedObjects], Awaitable[None]]
 _VM_DATA: Target[Data] = plain("kubevirt.io", "v1", kinds.VMS.plural, kinds.VMS.kind)
 
 
-class Making:
+class MachineMaker:
     """Makes what machines become, and keeps it so."""
 
-    def __init__(self, means: Means, attachments: Attachments, storage: Storage) -> None:
+    def __init__(self, means: ControllerParts, attachments: NetworkDefinitions, storage: DiskStorage) -> None:
         settings = means.settings
         self._attachments = attachments
         self._storage = storage
         self._translation = Translation(means.caches, Rendering(mac_set=settings.mac_set, power_field=settings.power_field))
         self._set = DesiredSet(means.client, [means.caches.secrets, means.caches.vms], manager=kinds.MANAGER)
 
-    async def bring_about(self, look: Look) -> None:
+    async def bring_about(self, look: MachineContext) -> None:
         """Do what can be done. What keeps the machine from being complete is noted in the look; conflicts are raised."""
         try:
             wanted = self._translation.of(look.seen, look.machine, look.found)
-        except Unmet as error:
+        except UntranslatableMachine as error:
             look.problem = problems.of_unmet(error)
             return
         steps: tuple[tuple[Aspect, _Step], ...] = (("network", self._networks), ("storage", self._disks), ("machine", self._machine))
@@ -49,7 +49,7 @@ class Making:
                 await self._try(look, aspect, step(look, wanted))
 
     @staticmethod
-    async def _try(look: Look, aspect: Aspect, work: Awaitable[None]) -> None:
+    async def _try(look: MachineContext, aspect: Aspect, work: Awaitable[None]) -> None:
         try:
             await work
         except Conflict:
@@ -57,18 +57,18 @@ class Making:
         except PaddockError as error:
             look.problem, look.error = problems.of_backend(error, aspect), error
 
-    def forget(self, owner: Reference) -> None:
+    def forget(self, owner: InvolvedObject) -> None:
         """The machine is gone."""
         self._translation.forget(Key(owner.namespace, owner.name))
         self._set.forget(owner)
         self._storage.forget(owner)
 
-    async def _networks(self, look: Look, wanted: Wanted) -> None:
+    async def _networks(self, look: MachineContext, wanted: WantedObjects) -> None:
         for each in wanted.attachments:
             await self._attachments.ensure(each)
             look.attached.add(each.metadata.name)
 
-    async def _disks(self, look: Look, wanted: Wanted) -> None:
+    async def _disks(self, look: MachineContext, wanted: WantedObjects) -> None:
         known = look.vm.claims if look.vm is not None else frozenset()
         before = look.machine.status
         if look.vm is None and before is not None and (before.vmName or before.phase in (phases.RUNNING, phases.STOPPED)):
@@ -76,7 +76,7 @@ class Making:
             known = frozenset(before.claims or (each["metadata"]["name"] for each in wanted.disks))
         look.claims = await self._storage.reach(look.owner, wanted.disks, look.found, known)
 
-    async def _machine(self, look: Look, wanted: Wanted) -> None:
+    async def _machine(self, look: MachineContext, wanted: WantedObjects) -> None:
         if look.vm_seen is not None and look.vm_seen.meta.going:
             # It is made again when it is gone.
             return
@@ -88,7 +88,7 @@ class Making:
             await self._storage.drop_image(look.seen, iso_name(look.key.name))
 
     @staticmethod
-    def _with_power(look: Look, vm: Data) -> Applied:
+    def _with_power(look: MachineContext, vm: Data) -> Applied:
         """The VirtualMachine with what it says of power; where that only repeats what is there, it must still be there."""
         if look.vm_seen is None:
             return Applied(_VM_DATA, vm)

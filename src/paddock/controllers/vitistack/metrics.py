@@ -5,10 +5,10 @@ from collections import Counter
 import msgspec
 
 from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import Caches, brief
+from paddock.controllers.vitistack.caches import VitistackCaches, brief
 from paddock.dialects.vitistack.marks import API_VERSION, MACHINE
 from paddock.meta import ages
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import Controller
 from paddock.runtime.machinery import Machinery
 
@@ -36,10 +36,10 @@ class _Claim(msgspec.Struct):
 _VMS, _CLAIMS = msgspec.json.Decoder(_Vm), msgspec.json.Decoder(_Claim)
 
 
-class Metrics:
+class VitistackMetrics:
     """Counts. The gauges are counted from the caches whenever somebody looks."""
 
-    def __init__(self, machinery: Machinery, caches: Caches) -> None:
+    def __init__(self, machinery: Machinery, caches: VitistackCaches) -> None:
         metrics, self._caches, self._clock = machinery.metrics, caches, machinery.clock
         self._machines = metrics.gauge(f"{_PREFIX}machines_total", "Machines by phase and template.", ("phase", "template"))
         self._vms = metrics.gauge(f"{_PREFIX}virtual_machines_total", "VirtualMachines of Machines by their status.", ("status",))
@@ -86,7 +86,7 @@ class Metrics:
                 vms[(_VMS.decode(seen.raw).status.printableStatus or "Unknown",)] += 1
         self._vms.replace(dict(vms))
 
-    def _claim_changed(self, change: Change) -> None:
+    def _claim_changed(self, change: CacheChange) -> None:
         """A claim of ours that is bound for the first time, as far as can be told."""
         new = change.new
         if new is None or MACHINE not in (new.meta.labels or {}) or new.read(kinds.CLAIMS).status.phase != "Bound":
@@ -101,6 +101,6 @@ class Metrics:
             self._provisioning.observe(max(self._clock.seconds() - made, 0.0), new.read(kinds.CLAIMS).spec.storageClassName or "")
 
 
-def _is_of_machine(seen: Seen) -> bool:
+def _is_of_machine(seen: CachedObject) -> bool:
     owner = seen.meta.owner
     return owner is not None and (owner.apiVersion, owner.kind) == (API_VERSION, kinds.MACHINES.kind)

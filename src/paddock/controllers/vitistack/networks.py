@@ -9,17 +9,17 @@ from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.target import Data, Key
 from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import Caches, brief
-from paddock.controllers.vitistack.look import Means
+from paddock.controllers.vitistack.caches import VitistackCaches, brief
+from paddock.controllers.vitistack.look import ControllerParts
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.meta.wire import to_data
 from paddock.plan.vitistack import networks
-from paddock.plan.vitistack.networks import User
+from paddock.plan.vitistack.networks import NetworkUser
 from paddock.plan.vitistack.problems import BACKEND
-from paddock.runtime.cache import Change, Seen
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
-from paddock.runtime.desired import DesiredSet, Wanted
+from paddock.runtime.desired import DesiredObject, DesiredSet
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import write_status
 from paddock.translate.vitistack.attachments import is_managed, to_definition
@@ -30,10 +30,10 @@ _GATHER_SECONDS = 1.0
 CONTROLLER = "NetworkConfiguration"
 
 
-class Attachments:
+class NetworkDefinitions:
     """The definitions of networks; they belong to their NetworkConfiguration, since machines share them."""
 
-    def __init__(self, client: Client, caches: Caches) -> None:
+    def __init__(self, client: Client, caches: VitistackCaches) -> None:
         self._caches = caches
         self._set = DesiredSet(client, [caches.attachments], manager=kinds.MANAGER)
 
@@ -44,26 +44,26 @@ class Attachments:
         if owner is not None and self._caches.attachments.cache.get(key) is None:
             await self._reach(owner, wanted)
 
-    async def keep(self, owner: Seen, network: NetworkConfiguration) -> bool:
+    async def keep(self, owner: CachedObject, network: NetworkConfiguration) -> bool:
         """Have the definition say what the network says; whether one was rewritten."""
         there = self._caches.read_attachment.get(owner.key)
         if there is not None and not is_managed(there):
             return False
         return bool(await self._reach(owner, to_definition(network))) and there is not None
 
-    async def drop(self, owner: Seen) -> None:
+    async def drop(self, owner: CachedObject) -> None:
         """Take the definition away; one that somebody else made stays."""
         await self._set.reach(reference(kinds.NETWORKS, owner.meta), [])
 
-    async def _reach(self, owner: Seen, wanted: NetworkAttachmentDefinition) -> tuple[str, ...]:
-        reached = await self._set.reach(reference(kinds.NETWORKS, owner.meta), [Wanted(kinds.ATTACHMENTS, to_data(wanted))])
+    async def _reach(self, owner: CachedObject, wanted: NetworkAttachmentDefinition) -> tuple[str, ...]:
+        reached = await self._set.reach(reference(kinds.NETWORKS, owner.meta), [DesiredObject(kinds.ATTACHMENTS, to_data(wanted))])
         return reached.applied
 
 
-class Networks:
+class NetworkConfigurationReconciler:
     """The controller of NetworkConfigurations."""
 
-    def __init__(self, means: Means, attachments: Attachments) -> None:
+    def __init__(self, means: ControllerParts, attachments: NetworkDefinitions) -> None:
         self._client = means.client
         self._caches = means.caches
         self._attachments = attachments
@@ -92,16 +92,16 @@ class Networks:
         await self._report(seen, users)
         return DONE
 
-    def _users(self, key: Key) -> Iterator[User]:
+    def _users(self, key: Key) -> Iterator[NetworkUser]:
         """The machines that name the network; those that go until nothing of them is left that could be attached."""
         for each in self._caches.users_of(self._caches.networks, key):
             seen = self._caches.machines.cache.get(each)
             if seen is None or (seen.meta.going and not self._caches.remains(seen, ()).uses_networks):
                 continue
             instance = self._caches.instance_of(each)
-            yield User(seen.read(kinds.MACHINES), instance.read(kinds.INSTANCES) if instance is not None else None)
+            yield NetworkUser(seen.read(kinds.MACHINES), instance.read(kinds.INSTANCES) if instance is not None else None)
 
-    async def _see_to_definition(self, seen: Seen, network: NetworkConfiguration, users: list[User]) -> None:
+    async def _see_to_definition(self, seen: CachedObject, network: NetworkConfiguration, users: list[NetworkUser]) -> None:
         if users:
             if await self._attachments.keep(seen, network):
                 self._tell_of_change(users, network)
@@ -118,25 +118,25 @@ class Networks:
                 return True
         return False
 
-    def _tell_of_change(self, users: list[User], network: NetworkConfiguration) -> None:
+    def _tell_of_change(self, users: list[NetworkUser], network: NetworkConfiguration) -> None:
         note = f"NetworkConfiguration {network.metadata.name} has changed: a restart is needed for the machine to be wired by it"
         for user in users:
             seen = self._caches.machines.cache.get(Key.of(user.name))
             if seen is not None and user.instance is not None:
                 self._teller.tell(reference(kinds.MACHINES, seen.meta), "Normal", "RestartRequired", note)
 
-    async def _report(self, seen: Seen, users: list[User]) -> None:
+    async def _report(self, seen: CachedObject, users: list[NetworkUser]) -> None:
         ready = self._caches.attachments.cache.get(seen.key) is not None
         wanted = to_data(networks.status(seen.meta.name, users, ready=ready))
         if await write_status(self._client, kinds.NETWORKS, seen, wanted):
             self._written[seen.key] = self._clock.seconds()
             _LOG.info("the status of a network was written", extra={"machines": len(users)})
 
-    def by_machine(self, change: Change) -> Iterable[Key]:
+    def by_machine(self, change: CacheChange) -> Iterable[Key]:
         """The networks that a change of a machine concerns: those it names, before and after."""
         return {key: None for seen in (change.old, change.new) if seen is not None for key in networks_of(seen)}
 
-    def by_instance(self, change: Change) -> Iterable[Key]:
+    def by_instance(self, change: CacheChange) -> Iterable[Key]:
         """The networks that a change of a run concerns, when its addresses change."""
         seen = self._caches.machines.cache.get(change.seen.key)
         found = networks_of(seen) if seen is not None else []
@@ -146,7 +146,7 @@ class Networks:
         return found if old != new else ()
 
 
-def networks_of(seen: Seen) -> list[Key]:
+def networks_of(seen: CachedObject) -> list[Key]:
     """The networks that a machine names."""
     names = dict.fromkeys(each.networkName for each in brief(seen).spec.networks or ())
     return [Key(seen.key.namespace, name) for name in names]

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class VitistackSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Decided at the start."""
 
     # RECONCILE_INTERVAL: every machine and network is looked at again this often

@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.client.target import Data, Key
 from paddock.controllers.vitistack import kinds
-from paddock.controllers.vitistack.caches import Caches
+from paddock.controllers.vitistack.caches import VitistackCaches
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.vitistack import boot, machinetemplate
 from paddock.dialects.vitistack.effective import effective
@@ -15,16 +15,16 @@ from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.plan.vitistack import assumptions
-from paddock.plan.vitistack.claims import Found
-from paddock.runtime.cache import Seen
+from paddock.plan.vitistack.claims import ExistingClaim
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.informer import Informer
 from paddock.translate.vitistack import to_kubevirt
 from paddock.translate.vitistack.devices import claim_name
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedObjects(msgspec.Struct, frozen=True):
     """The objects of a machine by what is done with them."""
 
     attachments: tuple[NetworkAttachmentDefinition, ...]
@@ -36,18 +36,18 @@ class Wanted(msgspec.Struct, frozen=True):
 
 class _Kept(msgspec.Struct, frozen=True):
     inputs: Any
-    wanted: Wanted
+    wanted: WantedObjects
 
 
 class Translation:
     """Translates machines."""
 
-    def __init__(self, caches: Caches, rendering: Rendering) -> None:
+    def __init__(self, caches: VitistackCaches, rendering: Rendering) -> None:
         self._caches = caches
         self._rendering = rendering
         self._kept: dict[Key, _Kept] = {}
 
-    def of(self, seen: Seen, machine: Machine, claims: Mapping[str, Found]) -> Wanted:
+    def of(self, seen: CachedObject, machine: Machine, claims: Mapping[str, ExistingClaim]) -> WantedObjects:
         """The objects of a machine, whose claims are those given; raises an `Unmet` when it cannot have them."""
         inputs = (
             machine.metadata.uid,
@@ -67,16 +67,16 @@ class Translation:
         """The machine is gone."""
         self._kept.pop(key, None)
 
-    def _translated(self, key: Key, machine: Machine, claims: Mapping[str, Found]) -> Wanted:
+    def _translated(self, key: Key, machine: Machine, claims: Mapping[str, ExistingClaim]) -> WantedObjects:
         resources = list(self._resources(key, machine))
-        merged = effective(machine.spec.resources, machine.spec.disks, self._template(machine, World(resources), key.namespace))
+        merged = effective(machine.spec.resources, machine.spec.disks, self._template(machine, ObjectSet(resources), key.namespace))
         names = {disk.name: claim_name(key.name, disk.name) for disk in merged.disks}
         found = {disk: claims[name] for disk, name in names.items() if name in claims}
         root = names[merged.root.name] if merged.root is not None else ""
         if boot.root_image(machine) and root in claims and self._caches.volumes.cache.get(Key(key.namespace, root)) is None:
             machine = self._as_it_is(key, machine, root)
         # What is there goes before what is assumed: an assumed class is nobody's default.
-        world = World([*assumptions.decided_classes(merged, found), *resources], complete=True)
+        world = ObjectSet([*assumptions.decided_classes(merged, found), *resources], complete=True)
         rendering = assumptions.with_decided_default(self._rendering, merged, found)
         return _sorted(to_kubevirt(machine, world, rendering).value)
 
@@ -88,10 +88,10 @@ class Translation:
         return machine if imported else assumptions.without_image(machine)
 
     @staticmethod
-    def _template(machine: Machine, world: World, namespace: str) -> Any:
+    def _template(machine: Machine, world: ObjectSet, namespace: str) -> Any:
         return machinetemplate.find(machine.spec.template, namespace, world) if machine.spec.template else None
 
-    def _referred(self, key: Key, machine: Machine) -> Iterator[Seen | None]:
+    def _referred(self, key: Key, machine: Machine) -> Iterator[CachedObject | None]:
         for informer, name in self._references(machine):
             yield informer.cache.get(Key(key.namespace, name))
 
@@ -118,7 +118,7 @@ class Translation:
                 yield found_class
 
 
-def _sorted(resources: tuple[Resource, ...]) -> Wanted:
+def _sorted(resources: tuple[Resource, ...]) -> WantedObjects:
     of: dict[str, list[Data]] = {"Secret": [], "PersistentVolumeClaim": [], "DataVolume": [], "VirtualMachine": []}
     attachments = []
     for each in resources:
@@ -127,4 +127,4 @@ def _sorted(resources: tuple[Resource, ...]) -> Wanted:
         else:
             of[each.kind].append(to_data(each))
     disks = (*of["PersistentVolumeClaim"], *of["DataVolume"])
-    return Wanted(tuple(attachments), tuple(of["Secret"]), disks, of["VirtualMachine"][0])
+    return WantedObjects(tuple(attachments), tuple(of["Secret"]), disks, of["VirtualMachine"][0])

@@ -8,7 +8,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Kind, Settings, rule, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Kind, rule, transition
 
 MOST_BYTES = 1024 * 1024
 
@@ -36,7 +36,7 @@ def values(config_map: ConfigMap) -> dict[str, bytes]:
 
 
 @rule("core/configmap-data")
-def values_are_readable(config: ConfigMap, settings: Settings) -> Iterator[Finding]:
+def values_are_readable(config: ConfigMap, settings: AdmissionSettings) -> Iterator[Finding]:
     """`binaryData` is base64, no key stands in both maps, and all values together are at most 1 MiB."""
     size = sum(len(value.encode()) for value in (config.data or {}).values())
     for key, text in (config.binaryData or {}).items():
@@ -51,7 +51,7 @@ def values_are_readable(config: ConfigMap, settings: Settings) -> Iterator[Findi
 
 
 @transition("core/configmap-change")
-def immutable_values_stay(old: ConfigMap, new: ConfigMap, settings: Settings) -> Iterator[Finding]:
+def immutable_values_stay(old: ConfigMap, new: ConfigMap, settings: AdmissionSettings) -> Iterator[Finding]:
     """The values of an immutable ConfigMap do not change."""
     if not old.immutable:
         return

@@ -7,7 +7,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Settings, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, transition
 
 
 class ControllerRevision(Resource):
@@ -18,7 +18,7 @@ class ControllerRevision(Resource):
 
 
 @transition("core/revision-change")
-def data_stays(old: ControllerRevision, new: ControllerRevision, settings: Settings) -> Iterator[Finding]:
+def data_stays(old: ControllerRevision, new: ControllerRevision, settings: AdmissionSettings) -> Iterator[Finding]:
     """What is kept does not change."""
     if old.data != new.data:
         yield finding.secret_invalid(("data",), "field is immutable", "core/revision-change")

@@ -9,7 +9,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Settings, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, rule
 
 
 class NamespaceSpec(Object):
@@ -33,7 +33,7 @@ class Namespace(Resource):
 
 
 @rule("core/namespace-name")
-def name_is_a_label(namespace: Namespace, settings: Settings) -> Iterator[Finding]:
+def name_is_a_label(namespace: Namespace, settings: AdmissionSettings) -> Iterator[Finding]:
     """The name becomes a part of host names, so it is a DNS-1123 label of at most 63 characters."""
     name = namespace.metadata.name
     if name and names.is_subdomain(name) and not names.is_label(name):

@@ -9,7 +9,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Kind, Settings, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Kind, rule
 
 
 class NetworkAttachmentDefinitionSpec(Object):
@@ -28,7 +28,7 @@ class NetworkAttachmentDefinition(Resource):
 
 
 @rule("core/network-config")
-def config_is_json(definition: NetworkAttachmentDefinition, settings: Settings) -> Iterator[Finding]:
+def config_is_json(definition: NetworkAttachmentDefinition, settings: AdmissionSettings) -> Iterator[Finding]:
     """A configuration that is no JSON object never attaches anything (a warning: the API takes it)."""
     config = definition.spec.config if definition.spec else None
     if not config:

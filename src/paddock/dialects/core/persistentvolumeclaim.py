@@ -11,7 +11,7 @@ from paddock.meta.storage import AccessModes, PersistentVolumeClaimSpec, Quantit
 from paddock.schema import finding
 from paddock.schema.field import Field, Object, Quantity
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AGE, Column, Kind, Settings, rule, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, rule, transition
 
 REQUEST: Path = ("spec", "resources", "requests", "storage")
 
@@ -42,7 +42,7 @@ def storage_request(spec: PersistentVolumeClaimSpec | None) -> Quantity | None:
 
 
 @rule("core/claim")
-def claims_say_how_much(claim: PersistentVolumeClaim, settings: Settings) -> Iterator[Finding]:
+def claims_say_how_much(claim: PersistentVolumeClaim, settings: AdmissionSettings) -> Iterator[Finding]:
     """A claim names access modes and a size, and ReadWriteOncePod stands alone."""
     spec = claim.spec or PersistentVolumeClaimSpec()
     if not spec.accessModes:
@@ -59,7 +59,7 @@ def claims_say_how_much(claim: PersistentVolumeClaim, settings: Settings) -> Ite
 
 
 @transition("core/claim-change")
-def claims_only_grow(old: PersistentVolumeClaim, new: PersistentVolumeClaim, settings: Settings) -> Iterator[Finding]:
+def claims_only_grow(old: PersistentVolumeClaim, new: PersistentVolumeClaim, settings: AdmissionSettings) -> Iterator[Finding]:
     """Of a claim only the size changes, and only upwards; the volume and the class may be filled in once."""
     before, after = old.spec or PersistentVolumeClaimSpec(), new.spec or PersistentVolumeClaimSpec()
     for name in before.__struct_fields__:

@@ -8,7 +8,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Settings, rule, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, rule, transition
 
 # What a Secret of each type has to hold: at least one member of each group.
 _NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -55,7 +55,7 @@ def _decode(text: str) -> bytes | None:
 
 
 @rule("core/secret-data")
-def data_is_base64(secret: Secret, settings: Settings) -> Iterator[Finding]:
+def data_is_base64(secret: Secret, settings: AdmissionSettings) -> Iterator[Finding]:
     """The values of `data` are base64, and all values together are at most 1 MiB."""
     for key, text in (secret.data or {}).items():
         if _decode(text) is None:
@@ -65,7 +65,7 @@ def data_is_base64(secret: Secret, settings: Settings) -> Iterator[Finding]:
 
 
 @rule("core/secret-type")
-def typed_secrets_are_complete(secret: Secret, settings: Settings) -> Iterator[Finding]:
+def typed_secrets_are_complete(secret: Secret, settings: AdmissionSettings) -> Iterator[Finding]:
     """A Secret of one of the well-known types has the keys of that type."""
     given = {**(secret.data or {}), **(secret.stringData or {})}
     for group in _NEEDED.get(secret.type or "", ()):
@@ -75,7 +75,7 @@ def typed_secrets_are_complete(secret: Secret, settings: Settings) -> Iterator[F
 
 
 @transition("core/secret-change")
-def some_members_stay(old: Secret, new: Secret, settings: Settings) -> Iterator[Finding]:
+def some_members_stay(old: Secret, new: Secret, settings: AdmissionSettings) -> Iterator[Finding]:
     """The type never changes, and the values of an immutable Secret do not."""
     if (old.type or "Opaque") != (new.type or "Opaque"):
         yield finding.invalid(("type",), new.type or "Opaque", "field is immutable", "core/secret-change")

@@ -8,7 +8,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform, IntOrString, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Settings, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, rule
 
 
 class ServicePort(Object):
@@ -56,7 +56,7 @@ class ServiceSpec(Object):
     trafficDistribution: Annotated[str | None, Field("Which instances are preferred.")] = None
 
 
-class Ingress(Object):
+class LoadBalancerIngress(Object):
     """An address of the load balancer."""
 
     ip: Annotated[str | None, Field("Address.")] = None
@@ -65,16 +65,16 @@ class Ingress(Object):
     ports: Annotated[list[Freeform] | None, Field("State of the ports.")] = None
 
 
-class LoadBalancer(Object):
+class LoadBalancerStatus(Object):
     """What the load balancer says."""
 
-    ingress: Annotated[list[Ingress] | None, Field("Its addresses.")] = None
+    ingress: Annotated[list[LoadBalancerIngress] | None, Field("Its addresses.")] = None
 
 
 class ServiceStatus(Object):
     """What was observed."""
 
-    loadBalancer: Annotated[LoadBalancer | None, Field("The load balancer.")] = None
+    loadBalancer: Annotated[LoadBalancerStatus | None, Field("The load balancer.")] = None
     conditions: Annotated[list[Condition] | None, Field("Conditions of the Service.", keys=("type",))] = None
 
 
@@ -86,7 +86,7 @@ class Service(Resource):
 
 
 @rule("core/service-ports")
-def ports_are_distinct(service: Service, settings: Settings) -> Iterator[Finding]:
+def ports_are_distinct(service: Service, settings: AdmissionSettings) -> Iterator[Finding]:
     """A Service has ports unless it is headless or an ExternalName; several ports are named, and none stands twice."""
     spec = service.spec or ServiceSpec()
     ports = spec.ports or []
@@ -108,7 +108,7 @@ def ports_are_distinct(service: Service, settings: Settings) -> Iterator[Finding
 
 
 @rule("core/service-external-name")
-def external_names_are_given(service: Service, settings: Settings) -> Iterator[Finding]:
+def external_names_are_given(service: Service, settings: AdmissionSettings) -> Iterator[Finding]:
     """An ExternalName Service says which name it stands for."""
     if service.spec is not None and service.spec.type == "ExternalName" and not service.spec.externalName:
         yield finding.required(("spec", "externalName"), "core/service-external-name")

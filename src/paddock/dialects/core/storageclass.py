@@ -7,7 +7,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Settings, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, transition
 
 IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 IS_DEFAULT_FOR_MACHINES = "storageclass.kubevirt.io/is-default-virt-class"
@@ -51,7 +51,7 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
 
 
 @transition("core/storage-class-change")
-def classes_stay(old: StorageClass, new: StorageClass, settings: Settings) -> Iterator[Finding]:
+def classes_stay(old: StorageClass, new: StorageClass, settings: AdmissionSettings) -> Iterator[Finding]:
     """Volumes were made by what the class says, so it does not change."""
     # What the server sets where nobody says anything is no change.
     for name, default in (("provisioner", None), ("parameters", None), ("reclaimPolicy", "Delete"), ("volumeBindingMode", "Immediate")):

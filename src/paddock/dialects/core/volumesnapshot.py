@@ -7,7 +7,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform, Object, Quantity, Time
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, rule, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, rule, transition
 
 GROUP = "snapshot.storage.k8s.io"
 _POLICIES = ("Delete", "Retain")
@@ -97,7 +97,7 @@ class VolumeSnapshotClass(Resource):
         "exactly one of persistentVolumeClaimName and volumeSnapshotContentName must be set",
     ),
 )
-def one_source(snapshot: VolumeSnapshot, settings: Settings) -> Iterator[Finding]:
+def one_source(snapshot: VolumeSnapshot, settings: AdmissionSettings) -> Iterator[Finding]:
     """A snapshot is of a claim, or of a content that exists."""
     source = snapshot.spec.source
     if (source.persistentVolumeClaimName is None) == (source.volumeSnapshotContentName is None):
@@ -106,7 +106,7 @@ def one_source(snapshot: VolumeSnapshot, settings: Settings) -> Iterator[Finding
 
 
 @transition("core/volume-snapshot-change", Cel("spec.source", "self == oldSelf", "field is immutable"))
-def source_stays(old: VolumeSnapshot, new: VolumeSnapshot, settings: Settings) -> Iterator[Finding]:
+def source_stays(old: VolumeSnapshot, new: VolumeSnapshot, settings: AdmissionSettings) -> Iterator[Finding]:
     """What is kept does not change."""
     if old.spec.source != new.spec.source:
         yield Finding(path=("spec", "source"), message="Invalid value: field is immutable", rule="core/volume-snapshot-change")

@@ -1,6 +1,6 @@
 """`virtualization.k8c.io/v1alpha1 Image`: an entry of the catalogue of images (docs/spec/kubermatic.md section 6).
 
-A DataVolume may name one as its `sourceRef` where the installation allows it (`Settings.image_source_ref`).
+A DataVolume may name one as its `sourceRef` where the installation allows it (`AdmissionSettings.image_source_ref`).
 """
 
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ from paddock.meta.conditions import Condition
 from paddock.meta.objects import LocalReference, Resource
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Version, rule
 
 SOURCES = ("http", "registry", "s3", "gcs", "pvc")
 _ONE = " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in SOURCES)
 
 
-class Address(Object):
+class ImageAddress(Object):
     """An image behind an address."""
 
     url: Annotated[str, Field("Address of the image.", required=True, min_length=1)] = ""
 
 
-class Claim(Object):
+class SourceClaim(Object):
     """A claim to copy."""
 
     name: Annotated[str, Field("Name of the claim.", required=True, format="dns1123-subdomain", max_length=253)] = ""
@@ -36,11 +36,11 @@ class ImageSpec(Object):
     readableName: Annotated[str, Field("Name for people.", required=True, min_length=1)] = ""
     readableDescription: Annotated[str | None, Field("Description for people.")] = None
     credentials: Annotated[LocalReference | None, Field("Secret with the credentials of the source.")] = None
-    http: Annotated[Address | None, Field("An image behind a URL.")] = None
-    registry: Annotated[Address | None, Field("An image in an OCI registry.")] = None
-    s3: Annotated[Address | None, Field("An image in an S3 bucket.")] = None
-    gcs: Annotated[Address | None, Field("An image in Google Cloud Storage.")] = None
-    pvc: Annotated[Claim | None, Field("A claim to copy.")] = None
+    http: Annotated[ImageAddress | None, Field("An image behind a URL.")] = None
+    registry: Annotated[ImageAddress | None, Field("An image in an OCI registry.")] = None
+    s3: Annotated[ImageAddress | None, Field("An image in an S3 bucket.")] = None
+    gcs: Annotated[ImageAddress | None, Field("An image in Google Cloud Storage.")] = None
+    pvc: Annotated[SourceClaim | None, Field("A claim to copy.")] = None
 
 
 class ImageStatus(Object):
@@ -49,7 +49,7 @@ class ImageStatus(Object):
     conditions: Annotated[list[Condition] | None, Field("Conditions of the image.", keys=("type",))] = None
 
 
-class Image(Resource):
+class CatalogImage(Resource):
     """An entry of the catalogue of images."""
 
     spec: Annotated[ImageSpec, Field("What the image is, and where it comes from.", required=True)] = ImageSpec()
@@ -57,7 +57,7 @@ class Image(Resource):
 
 
 @rule("kubermatic/image-source", Cel("spec", f"{_ONE} == 1", "exactly one source must be set"))
-def one_source_is_set(image: Image, settings: Settings) -> Iterator[Finding]:
+def one_source_is_set(image: CatalogImage, settings: AdmissionSettings) -> Iterator[Finding]:
     """Exactly one source is set."""
     given = [name for name in SOURCES if getattr(image.spec, name) is not None]
     if len(given) != 1:
@@ -71,7 +71,7 @@ KINDS = (
         kind="Image",
         plural="images",
         singular="image",
-        cls=Image,
+        cls=CatalogImage,
         dialect="kubermatic",
         versions=(Version("v1alpha1"),),
         columns=(Column("Name", ".spec.readableName"), Column("Type", ".spec.type"), AGE),

@@ -9,7 +9,7 @@ from paddock.meta.storage import ResourceRequirements
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Kind, Version, rule
 
 _NO_PODS = "transfers are not run in pods"
 _NOT_INSTALLED = "Paddock brings its own storage controllers; there is no installation to configure"
@@ -121,7 +121,7 @@ class CDI(Resource):
 
 
 @rule("kubevirt/cdi-config-name")
-def there_is_one_config(config: CDIConfig, settings: Settings) -> Iterator[Finding]:
+def there_is_one_config(config: CDIConfig, settings: AdmissionSettings) -> Iterator[Finding]:
     """Only the object named `config` has an effect (a warning)."""
     if config.metadata.name and config.metadata.name != "config":
         yield finding.warning(("metadata", "name"), 'only the CDIConfig named "config" has an effect', "kubevirt/cdi-config-name")

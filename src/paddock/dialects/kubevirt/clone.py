@@ -13,7 +13,7 @@ from paddock.meta.storage import TypedLocalReference
 from paddock.schema import finding
 from paddock.schema.field import Field, Object, Time
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, rule
 
 _FILTER = re.compile(r"!?([A-Za-z0-9._-]+/)?[A-Za-z0-9._-]*\*?\Z|\*\Z", re.ASCII)
 Filters = Annotated[
@@ -77,7 +77,7 @@ class VirtualMachineClone(Resource):
         "FieldValueNotSupported",
     ),
 )
-def source_can_be_cloned(clone: VirtualMachineClone, settings: Settings) -> Iterator[Finding]:
+def source_can_be_cloned(clone: VirtualMachineClone, settings: AdmissionSettings) -> Iterator[Finding]:
     """A machine or a snapshot of one is cloned, to a machine of another name."""
     spec = clone.spec
     allowed = (MACHINE, (SNAPSHOT, "VirtualMachineSnapshot"))
@@ -89,7 +89,7 @@ def source_can_be_cloned(clone: VirtualMachineClone, settings: Settings) -> Iter
 
 
 @rule("kubevirt/clone-filters")
-def filters_are_readable(clone: VirtualMachineClone, settings: Settings) -> Iterator[Finding]:
+def filters_are_readable(clone: VirtualMachineClone, settings: AdmissionSettings) -> Iterator[Finding]:
     """A filter is a key with at most a leading `!` and a closing `*`; each patch is one JSON patch operation."""
     spec = clone.spec
     yield from _filters(spec.annotationFilters, ("spec", "annotationFilters"))

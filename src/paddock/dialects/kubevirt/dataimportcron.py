@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, ObjectReference
+from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, NamespacedReference
 from paddock.dialects.kubevirt.datavolume_kind import DataCondition
 from paddock.dialects.kubevirt.rules_datavolume import data_volume_rules
 from paddock.dialects.kubevirt.unchangeable import spec_is_immutable
@@ -12,7 +12,7 @@ from paddock.meta.objects import Resource, TemplateMeta
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform, Object, Time
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, rule
 
 _MACROS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 # Five fields, optionally a year; each a list of values, ranges and steps, with names of months and days.
@@ -58,7 +58,7 @@ class DataImportCronStatus(Object):
     """What was fetched."""
 
     currentImports: Annotated[list[ImportStatus] | None, Field("Imports in progress.")] = None
-    lastImportedPVC: Annotated[ObjectReference | None, Field("The newest import.")] = None
+    lastImportedPVC: Annotated[NamespacedReference | None, Field("The newest import.")] = None
     lastExecutionTimestamp: Annotated[Time | None, Field("When it was last looked.", nullable=True)] = None
     lastImportTimestamp: Annotated[Time | None, Field("When it was last imported.", nullable=True)] = None
     sourceFormat: Annotated[str | None, Field("pvc or snapshot.")] = None
@@ -81,7 +81,7 @@ def is_schedule(text: str) -> bool:
 
 
 @rule(_RULE, Cel("", "self.metadata.name.size() <= 63", "must be no more than 63 characters", ".metadata.name"))
-def template_can_be_fetched(cron: DataImportCron, settings: Settings) -> Iterator[Finding]:
+def template_can_be_fetched(cron: DataImportCron, settings: AdmissionSettings) -> Iterator[Finding]:
     """The template has a registry or a claim as its source, the schedule is cron's, and the name has at most 63 characters."""
     spec = cron.spec
     path = ("spec", "template", "spec")

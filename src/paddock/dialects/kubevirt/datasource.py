@@ -11,7 +11,7 @@ from paddock.dialects.kubevirt.datavolume import (
     GcsSource,
     HttpSource,
     ImageioSource,
-    ObjectReference,
+    NamespacedReference,
     RegistrySource,
     S3Source,
     VddkSource,
@@ -21,7 +21,7 @@ from paddock.dialects.kubevirt.rules_datavolume import source_rules
 from paddock.meta.objects import Resource
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Version, rule
 
 
 class DataSourceSource(Object):
@@ -38,9 +38,9 @@ class DataSourceSource(Object):
     gcs: Annotated[GcsSource | None, Field("An image in Google Cloud Storage.")] = None
     imageio: Annotated[ImageioSource | None, Field("A disk of oVirt.")] = None
     vddk: Annotated[VddkSource | None, Field("A disk of VMware.")] = None
-    pvc: Annotated[ObjectReference | None, Field("A claim to copy.")] = None
-    snapshot: Annotated[ObjectReference | None, Field("A snapshot to copy.")] = None
-    dataSource: Annotated[ObjectReference | None, Field("Another DataSource, which is followed once.")] = None
+    pvc: Annotated[NamespacedReference | None, Field("A claim to copy.")] = None
+    snapshot: Annotated[NamespacedReference | None, Field("A snapshot to copy.")] = None
+    dataSource: Annotated[NamespacedReference | None, Field("Another DataSource, which is followed once.")] = None
 
 
 SOURCES = DataSourceSource.__struct_fields__
@@ -76,7 +76,7 @@ def source_type(source: DataSourceSource) -> str:
 
 
 @rule("kubevirt/data-source", Cel("spec.source", f"{_ONE} == 1", "exactly one source must be set"))
-def one_source_is_set(source: DataSource, settings: Settings) -> Iterator[Finding]:
+def one_source_is_set(source: DataSource, settings: AdmissionSettings) -> Iterator[Finding]:
     """Exactly one source is set."""
     given = [name for name in SOURCES if getattr(source.spec.source, name) is not None]
     path = ("spec", "source")

@@ -109,7 +109,7 @@ class VddkSource(Object):
     extraArgs: Annotated[str | None, Field("ConfigMap with further arguments for the library.")] = None
 
 
-class ObjectReference(Object):
+class NamespacedReference(Object):
     """An object by namespace and name."""
 
     namespace: Annotated[str, Field("Namespace of the object.", required=True)] = ""
@@ -127,8 +127,8 @@ class DataVolumeSource(Object):
     vddk: Annotated[VddkSource | None, Field("A disk of VMware.")] = None
     upload: Annotated[Empty | None, Field("Somebody uploads it.")] = None
     blank: Annotated[Empty | None, Field("An empty disk.")] = None
-    pvc: Annotated[ObjectReference | None, Field("A claim to copy.")] = None
-    snapshot: Annotated[ObjectReference | None, Field("A snapshot to copy.")] = None
+    pvc: Annotated[NamespacedReference | None, Field("A claim to copy.")] = None
+    snapshot: Annotated[NamespacedReference | None, Field("A snapshot to copy.")] = None
 
 
 DATA_SOURCES = DataVolumeSource.__struct_fields__

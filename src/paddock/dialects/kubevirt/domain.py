@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from paddock.dialects.kubevirt.devices import Devices
-from paddock.dialects.kubevirt.features import Clock, Features
+from paddock.dialects.kubevirt.features import Features, GuestClock
 from paddock.dialects.kubevirt.firmware import Chassis, Firmware
 from paddock.schema.field import Empty, Field, Object, Quantity
 
@@ -85,7 +85,7 @@ class Resources(Object):
     overcommitGuestOverhead: Annotated[bool | None, Field("Do not count the emulator's own memory.")] = None
 
 
-class Machine(Object):
+class MachineChipset(Object):
     """The chipset."""
 
     type: Annotated[str | None, Field("Machine type, such as q35; default: by architecture.")] = None
@@ -126,9 +126,9 @@ class DomainSpec(Object):
     cpu: Annotated[CPU | None, Field("Processors.")] = None
     memory: Annotated[Memory | None, Field("Memory.")] = None
     resources: Annotated[Resources | None, Field("What the machine takes from the host.")] = None
-    machine: Annotated[Machine | None, Field("Chipset.")] = None
+    machine: Annotated[MachineChipset | None, Field("Chipset.")] = None
     firmware: Annotated[Firmware | None, Field("Firmware and identity.")] = None
-    clock: Annotated[Clock | None, Field("Clock and timers.")] = None
+    clock: Annotated[GuestClock | None, Field("Clock and timers.")] = None
     features: Annotated[Features | None, Field("Features of the hardware.")] = None
     devices: Annotated[Devices, Field("Devices.", required=True)] = Devices()
     ioThreadsPolicy: Annotated[

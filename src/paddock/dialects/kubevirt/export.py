@@ -10,7 +10,7 @@ from paddock.meta.objects import Resource
 from paddock.meta.storage import TypedLocalReference
 from paddock.schema.field import Field, Freeform, Object, Time
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, rule
 
 SOURCES: tuple[GroupKind, ...] = (
     ("", "PersistentVolumeClaim"),
@@ -97,7 +97,7 @@ class VirtualMachineExport(Resource):
         "FieldValueNotSupported",
     ),
 )
-def source_can_be_exported(export: VirtualMachineExport, settings: Settings) -> Iterator[Finding]:
+def source_can_be_exported(export: VirtualMachineExport, settings: AdmissionSettings) -> Iterator[Finding]:
     """A claim (group empty), a machine, a snapshot or a backup is exported."""
     yield from reference_findings(export.spec.source, ("spec", "source"), SOURCES, "kubevirt/export-source")
 

@@ -143,7 +143,7 @@ class Timer(Object):
     hyperv: Annotated[PresentTimer | None, Field("Hyper-V's clock.")] = None
 
 
-class Clock(Object):
+class GuestClock(Object):
     """The guest's clock."""
 
     utc: Annotated[ClockUTC | None, Field("The clock starts with UTC.")] = None

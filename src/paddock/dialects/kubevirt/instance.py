@@ -22,7 +22,7 @@ OUTDATED = "kubevirt.io/outdatedLauncherImage"
 VERSIONS = (Version("v1"), Version("v1alpha3", storage=False, deprecated="kubevirt.io/v1alpha3 is deprecated; use kubevirt.io/v1"))
 
 
-class ResourceClaim(Object):
+class ResourceClaimRequest(Object):
     """A resource claim (DRA) of the machine."""
 
     name: Annotated[str, Field("Name of the entry.", required=True)] = ""
@@ -77,7 +77,7 @@ class VirtualMachineInstanceSpec(Object):
     ] = None
     dnsConfig: Annotated[DNSConfig | None, Field("Settings of DNS.")] = None
     resourceClaims: Annotated[
-        list[ResourceClaim] | None, Field("Resource claims.", keys=("name",), not_honoured="resource claims (DRA) are refused")
+        list[ResourceClaimRequest] | None, Field("Resource claims.", keys=("name",), not_honoured="resource claims (DRA) are refused")
     ] = None
     utilityVolumes: Annotated[
         list[UtilityVolume] | None, Field("Claims beside the disks.", max_items=256, keys=("name",), not_honoured="nothing here uses them")

@@ -15,15 +15,15 @@ from paddock.dialects.kubevirt.rules import sizing
 from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import InstancetypeMatcher, PreferenceMatcher, VirtualMachine
 from paddock.meta.objects import Resource
-from paddock.meta.world import DEFAULT_NAMESPACE, World, namespace_of
+from paddock.meta.world import DEFAULT_NAMESPACE, ObjectSet, namespace_of
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 N = TypeVar("N", bound=Resource)
 C = TypeVar("C", bound=Resource)
 
 
-def sizing_findings(machine: VirtualMachine | VirtualMachinePool, world: World, settings: Settings) -> Iterator[Finding]:
+def sizing_findings(machine: VirtualMachine | VirtualMachinePool, world: ObjectSet, settings: AdmissionSettings) -> Iterator[Finding]:
     """The conflicts of a machine, or of the machines of a pool, with its instancetype, and the needs of its preference."""
     if isinstance(machine, VirtualMachinePool):
         place = rules_pool.place_of(machine, settings)
@@ -39,20 +39,20 @@ def sizing_findings(machine: VirtualMachine | VirtualMachinePool, world: World, 
         yield from sizing.unmet(place, preference, size)
 
 
-def instancetype_of(matcher: InstancetypeMatcher | None, namespace: str, world: World) -> InstancetypeSpec | None:
+def instancetype_of(matcher: InstancetypeMatcher | None, namespace: str, world: ObjectSet) -> InstancetypeSpec | None:
     """The instancetype that a machine names."""
     found = _named(matcher, namespace, world, (VirtualMachineInstancetype, VirtualMachineClusterInstancetype))
     return found.spec if found is not None else None
 
 
-def preference_of(matcher: PreferenceMatcher | None, namespace: str, world: World) -> PreferenceSpec | None:
+def preference_of(matcher: PreferenceMatcher | None, namespace: str, world: ObjectSet) -> PreferenceSpec | None:
     """The preference that a machine names."""
     found = _named(matcher, namespace, world, (VirtualMachinePreference, VirtualMachineClusterPreference))
     return found.spec if found is not None else None
 
 
 def _named(
-    matcher: InstancetypeMatcher | PreferenceMatcher | None, namespace: str, world: World, kinds: tuple[type[N], type[C]]
+    matcher: InstancetypeMatcher | PreferenceMatcher | None, namespace: str, world: ObjectSet, kinds: tuple[type[N], type[C]]
 ) -> N | C | None:
     if matcher is None or not matcher.name:
         return None

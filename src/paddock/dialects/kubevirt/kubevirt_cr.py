@@ -36,7 +36,7 @@ class LiveUpdateConfiguration(Object):
     maxGuest: Annotated[Quantity | None, Field("Most memory of a machine.")] = None
 
 
-class NetworkConfiguration(Object):
+class DefaultNetworkConfiguration(Object):
     """How machines are connected that do not say it."""
 
     OPEN = True
@@ -54,7 +54,7 @@ class InstancetypeConfiguration(Object):
     ] = None
 
 
-class Configuration(Object):
+class KubeVirtConfiguration(Object):
     """What holds for all machines. More is kept than what is described here."""
 
     OPEN = True
@@ -70,7 +70,7 @@ class Configuration(Object):
         str | None, Field("Whether changes reach running machines; default: LiveUpdate.", enum=("Stage", "LiveUpdate"))
     ] = None
     liveUpdateConfiguration: Annotated[LiveUpdateConfiguration | None, Field("Room for growing while a machine runs.")] = None
-    network: Annotated[NetworkConfiguration | None, Field("How machines are connected that do not say it.")] = None
+    network: Annotated[DefaultNetworkConfiguration | None, Field("How machines are connected that do not say it.")] = None
     instancetype: Annotated[InstancetypeConfiguration | None, Field("How machines keep their instancetype.")] = None
     vmStateStorageClass: Annotated[str | None, Field("Class of the claims for TPM and EFI state.")] = None
     permittedHostDevices: Annotated[Freeform | None, Field("Devices of the host that machines may have.")] = None
@@ -86,7 +86,7 @@ class Configuration(Object):
 class KubeVirtSpec(Object):
     """The installation and what holds for all machines."""
 
-    configuration: Annotated[Configuration | None, Field("What holds for all machines.")] = None
+    configuration: Annotated[KubeVirtConfiguration | None, Field("What holds for all machines.")] = None
     certificateRotateStrategy: Annotated[Freeform | None, Field("How long certificates last.", not_honoured=_NOT_INSTALLED)] = None
     customizeComponents: Annotated[Freeform | None, Field("Patches of the installation.", not_honoured=_NOT_INSTALLED)] = None
     imagePullPolicy: Annotated[str | None, Field("When images are pulled.", not_honoured=_NOT_INSTALLED)] = None

@@ -9,7 +9,7 @@ RULE = "kubevirt/same-mac"
 _HARDWARE = ("spec", "template", "spec")
 
 
-class Card(NamedTuple):
+class NicAddress(NamedTuple):
     """A network card with an address of its own."""
 
     path: Path
@@ -22,7 +22,7 @@ def plain(address: str) -> str:
     return address.lower().replace("-", ":")
 
 
-def cards(machine: Any) -> tuple[Card, ...]:
+def cards(machine: Any) -> tuple[NicAddress, ...]:
     """The cards of a VirtualMachine, as data of any shape, that say their address."""
     hardware = machine
     for name in _HARDWARE:
@@ -32,12 +32,12 @@ def cards(machine: Any) -> tuple[Card, ...]:
     return tuple(_cards(interfaces, networks))
 
 
-def _cards(interfaces: list[Any], networks: dict[Any, str]) -> Iterator[Card]:
+def _cards(interfaces: list[Any], networks: dict[Any, str]) -> Iterator[NicAddress]:
     for index, each in enumerate(interfaces):
         address = _members(each).get("macAddress")
         if isinstance(address, str) and address:
             path = (*_HARDWARE, "domain", "devices", "interfaces", index, "macAddress")
-            yield Card(path, networks.get(_members(each).get("name"), ""), plain(address))
+            yield NicAddress(path, networks.get(_members(each).get("name"), ""), plain(address))
 
 
 def _network(network: dict[str, Any]) -> str:
@@ -45,7 +45,7 @@ def _network(network: dict[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def shared(own: Iterable[Card], others: Iterable[tuple[str, Iterable[Card]]]) -> Iterator[tuple[Card, str]]:
+def shared(own: Iterable[NicAddress], others: Iterable[tuple[str, Iterable[NicAddress]]]) -> Iterator[tuple[NicAddress, str]]:
     """The cards whose address another machine has on the same network, with its name."""
     wanted = {(card.network, card.address): card for card in own}
     for name, theirs in others:

@@ -31,7 +31,7 @@ class MigrationSpec(Object):
     receive: Annotated[MigrationSource | None, Field("Another cluster to receive from.", not_honoured=_ONE_HOST)] = None
 
 
-class PhaseTransition(Object):
+class MigrationPhaseTransition(Object):
     """When a phase began."""
 
     phase: Annotated[str | None, Field("The phase.")] = None
@@ -43,7 +43,7 @@ class MigrationStatus(Object):
 
     phase: Annotated[str | None, Field("Pending, Scheduling, Running, Succeeded, Failed and the steps between.")] = None
     conditions: Annotated[list[Condition] | None, Field("Conditions of the migration.", keys=("type",))] = None
-    phaseTransitionTimestamps: Annotated[list[PhaseTransition] | None, Field("When each phase began.")] = None
+    phaseTransitionTimestamps: Annotated[list[MigrationPhaseTransition] | None, Field("When each phase began.")] = None
     migrationState: Annotated[Freeform | None, Field("Details, such as failureReason.")] = None
     synchronizationAddresses: Annotated[list[str] | None, Field("Addresses of the other side.")] = None
 

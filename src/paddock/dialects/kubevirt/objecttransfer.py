@@ -9,7 +9,7 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Version, rule
 
 KINDS_THAT_MOVE = ("DataVolume", "PersistentVolumeClaim")
 
@@ -58,7 +58,7 @@ class ObjectTransfer(Resource):
     "kubevirt/transfer-target",
     Cel("spec", "has(self.target.namespace) || has(self.target.name)", "give a new namespace or a new name", ".target"),
 )
-def something_changes(transfer: ObjectTransfer, settings: Settings) -> Iterator[Finding]:
+def something_changes(transfer: ObjectTransfer, settings: AdmissionSettings) -> Iterator[Finding]:
     """A transfer names a new namespace, a new name, or both, and is not to where the object is."""
     source, target = transfer.spec.source, transfer.spec.target
     if not target.namespace and not target.name:

@@ -64,7 +64,7 @@ class NameGeneration(Object):
     appendIndexToSecretRefs: Annotated[bool | None, Field("Secrets that the machine refers to; default: false.")] = None
 
 
-class Selectors(Object):
+class ScaleInSelectors(Object):
     """Which machines come first; both must match."""
 
     labelSelector: Annotated[LabelSelector | None, Field("Labels of the machines.")] = None
@@ -75,7 +75,7 @@ class SelectionPolicy(Object):
     """Which machines come first."""
 
     sortPolicy: Annotated[str | None, Field("By what they are sorted; default: Random.", enum=SORT_POLICIES)] = None
-    selectors: Annotated[Selectors | None, Field("Which machines come first.")] = None
+    selectors: Annotated[ScaleInSelectors | None, Field("Which machines come first.")] = None
 
 
 class OpportunisticScaleIn(Object):

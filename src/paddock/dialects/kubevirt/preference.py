@@ -16,7 +16,7 @@ from paddock.meta.objects import Annotations, Resource
 from paddock.schema import finding
 from paddock.schema.field import Empty, Field, Object, Quantity
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Cel, Kind, Settings, Version, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Kind, Version, rule
 
 GROUP = "instancetype.kubevirt.io"
 # The newer words, and the ones they took the place of.
@@ -173,7 +173,7 @@ class VirtualMachineClusterPreference(Resource):
 
 
 @rule("kubevirt/preference-spread")
-def spread_is_possible(preference: VirtualMachinePreference, settings: Settings) -> Iterator[Finding]:
+def spread_is_possible(preference: VirtualMachinePreference, settings: AdmissionSettings) -> Iterator[Finding]:
     """Cores are spread over threads in the ratio of two only."""
     cpu = preference.spec.cpu
     options = cpu.spreadOptions if cpu else None
@@ -207,7 +207,7 @@ _OLDER = ("preferredUseEfi", "preferredUseSecureBoot")
         "FieldValueForbidden",
     ),
 )
-def efi_is_said_once(preference: VirtualMachinePreference, settings: Settings) -> Iterator[Finding]:
+def efi_is_said_once(preference: VirtualMachinePreference, settings: AdmissionSettings) -> Iterator[Finding]:
     """EFI is asked for in the newer or in the older way, and not together with BIOS."""
     firmware = preference.spec.firmware
     if firmware is None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from paddock.dialects.kubevirt.instance import GROUP, VERSIONS, VirtualMachineInstanceTemplate
 from paddock.dialects.kubevirt.rules import instance
-from paddock.dialects.kubevirt.rules.place import Place, rules_of
+from paddock.dialects.kubevirt.rules.place import HardwareContext, rules_of
 from paddock.meta import selectors
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
@@ -13,7 +13,7 @@ from paddock.meta.selectors import LabelSelector
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Cel, Column, Kind, Scale, Settings, rule, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Scale, rule, transition
 
 
 class ReplicaSetSpec(Object):
@@ -42,7 +42,7 @@ class VirtualMachineInstanceReplicaSet(Resource):
 
 
 @rule("kubevirt/replica-set-selector")
-def selector_matches_template(replicas: VirtualMachineInstanceReplicaSet, settings: Settings) -> Iterator[Finding]:
+def selector_matches_template(replicas: VirtualMachineInstanceReplicaSet, settings: AdmissionSettings) -> Iterator[Finding]:
     """The selector is not empty, and it matches the labels of the template."""
     spec, path = replicas.spec, ("spec", "selector")
     labels = spec.template.metadata.labels if spec.template.metadata else None
@@ -55,10 +55,10 @@ def selector_matches_template(replicas: VirtualMachineInstanceReplicaSet, settin
         )
 
 
-def _place(replicas: VirtualMachineInstanceReplicaSet, settings: Settings) -> Place:
+def _place(replicas: VirtualMachineInstanceReplicaSet, settings: AdmissionSettings) -> HardwareContext:
     template = replicas.spec.template
     metadata = template.metadata
-    return Place(
+    return HardwareContext(
         spec=template.spec,
         path=("spec", "template", "spec"),
         metadata=("spec", "template", "metadata"),
@@ -69,7 +69,9 @@ def _place(replicas: VirtualMachineInstanceReplicaSet, settings: Settings) -> Pl
 
 
 @transition("kubevirt/replica-set-change", Cel("spec.selector", "self == oldSelf", "field is immutable"))
-def selector_stays(old: VirtualMachineInstanceReplicaSet, new: VirtualMachineInstanceReplicaSet, settings: Settings) -> Iterator[Finding]:
+def selector_stays(
+    old: VirtualMachineInstanceReplicaSet, new: VirtualMachineInstanceReplicaSet, settings: AdmissionSettings
+) -> Iterator[Finding]:
     """The selector does not change."""
     if old.spec.selector != new.spec.selector:
         message = "Invalid value: field is immutable"

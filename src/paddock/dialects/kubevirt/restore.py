@@ -13,7 +13,7 @@ from paddock.meta.storage import TypedLocalReference
 from paddock.schema import finding
 from paddock.schema.field import Field, Object, Time
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, rule
 
 
 class VolumeRestoreOverride(Object):
@@ -80,7 +80,7 @@ class VirtualMachineRestore(Resource):
     Cel("spec.target", "self.kind == 'VirtualMachine'", "must be a VirtualMachine", ".kind", "FieldValueNotSupported"),
     Cel("spec.target", "has(self.apiGroup) && self.apiGroup == 'kubevirt.io'", "must be kubevirt.io", ".apiGroup"),
 )
-def target_is_a_machine(restore: VirtualMachineRestore, settings: Settings) -> Iterator[Finding]:
+def target_is_a_machine(restore: VirtualMachineRestore, settings: AdmissionSettings) -> Iterator[Finding]:
     """A restore makes or changes a `VirtualMachine` of the group `kubevirt.io`."""
     yield from reference_findings(restore.spec.target, ("spec", "target"), (MACHINE,), "kubevirt/restore-target")
 
@@ -98,7 +98,7 @@ def patch_findings(patches: list[str] | None, path: Path, rule: str) -> Iterator
 
 
 @rule("kubevirt/restore-patches")
-def patches_are_operations(restore: VirtualMachineRestore, settings: Settings) -> Iterator[Finding]:
+def patches_are_operations(restore: VirtualMachineRestore, settings: AdmissionSettings) -> Iterator[Finding]:
     """Each patch is one JSON patch operation."""
     yield from patch_findings(restore.spec.patches, ("spec", "patches"), "kubevirt/restore-patches")
 

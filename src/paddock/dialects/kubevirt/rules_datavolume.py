@@ -24,8 +24,8 @@ from paddock.meta.selectors import selector_findings
 from paddock.meta.storage import PersistentVolumeClaimSpec, StorageSpec
 from paddock.schema import finding
 from paddock.schema.field import Object
-from paddock.schema.finding import Cause, Finding, Path
-from paddock.schema.kind import Cel, Rule, Settings
+from paddock.schema.finding import CauseType, Finding, Path
+from paddock.schema.kind import AdmissionSettings, Cel, CrossFieldRule
 
 SOURCE = "kubevirt/data-volume-source"
 CLAIM = "kubevirt/data-volume-claim"
@@ -48,10 +48,10 @@ _SCHEMES = {
 
 # Where a kind keeps the values that a rule looks at.
 Places = Callable[[Any], Iterable[tuple[Path, Any]]]
-Check = Callable[[Any, Path, Settings], Iterator[Finding]]
+Check = Callable[[Any, Path, AdmissionSettings], Iterator[Finding]]
 
 
-def data_volume_findings(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+def data_volume_findings(spec: DataVolumeSpec, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """Everything that is wrong across the fields of a DataVolume's spec."""
     for check in _SPEC_CHECKS.values():
         yield from check(spec, path, settings)
@@ -59,13 +59,13 @@ def data_volume_findings(spec: DataVolumeSpec, path: Path, settings: Settings) -
         yield from source_findings(spec.source, (*path, "source"), settings)
 
 
-def source_findings(source: Object, path: Path, settings: Settings) -> Iterator[Finding]:
+def source_findings(source: Object, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """Everything that is wrong with the members of a source."""
     for check in _SOURCE_CHECKS.values():
         yield from check(source, path, settings)
 
 
-def data_volume_rules(places: Places, cel: dict[str, tuple[Cel, ...]] | None = None) -> tuple[Rule, ...]:
+def data_volume_rules(places: Places, cel: dict[str, tuple[Cel, ...]] | None = None) -> tuple[CrossFieldRule, ...]:
     """The rules of a kind that has DataVolume specs at these places; `cel` has forms of them by rule id."""
 
     def sources(value: Any) -> Iterator[tuple[Path, Any]]:
@@ -76,19 +76,20 @@ def data_volume_rules(places: Places, cel: dict[str, tuple[Cel, ...]] | None = N
     return (*_rules(_SPEC_CHECKS, places, cel or {}), *_rules(_SOURCE_CHECKS, sources, cel or {}))
 
 
-def source_rules(places: Places) -> tuple[Rule, ...]:
+def source_rules(places: Places) -> tuple[CrossFieldRule, ...]:
     """The rules of a kind that has sources at these places, whatever members they have."""
     return _rules(_SOURCE_CHECKS, places, {})
 
 
-def _rules(checks: dict[str, Check], places: Places, cel: dict[str, tuple[Cel, ...]]) -> tuple[Rule, ...]:
+def _rules(checks: dict[str, Check], places: Places, cel: dict[str, tuple[Cel, ...]]) -> tuple[CrossFieldRule, ...]:
     return tuple(
-        Rule(name, " ".join((check.__doc__ or "").split()), _spread(check, places), cel.get(name, ())) for name, check in checks.items()
+        CrossFieldRule(name, " ".join((check.__doc__ or "").split()), _spread(check, places), cel.get(name, ()))
+        for name, check in checks.items()
     )
 
 
-def _spread(check: Check, places: Places) -> Callable[[Any, Settings], Iterator[Finding]]:
-    def everywhere(value: Any, settings: Settings) -> Iterator[Finding]:
+def _spread(check: Check, places: Places) -> Callable[[Any, AdmissionSettings], Iterator[Finding]]:
+    def everywhere(value: Any, settings: AdmissionSettings) -> Iterator[Finding]:
         for path, part in places(value):
             yield from check(part, path, settings)
 
@@ -106,7 +107,7 @@ def given_members(source: Object) -> list[str]:
     return [name for name in source.__struct_fields__ if getattr(source, name) is not None]
 
 
-def one_source(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+def one_source(spec: DataVolumeSpec, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A DataVolume has exactly one of source and sourceRef, unless the claim itself names what fills it; a source has one member."""
     place = (*path, "source")
     outside = is_populated_from_outside(spec)
@@ -131,17 +132,17 @@ def _one_member(source: DataVolumeSource, path: Path) -> Iterator[Finding]:
         yield Finding(path=path, message=f"Invalid value: Multiple dataVolume sources: {', '.join(given)}", rule=SOURCE)
 
 
-def _source_ref(reference: SourceReference, path: Path, settings: Settings) -> Iterator[Finding]:
+def _source_ref(reference: SourceReference, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     kinds = ("DataSource", "Image") if settings.image_source_ref else ("DataSource",)
     if reference.kind and reference.kind not in kinds:
         yield finding.unsupported((*path, "kind"), reference.kind, kinds, SOURCE)
     group = IMAGE_GROUP if reference.kind == "Image" and settings.image_source_ref else CDI_GROUP
     if reference.apiGroup and reference.apiGroup != group:
         message = f'Unsupported value: {finding.show(reference.apiGroup)}: only "{group}"'
-        yield Finding(path=(*path, "apiGroup"), message=message, rule=SOURCE, cause=Cause.NOT_SUPPORTED)
+        yield Finding(path=(*path, "apiGroup"), message=message, rule=SOURCE, cause=CauseType.NOT_SUPPORTED)
 
 
-def one_claim(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+def one_claim(spec: DataVolumeSpec, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A DataVolume has exactly one of pvc and storage; pvc names one access mode and a size, storage a size unless it copies."""
     if spec.pvc is None and spec.storage is None:
         yield finding.required((*path, "pvc"), CLAIM, "give pvc or storage (Missing Data volume PVC or Storage)")
@@ -177,7 +178,7 @@ def _size(claim: StorageSpec, path: Path, *, needed: bool) -> Iterator[Finding]:
     yield from selector_findings(claim.selector, (*path, "selector"), CLAIM)
 
 
-def archives_have_files(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+def archives_have_files(spec: DataVolumeSpec, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """An archive is unpacked into a filesystem, and registries and blank disks hold none."""
     if spec.contentType != "archive":
         return
@@ -189,7 +190,7 @@ def archives_have_files(spec: DataVolumeSpec, path: Path, settings: Settings) ->
         yield finding.invalid((*path, "contentType"), "archive", "an archive needs the volumeMode Filesystem", CONTENT)
 
 
-def class_stands_in_claim(spec: DataVolumeSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+def class_stands_in_claim(spec: DataVolumeSpec, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A storageClassName beside pvc or storage is read as if it stood in it (a warning)."""
     if spec.storageClassName is None:
         return
@@ -202,7 +203,7 @@ def class_stands_in_claim(spec: DataVolumeSpec, path: Path, settings: Settings) 
         yield finding.warning((*path, "storageClassName"), text, CLASS)
 
 
-def addresses_are_usable(source: Object, path: Path, settings: Settings) -> Iterator[Finding]:
+def addresses_are_usable(source: Object, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """An address has a scheme that fits its source, a host, and neither user nor password."""
     for name in given_members(source):
         if name in _SCHEMES:
@@ -227,7 +228,7 @@ def _url(url: str, path: Path, schemes: tuple[str, ...]) -> Iterator[Finding]:
         yield finding.invalid(path, url, "must name a host", URL)
 
 
-def registries_have_one_address(source: Object, path: Path, settings: Settings) -> Iterator[Finding]:
+def registries_have_one_address(source: Object, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A registry source has a url or, with the pullMethod node, an imageStream."""
     registry = getattr(source, "registry", None)
     place = (*path, "registry")
@@ -242,7 +243,7 @@ def registries_have_one_address(source: Object, path: Path, settings: Settings) 
         yield finding.invalid((*place, "pullMethod"), registry.pullMethod or "pod", why, REGISTRY)
 
 
-def certificates_fit(source: Object, path: Path, settings: Settings) -> Iterator[Finding]:
+def certificates_fit(source: Object, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """certConfig is for https, a CA bundle is PEM, and a client certificate comes with its key."""
     http = getattr(source, "http", None)
     place = (*path, "http")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.rules import instance, machine
-from paddock.dialects.kubevirt.rules.place import MachinePlace, Place, rules_of
+from paddock.dialects.kubevirt.rules.place import HardwareContext, MachinePlace, rules_of
 from paddock.meta import selectors
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule, transition
+from paddock.schema.kind import AdmissionSettings, Cel, rule, transition
 
 if TYPE_CHECKING:
     from paddock.dialects.kubevirt.pool import VirtualMachinePool
@@ -24,7 +24,7 @@ _AT_MOST_ONE = "set at most one of unmanaged, opportunistic, proactive"
 _COUNT = " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in _STRATEGIES)
 
 
-def place_of(pool: "VirtualMachinePool", settings: Settings) -> MachinePlace:
+def place_of(pool: "VirtualMachinePool", settings: AdmissionSettings) -> MachinePlace:
     """The machine of a pool, at the places the user wrote."""
     return MachinePlace(
         spec=poolform.machine_spec(pool),
@@ -40,9 +40,9 @@ class _Places:
     """The places of the pool that was looked at last: every rule asks for them, one after the other."""
 
     def __init__(self) -> None:
-        self._last: tuple[object, object, MachinePlace, Place] | None = None
+        self._last: tuple[object, object, MachinePlace, HardwareContext] | None = None
 
-    def of(self, pool: "VirtualMachinePool", settings: Settings) -> tuple[MachinePlace, Place]:
+    def of(self, pool: "VirtualMachinePool", settings: AdmissionSettings) -> tuple[MachinePlace, HardwareContext]:
         last = self._last
         if last is None or last[0] is not pool or last[1] is not settings:
             around = place_of(pool, settings)
@@ -53,11 +53,11 @@ class _Places:
 _PLACES = _Places()
 
 
-def _around(pool: "VirtualMachinePool", settings: Settings) -> MachinePlace:
+def _around(pool: "VirtualMachinePool", settings: AdmissionSettings) -> MachinePlace:
     return _PLACES.of(pool, settings)[0]
 
 
-def _hardware(pool: "VirtualMachinePool", settings: Settings) -> Place:
+def _hardware(pool: "VirtualMachinePool", settings: AdmissionSettings) -> HardwareContext:
     return _PLACES.of(pool, settings)[1]
 
 
@@ -65,7 +65,7 @@ def _hardware(pool: "VirtualMachinePool", settings: Settings) -> Place:
     "kubevirt/pool-name",
     Cel("", "self.metadata.name.size() <= 57", "must be no more than 57 characters", ".metadata.name"),
 )
-def names_leave_room(pool: "VirtualMachinePool", settings: Settings) -> Iterator[Finding]:
+def names_leave_room(pool: "VirtualMachinePool", settings: AdmissionSettings) -> Iterator[Finding]:
     """The machines are named `<pool>-<number>`, so the name of a pool has at most 57 characters."""
     if len(pool.metadata.name) > LONGEST_NAME:
         why = f"must be no more than {LONGEST_NAME} characters, because the machines are named <name>-<number>"
@@ -73,7 +73,7 @@ def names_leave_room(pool: "VirtualMachinePool", settings: Settings) -> Iterator
 
 
 @rule("kubevirt/pool-form")
-def one_form_is_used(pool: "VirtualMachinePool", settings: Settings) -> Iterator[Finding]:
+def one_form_is_used(pool: "VirtualMachinePool", settings: AdmissionSettings) -> Iterator[Finding]:
     """The machine is written nested, with `template`, or flat, with the hardware beside `runStrategy`; never both."""
     spec = pool.spec.virtualMachineTemplate.spec
     flat = poolform.flat_keys(spec)
@@ -95,7 +95,7 @@ def one_form_is_used(pool: "VirtualMachinePool", settings: Settings) -> Iterator
         "selector must not be empty",
     ),
 )
-def selector_matches_machines(pool: "VirtualMachinePool", settings: Settings) -> Iterator[Finding]:
+def selector_matches_machines(pool: "VirtualMachinePool", settings: AdmissionSettings) -> Iterator[Finding]:
     """The selector is not empty, and it matches the labels of the machines."""
     spec, path = pool.spec, ("spec", "selector")
     labels = spec.virtualMachineTemplate.metadata.labels if spec.virtualMachineTemplate.metadata else None
@@ -112,7 +112,7 @@ def selector_matches_machines(pool: "VirtualMachinePool", settings: Settings) ->
     Cel("spec.updateStrategy", f"{_COUNT} <= 1", _AT_MOST_ONE),
     Cel("spec.scaleInStrategy", f"{_COUNT} <= 1", _AT_MOST_ONE),
 )
-def one_strategy_is_set(pool: "VirtualMachinePool", settings: Settings) -> Iterator[Finding]:
+def one_strategy_is_set(pool: "VirtualMachinePool", settings: AdmissionSettings) -> Iterator[Finding]:
     """There is one way to update and one to get smaller; selectors of machines are usable."""
     for name in ("updateStrategy", "scaleInStrategy"):
         strategy = getattr(pool.spec, name)
@@ -127,7 +127,7 @@ def one_strategy_is_set(pool: "VirtualMachinePool", settings: Settings) -> Itera
 
 
 @rule("kubevirt/pool-state")
-def state_can_be_kept(pool: "VirtualMachinePool", settings: Settings) -> Iterator[Finding]:
+def state_can_be_kept(pool: "VirtualMachinePool", settings: AdmissionSettings) -> Iterator[Finding]:
     """Memory of a machine that goes is not kept by Paddock's own engine."""
     strategy = pool.spec.scaleInStrategy
     if strategy is None or settings.target != "embedded":
@@ -141,7 +141,7 @@ def state_can_be_kept(pool: "VirtualMachinePool", settings: Settings) -> Iterato
 
 
 @rule("kubevirt/pool-annotation-place")
-def annotations_reach_the_guest(pool: "VirtualMachinePool", settings: Settings) -> Iterator[Finding]:
+def annotations_reach_the_guest(pool: "VirtualMachinePool", settings: AdmissionSettings) -> Iterator[Finding]:
     """Annotations about the network act on the running machine's metadata only (a warning)."""
     flat = poolform.is_flat(pool)
     around = pool.spec.virtualMachineTemplate.metadata
@@ -160,7 +160,7 @@ def annotations_reach_the_guest(pool: "VirtualMachinePool", settings: Settings) 
 
 
 @transition("kubevirt/pool-change", Cel("spec.selector", "self == oldSelf", "field is immutable"))
-def selector_stays(old: "VirtualMachinePool", new: "VirtualMachinePool", settings: Settings) -> Iterator[Finding]:
+def selector_stays(old: "VirtualMachinePool", new: "VirtualMachinePool", settings: AdmissionSettings) -> Iterator[Finding]:
     """The selector does not change: it says whose the machines are."""
     if old.spec.selector != new.spec.selector:
         message = "Invalid value: field is immutable"

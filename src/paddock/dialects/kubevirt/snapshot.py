@@ -11,7 +11,7 @@ from paddock.meta.storage import TypedLocalReference
 from paddock.schema import finding
 from paddock.schema.field import Field, Freeform, Object, Quantity, Time
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Column, Kind, Settings, Version, rule, transition
+from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, rule, transition
 
 VERSIONS = (Version("v1alpha1", storage=False), Version("v1beta1"))
 _EXTERNAL = "overlays are kept beside the disk and need no volume of their own"
@@ -103,7 +103,7 @@ class SnapshotContentSpec(Object):
     volumeBackups: Annotated[list[VolumeBackup] | None, Field("The volumes.")] = None
 
 
-class VolumeSnapshotStatus(Object):
+class SnapshotVolumeStatus(Object):
     """How far the snapshot of a volume has come."""
 
     volumeSnapshotName: Annotated[str, Field("Its name.", required=True)] = ""
@@ -118,7 +118,7 @@ class SnapshotContentStatus(Object):
     creationTime: Annotated[Time | None, Field("The moment it shows.", nullable=True)] = None
     readyToUse: Annotated[bool | None, Field("Whether it can be restored.")] = None
     error: Annotated[SnapshotError | None, Field("The last thing that went wrong.")] = None
-    volumeSnapshotStatus: Annotated[list[VolumeSnapshotStatus] | None, Field("The volumes.")] = None
+    volumeSnapshotStatus: Annotated[list[SnapshotVolumeStatus] | None, Field("The volumes.")] = None
     snapshotMode: Annotated[str | None, Field("How writes were held off.")] = None
 
 
@@ -134,7 +134,7 @@ class VirtualMachineSnapshotContent(Resource):
     Cel("spec.source", "self.kind == 'VirtualMachine'", "must be a VirtualMachine", ".kind", "FieldValueNotSupported"),
     Cel("spec.source", "has(self.apiGroup) && self.apiGroup == 'kubevirt.io'", "must be kubevirt.io", ".apiGroup"),
 )
-def source_is_a_machine(snapshot: VirtualMachineSnapshot, settings: Settings) -> Iterator[Finding]:
+def source_is_a_machine(snapshot: VirtualMachineSnapshot, settings: AdmissionSettings) -> Iterator[Finding]:
     """A snapshot is taken of a `VirtualMachine` of the group `kubevirt.io`."""
     yield from reference_findings(snapshot.spec.source, ("spec", "source"), (MACHINE,), "kubevirt/snapshot-source")
 
@@ -149,14 +149,14 @@ def source_is_a_machine(snapshot: VirtualMachineSnapshot, settings: Settings) ->
         "FieldValueForbidden",
     ),
 )
-def scratch_is_for_external(snapshot: VirtualMachineSnapshot, settings: Settings) -> Iterator[Finding]:
+def scratch_is_for_external(snapshot: VirtualMachineSnapshot, settings: AdmissionSettings) -> Iterator[Finding]:
     """Room for overlays is for the mode External only."""
     if snapshot.spec.overlayScratchSize is not None and snapshot.spec.snapshotMode != "External":
         yield finding.forbidden(("spec", "overlayScratchSize"), "only with snapshotMode External", "kubevirt/snapshot-scratch")
 
 
 @transition("kubevirt/content-change", Cel("spec.source", "self == oldSelf", "field is immutable"))
-def content_stays(old: VirtualMachineSnapshotContent, new: VirtualMachineSnapshotContent, settings: Settings) -> Iterator[Finding]:
+def content_stays(old: VirtualMachineSnapshotContent, new: VirtualMachineSnapshotContent, settings: AdmissionSettings) -> Iterator[Finding]:
     """What a snapshot shows does not change; the volumes are filled in while it is taken."""
     if differ(old.spec.source, new.spec.source):
         yield Finding(path=("spec", "source"), message="Invalid value: field is immutable", rule="kubevirt/content-change")

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from paddock.dialects.kubevirt.domain import Machine
+from paddock.dialects.kubevirt.domain import MachineChipset
 from paddock.meta.conditions import Condition
 from paddock.meta.storage import AccessModes, VolumeMode
 from paddock.schema.field import Field, Freeform, Object, Quantity, Time
@@ -182,7 +182,7 @@ class VirtualMachineInstanceStatus(Object):
     interfaces: Annotated[list[InterfaceStatus] | None, Field("Cards and their addresses.")] = None
     volumeStatus: Annotated[list[VolumeStatus] | None, Field("Volumes as they are attached.")] = None
     guestOSInfo: Annotated[GuestOSInfo | None, Field("The operating system, as the guest agent tells it.")] = None
-    machine: Annotated[Machine | None, Field("The machine type that was chosen.")] = None
+    machine: Annotated[MachineChipset | None, Field("The machine type that was chosen.")] = None
     currentCPUTopology: Annotated[CPUTopology | None, Field("The processors the guest has now.")] = None
     memory: Annotated[MemoryStatus | None, Field("The memory the guest has now.")] = None
     kernelBootStatus: Annotated[KernelBootStatus | None, Field("The kernel that was booted.")] = None

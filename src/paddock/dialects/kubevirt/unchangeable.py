@@ -6,7 +6,7 @@ from typing import Any
 from paddock.meta.residue import residue
 from paddock.schema.field import Object
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Settings, Transition, transition
+from paddock.schema.kind import AdmissionSettings, Cel, Transition, transition
 
 
 def differ(old: Object | None, new: Object | None) -> bool:
@@ -20,7 +20,7 @@ def spec_is_immutable(id: str, message: str = "field is immutable") -> Transitio
     """The rule that the whole spec stays as it was created."""
 
     @transition(id, Cel("spec", "self == oldSelf", message))
-    def spec_stays(old: Any, new: Any, settings: Settings) -> Iterator[Finding]:
+    def spec_stays(old: Any, new: Any, settings: AdmissionSettings) -> Iterator[Finding]:
         """The spec cannot be changed after the object was created."""
         if differ(old.spec, new.spec):
             yield Finding(path=("spec",), message=f"Invalid value: {message}", rule=id)

@@ -128,7 +128,7 @@ class VolumeRequest(Object):
     removeVolumeOptions: Annotated[RemoveVolumeOptions | None, Field("Unplug.")] = None
 
 
-class VolumeSnapshotStatus(Object):
+class VolumeSnapshotSupport(Object):
     """Whether a volume can be part of a snapshot."""
 
     name: Annotated[str, Field("Name of the volume.", required=True)] = ""
@@ -194,7 +194,7 @@ class VirtualMachineStatus(Object):
     conditions: Annotated[list[Condition] | None, Field("Conditions of the machine.")] = None
     stateChangeRequests: Annotated[list[StateChangeRequest] | None, Field("Starts and stops that were asked for.")] = None
     volumeRequests: Annotated[list[VolumeRequest] | None, Field("Volumes to plug in or unplug.")] = None
-    volumeSnapshotStatuses: Annotated[list[VolumeSnapshotStatus] | None, Field("Which volumes can be part of a snapshot.")] = None
+    volumeSnapshotStatuses: Annotated[list[VolumeSnapshotSupport] | None, Field("Which volumes can be part of a snapshot.")] = None
     startFailure: Annotated[StartFailure | None, Field("Starts that failed one after the other.", nullable=True)] = None
     memoryDumpRequest: Annotated[MemoryDumpRequest | None, Field("A memory dump that was asked for.", nullable=True)] = None
     snapshotInProgress: Annotated[str | None, Field("Name of the snapshot that is being taken.")] = None

@@ -11,7 +11,7 @@ _OPTIONAL = Field("Whether the object may be missing.")
 _HOTPLUGGABLE = Field("Whether the volume was plugged into a running machine and can be unplugged.")
 
 
-class NameReference(Object):
+class VolumeNameReference(Object):
     """An object of the same namespace."""
 
     name: Annotated[str, Field("Name of the object.", zero=True)] = ""
@@ -47,22 +47,24 @@ class EphemeralVolume(Object):
     persistentVolumeClaim: Annotated[EphemeralClaim | None, Field("The claim beneath.")] = None
 
 
-class CloudInit(Object):
+class CloudInitSource(Object):
     """A disk for cloud-init."""
 
     userData: Annotated[str | None, Field("User data, at most 2048 bytes.", secret=True)] = None
     userDataBase64: Annotated[str | None, Field("User data in base64.", secret=True)] = None
-    secretRef: Annotated[NameReference | None, Field("Secret with the user data (key userdata).", aliases=("userDataSecretRef",))] = None
+    secretRef: Annotated[VolumeNameReference | None, Field("Secret with the user data (key userdata).", aliases=("userDataSecretRef",))] = (
+        None
+    )
     networkData: Annotated[str | None, Field("Network configuration, at most 2048 bytes.", secret=True)] = None
     networkDataBase64: Annotated[str | None, Field("Network configuration in base64.", secret=True)] = None
-    networkDataSecretRef: Annotated[NameReference | None, Field("Secret with the network configuration (key networkdata).")] = None
+    networkDataSecretRef: Annotated[VolumeNameReference | None, Field("Secret with the network configuration (key networkdata).")] = None
 
 
 class Sysprep(Object):
     """A disk with the answer file of Windows (autounattend.xml)."""
 
-    configMap: Annotated[NameReference | None, Field("ConfigMap with the file.")] = None
-    secret: Annotated[NameReference | None, Field("Secret with the file.")] = None
+    configMap: Annotated[VolumeNameReference | None, Field("ConfigMap with the file.")] = None
+    secret: Annotated[VolumeNameReference | None, Field("Secret with the file.")] = None
 
 
 class ContainerDisk(Object):
@@ -130,8 +132,8 @@ class Volume(Object):
     dataVolume: Annotated[DataVolumeVolume | None, Field("The claim that a DataVolume fills.")] = None
     persistentVolumeClaim: Annotated[ClaimVolume | None, Field("A claim.")] = None
     containerDisk: Annotated[ContainerDisk | None, Field("A disk in a container image.")] = None
-    cloudInitNoCloud: Annotated[CloudInit | None, Field("A disk for cloud-init's NoCloud.")] = None
-    cloudInitConfigDrive: Annotated[CloudInit | None, Field("A disk for cloud-init's ConfigDrive.")] = None
+    cloudInitNoCloud: Annotated[CloudInitSource | None, Field("A disk for cloud-init's NoCloud.")] = None
+    cloudInitConfigDrive: Annotated[CloudInitSource | None, Field("A disk for cloud-init's ConfigDrive.")] = None
     emptyDisk: Annotated[EmptyDisk | None, Field("An empty disk.")] = None
     ephemeral: Annotated[EphemeralVolume | None, Field("A throw-away layer over a claim.")] = None
     hostDisk: Annotated[HostDisk | None, Field("An image file of the host.")] = None

@@ -23,7 +23,7 @@ from paddock.meta.objects import Resource
 from paddock.meta.storage import TypedLocalReference
 from paddock.schema.field import Empty, Field, Freeform, Object
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AGE, Cel, Kind, Settings, Transition, Version, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Kind, Transition, Version, rule
 
 ContentType = Annotated[str | None, Field("What the source holds; default: kubevirt, a disk.", enum=CONTENT_TYPES)]
 Preallocation = Annotated[bool | None, Field("Allocate the whole disk at once.")]
@@ -91,7 +91,7 @@ class VolumeCloneSource(Resource):
 
 
 @rule("kubevirt/import-source", Cel("spec.source", f"{_ONE} == 1", "exactly one source must be set"))
-def one_source_is_set(volume: VolumeImportSource, settings: Settings) -> Iterator[Finding]:
+def one_source_is_set(volume: VolumeImportSource, settings: AdmissionSettings) -> Iterator[Finding]:
     """Exactly one source is set."""
     source, path = volume.spec.source, ("spec", "source")
     given = [name for name in ImportSource.__struct_fields__ if getattr(source, name) is not None]
@@ -104,7 +104,7 @@ def _source(volume: VolumeImportSource) -> Iterator[tuple[Path, ImportSource]]:
 
 
 @rule("kubevirt/clone-volume-source")
-def source_can_be_copied(volume: VolumeCloneSource, settings: Settings) -> Iterator[Finding]:
+def source_can_be_copied(volume: VolumeCloneSource, settings: AdmissionSettings) -> Iterator[Finding]:
     """A claim or a snapshot of one is copied."""
     allowed = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
     yield from reference_findings(volume.spec.source, ("spec", "source"), allowed, "kubevirt/clone-volume-source")

@@ -1,31 +1,31 @@
 """The defaults of a Stakater machine that depend on other fields, in one place for rules and translation."""
 
-from paddock.dialects.stakater.fields import AdditionalDisk, Firmware, Network, Storage
+from paddock.dialects.stakater.fields import AdditionalDisk, FirmwareParameters, NetworkParameters, StorageParameters
 
 # What `networks` means when it is not given.
-DEFAULT_NETWORKS = (Network(name="default"),)
+DEFAULT_NETWORKS = (NetworkParameters(name="default"),)
 CORE_BINDINGS = ("bridge", "masquerade", "sriov")
 
 
-def network_type(network: Network) -> str:
+def network_type(network: NetworkParameters) -> str:
     """`multus` when a NetworkAttachmentDefinition is named, else `pod`."""
     if network.type:
         return network.type
     return "multus" if network.multus and network.multus.networkName else "pod"
 
 
-def networks(given: list[Network] | None) -> tuple[Network, ...]:
+def networks(given: list[NetworkParameters] | None) -> tuple[NetworkParameters, ...]:
     """The networks of the machine; none given means one pod network, an empty list means none."""
     return DEFAULT_NETWORKS if given is None else tuple(given)
 
 
-def secure_boot(firmware: Firmware, architecture: str) -> bool:
+def secure_boot(firmware: FirmwareParameters, architecture: str) -> bool:
     """Secure Boot follows EFI unless it is given; arm64 has none."""
     if architecture == "arm64":
         return False
     return firmware.efi if firmware.secureBoot is None else firmware.secureBoot
 
 
-def disk_class(disk: AdditionalDisk, storage: Storage) -> str | None:
+def disk_class(disk: AdditionalDisk, storage: StorageParameters) -> str | None:
     """The StorageClass of an additional disk: its own, else the root disk's, else the cluster's default."""
     return disk.storageClassName or storage.storageClassName

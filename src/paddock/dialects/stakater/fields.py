@@ -10,14 +10,14 @@ ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce
 _CLASS = Field("StorageClass; empty means none is chosen here.", format="dns1123-subdomain", empty_is_unset=True)
 
 
-class DataSource(Object):
+class ImageReference(Object):
     """The image the root disk is cloned from."""
 
     name: Annotated[str, Field("Name of the DataSource.", format="dns1123-subdomain")] = "rhel9"
     namespace: Annotated[str, Field("Namespace of the DataSource.", format="dns1123-label")] = "openshift-virtualization-os-images"
 
 
-class Storage(Object):
+class StorageParameters(Object):
     """The root disk."""
 
     size: Annotated[Quantity, Field("Size of the root disk.", positive=True, whole=True)] = "30Gi"
@@ -31,7 +31,7 @@ class PvcSource(Object):
     namespace: Annotated[str | None, Field("Namespace of the claim; default: the machine's own.", format="dns1123-label")] = None
 
 
-class HttpSource(Object):
+class HttpImageSource(Object):
     """An image behind a URL."""
 
     url: Annotated[
@@ -52,7 +52,7 @@ class HttpSource(Object):
     ] = None
 
 
-class RegistrySource(Object):
+class RegistryDisk(Object):
     """An image in an OCI registry."""
 
     url: Annotated[
@@ -72,8 +72,8 @@ class DiskSource(Object):
     """Where the content of an additional disk comes from; the member named by sourceType."""
 
     pvc: Annotated[PvcSource | None, Field("A claim to copy.")] = None
-    http: Annotated[HttpSource | None, Field("An image behind a URL.")] = None
-    registry: Annotated[RegistrySource | None, Field("An image in an OCI registry.")] = None
+    http: Annotated[HttpImageSource | None, Field("An image behind a URL.")] = None
+    registry: Annotated[RegistryDisk | None, Field("An image in an OCI registry.")] = None
 
 
 class AdditionalDisk(Object):
@@ -91,7 +91,7 @@ class AdditionalDisk(Object):
     source: Annotated[DiskSource | None, Field("The source, for every type but blank.")] = None
 
 
-class CPU(Object):
+class CpuTopology(Object):
     """The processors; the guest sees the product of the three."""
 
     cores: Annotated[int, Field("Number of CPU cores per socket.", ge=1)] = 1
@@ -99,7 +99,7 @@ class CPU(Object):
     threads: Annotated[int, Field("Threads per core.", ge=1)] = 1
 
 
-class Memory(Object):
+class MemoryParameters(Object):
     """The memory."""
 
     guest: Annotated[Quantity, Field("Memory the guest sees, such as 4Gi.", at_least="1Mi", whole=True)] = "2Gi"
@@ -113,7 +113,7 @@ class Multus(Object):
     ] = None
 
 
-class Network(Object):
+class NetworkParameters(Object):
     """A network card and what it is connected to."""
 
     name: Annotated[
@@ -143,7 +143,7 @@ class Network(Object):
     multus: Annotated[Multus | None, Field("The network of type multus.")] = None
 
 
-class CloudInit(Object):
+class CloudInitParameters(Object):
     """What the guest is told on its first boot."""
 
     user: Annotated[str, Field("Default user.", pattern="^[a-z_][a-z0-9_-]{0,31}$", message="not a Linux user name")] = "cloud-user"
@@ -161,7 +161,7 @@ class CloudInit(Object):
     userData: Annotated[str | None, Field("Own user data; replaces user and password wholly.", secret=True)] = None
 
 
-class SSHPublicKey(Object):
+class SSHKeySecret(Object):
     """Who may log in."""
 
     data: Annotated[str | None, Field("Public keys, raw or base64; a Secret is made of them.", secret=True)] = None
@@ -169,14 +169,14 @@ class SSHPublicKey(Object):
     propagationMethod: Annotated[str, Field("How the keys reach the guest.", enum=("noCloud", "configDrive", "qemuGuestAgent"))] = "noCloud"
 
 
-class Firmware(Object):
+class FirmwareParameters(Object):
     """What the machine boots with."""
 
     efi: Annotated[bool, Field("Boot with EFI.")] = True
     secureBoot: Annotated[bool | None, Field("Secure Boot, which needs EFI and SMM; default: the value of efi.")] = None
 
 
-class Service(Object):
+class ServiceParameters(Object):
     """Access from outside."""
 
     enabled: Annotated[bool, Field("Make a LoadBalancer Service.")] = False
@@ -187,22 +187,22 @@ class Service(Object):
 class Parameters(Object):
     """Everything that can be said of a machine."""
 
-    dataSource: Annotated[DataSource, Field("The image of the root disk.")] = DataSource()
-    storage: Annotated[Storage, Field("The root disk.")] = Storage()
+    dataSource: Annotated[ImageReference, Field("The image of the root disk.")] = ImageReference()
+    storage: Annotated[StorageParameters, Field("The root disk.")] = StorageParameters()
     additionalDisks: Annotated[list[AdditionalDisk], Field("More disks.", max_items=64, keys=("name",))] = []
-    cpu: Annotated[CPU, Field("The processors.")] = CPU()
-    memory: Annotated[Memory, Field("The memory.")] = Memory()
+    cpu: Annotated[CpuTopology, Field("The processors.")] = CpuTopology()
+    memory: Annotated[MemoryParameters, Field("The memory.")] = MemoryParameters()
     networks: Annotated[
-        list[Network] | None,
+        list[NetworkParameters] | None,
         Field("The networks; default: one pod network; an empty list means no card.", max_items=36, keys=("name",)),
     ] = None
-    cloudInit: Annotated[CloudInit, Field("First-boot configuration.")] = CloudInit()
-    sshPublicKey: Annotated[SSHPublicKey, Field("SSH access.")] = SSHPublicKey()
+    cloudInit: Annotated[CloudInitParameters, Field("First-boot configuration.")] = CloudInitParameters()
+    sshPublicKey: Annotated[SSHKeySecret, Field("SSH access.")] = SSHKeySecret()
     runStrategy: Annotated[str, Field("When the machine runs.", enum=("Always", "RerunOnFailure", "Manual", "Halted"))] = "RerunOnFailure"
     terminationGracePeriodSeconds: Annotated[int, Field("Seconds for a clean shutdown before power is cut.", ge=0)] = 180
     enableDynamicCredentials: Annotated[bool, Field("Let credentials be changed while the machine runs.")] = False
-    firmware: Annotated[Firmware, Field("The firmware.")] = Firmware()
-    service: Annotated[Service, Field("Access from outside.")] = Service()
+    firmware: Annotated[FirmwareParameters, Field("The firmware.")] = FirmwareParameters()
+    service: Annotated[ServiceParameters, Field("Access from outside.")] = ServiceParameters()
     nodeSelector: Annotated[
         dict[str, Annotated[str, Field(format="label-value")]],
         Field("Labels a node must have.", key_format="label-key"),

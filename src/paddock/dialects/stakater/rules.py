@@ -9,10 +9,10 @@ from paddock.dialects.stakater.fields import AdditionalDisk, Parameters
 from paddock.meta import cloudconfig
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule, transition
+from paddock.schema.kind import AdmissionSettings, Cel, rule, transition
 
 if TYPE_CHECKING:
-    from paddock.dialects.stakater.virtualmachine import VirtualMachine
+    from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 
 PARAMETERS: Path = ("spec", "parameters")
 RESERVED_DISKS = ("rootdisk", "cloudinitdisk")
@@ -24,7 +24,7 @@ _ANNOTATION_BYTES = 256 * 1024
 _P = "spec.parameters"
 
 
-def _parameters(vm: "VirtualMachine") -> Parameters:
+def _parameters(vm: "StakaterVirtualMachine") -> Parameters:
     return vm.spec.parameters
 
 
@@ -32,7 +32,7 @@ def _parameters(vm: "VirtualMachine") -> Parameters:
     "stakater/name",
     Cel("", "self.metadata.name.size() <= 63", "must be no more than 63 characters", ".metadata.name"),
 )
-def name_is_a_label(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def name_is_a_label(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The name becomes a label value, a host name and a prefix, so it is a DNS-1123 label of at most 63 characters."""
     name = vm.metadata.name
     if len(name) > 63:
@@ -45,7 +45,7 @@ def name_is_a_label(vm: "VirtualMachine", settings: Settings) -> Iterator[Findin
     "stakater/reserved-disk",
     Cel(f"{_P}.additionalDisks[]", "!(self.name in ['rootdisk', 'cloudinitdisk'])", "reserved disk name", ".name"),
 )
-def disk_names_are_free(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def disk_names_are_free(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The disks that every machine has keep their names."""
     for index, disk in enumerate(_parameters(vm).additionalDisks):
         if disk.name in RESERVED_DISKS:
@@ -66,7 +66,7 @@ def disk_names_are_free(vm: "VirtualMachine", settings: Settings) -> Iterator[Fi
         ".accessModes",
     ),
 )
-def blank_disks_are_writable(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def blank_disks_are_writable(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Nobody could ever fill a blank disk that is read-only."""
     for index, disk in enumerate(_parameters(vm).additionalDisks):
         if disk.sourceType == "blank" and disk.accessModes == ["ReadOnlyMany"]:
@@ -92,7 +92,7 @@ def blank_disks_are_writable(vm: "VirtualMachine", settings: Settings) -> Iterat
         "FieldValueForbidden",
     ),
 )
-def disk_sources_fit(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def disk_sources_fit(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Every source type but blank needs its location, and blank has none."""
     for index, disk in enumerate(_parameters(vm).additionalDisks):
         yield from _disk_source(disk, (*PARAMETERS, "additionalDisks", index, "source"))
@@ -112,7 +112,7 @@ def _disk_source(disk: AdditionalDisk, path: Path) -> Iterator[Finding]:
 
 
 @rule("stakater/vcpus")
-def vcpus_are_limited(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def vcpus_are_limited(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The product of cores, sockets and threads stays within the limit of the installation."""
     cpu = _parameters(vm).cpu
     count = cpu.cores * cpu.sockets * cpu.threads
@@ -122,7 +122,7 @@ def vcpus_are_limited(vm: "VirtualMachine", settings: Settings) -> Iterator[Find
 
 
 @rule("stakater/little-memory")
-def efi_needs_memory(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def efi_needs_memory(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """EFI firmware may not boot in less than 256Mi (a warning)."""
     parameters = _parameters(vm)
     if parameters.firmware.efi and quantity.parse(parameters.memory.guest) < quantity.parse("256Mi"):
@@ -140,7 +140,7 @@ def efi_needs_memory(vm: "VirtualMachine", settings: Settings) -> Iterator[Findi
         ".networks",
     ),
 )
-def one_pod_network(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def one_pod_network(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A machine has at most one pod network."""
     seen = False
     for index, network in enumerate(_parameters(vm).networks or ()):
@@ -168,7 +168,7 @@ def one_pod_network(vm: "VirtualMachine", settings: Settings) -> Iterator[Findin
         "FieldValueForbidden",
     ),
 )
-def multus_fits(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def multus_fits(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A multus network names its definition, and no other network has one."""
     for index, network in enumerate(_parameters(vm).networks or ()):
         path = (*PARAMETERS, "networks", index, "multus")
@@ -195,7 +195,7 @@ def multus_fits(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
         ".bindingName",
     ),
 )
-def bindings_fit(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def bindings_fit(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Masquerade is for the pod network only, SR-IOV for multus networks only."""
     for index, network in enumerate(_parameters(vm).networks or ()):
         path = (*PARAMETERS, "networks", index, "bindingName")
@@ -207,7 +207,7 @@ def bindings_fit(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
 
 
 @rule("stakater/cloud-init")
-def user_data_is_cloud_config(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def user_data_is_cloud_config(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """User data that says it is cloud-config must be a YAML mapping; with it, user and password have no effect (warnings)."""
     cloud_init = _parameters(vm).cloudInit
     path = (*PARAMETERS, "cloudInit", "userData")
@@ -227,7 +227,7 @@ def user_data_is_cloud_config(vm: "VirtualMachine", settings: Settings) -> Itera
     "stakater/ssh-key",
     Cel(f"{_P}.sshPublicKey", "!has(self.data) || !has(self.secretName)", "data and secretName are mutually exclusive"),
 )
-def ssh_key_is_usable(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def ssh_key_is_usable(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Inline keys are public OpenSSH keys, and come either inline or from a Secret."""
     key = _parameters(vm).sshPublicKey
     path = (*PARAMETERS, "sshPublicKey")
@@ -242,7 +242,7 @@ def ssh_key_is_usable(vm: "VirtualMachine", settings: Settings) -> Iterator[Find
 
 
 @rule("stakater/access")
-def somebody_can_log_in(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def somebody_can_log_in(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Ways of access that will not work are told beforehand (warnings)."""
     parameters = _parameters(vm)
     key = parameters.sshPublicKey
@@ -264,7 +264,7 @@ def somebody_can_log_in(vm: "VirtualMachine", settings: Settings) -> Iterator[Fi
         ".secureBoot",
     ),
 )
-def secure_boot_needs_efi(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def secure_boot_needs_efi(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Secure Boot asked for explicitly needs EFI, and a processor that has it."""
     firmware = _parameters(vm).firmware
     path = (*PARAMETERS, "firmware", "secureBoot")
@@ -286,7 +286,7 @@ def secure_boot_needs_efi(vm: "VirtualMachine", settings: Settings) -> Iterator[
         "FieldValueForbidden",
     ),
 )
-def managed_labels_stay(vm: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def managed_labels_stay(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The labels that the controller writes are its own, and annotations have a total size."""
     parameters = _parameters(vm)
     for key in MANAGED_LABELS:
@@ -309,7 +309,7 @@ _IMMUTABLE = "field is immutable"
         ".spec.parameters.dataSource",
     ),
 )
-def data_stays(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def data_stays(old: "StakaterVirtualMachine", new: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Fields that would mean other data cannot change once the generated machine exists."""
     if old.status is None or old.status.vm is None:
         return
@@ -330,7 +330,7 @@ def data_stays(old: "VirtualMachine", new: "VirtualMachine", settings: Settings)
 
 
 @transition("stakater/shrink")
-def disks_do_not_shrink(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def disks_do_not_shrink(old: "StakaterVirtualMachine", new: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A disk grows or stays."""
     before, after = _parameters(old), _parameters(new)
     if quantity.parse(after.storage.size) < quantity.parse(before.storage.size):

@@ -16,7 +16,7 @@ from paddock.schema.kind import AGE, Column, Kind, Version
 _CROSSPLANE = "Crossplane's own; Paddock implements the resulting API, not Crossplane"
 
 
-class Spec(Object):
+class StakaterMachineSpec(Object):
     """What the machine should be. Crossplane's keys are kept, so that manifests of a Crossplane cluster apply unchanged."""
 
     parameters: Annotated[Parameters, Field("The parameters of the machine.")] = Parameters()
@@ -36,7 +36,7 @@ class Spec(Object):
     crossplane: Annotated[Freeform | None, Field("Crossplane 2 settings.", not_honoured=_CROSSPLANE)] = None
 
 
-class MachineStatus(Object):
+class GeneratedMachineStatus(Object):
     """The generated KubeVirt machine, as it reports itself."""
 
     printableStatus: Annotated[str | None, Field("Status in one word, such as Running, Stopped or Provisioning.")] = None
@@ -49,19 +49,19 @@ class MachineStatus(Object):
     conditions: Annotated[list[Condition] | None, Field("Conditions of the machine.")] = None
 
 
-class Status(Object):
+class StakaterMachineStatus(Object):
     """What was observed."""
 
-    vm: Annotated[MachineStatus | None, Field("The generated machine.")] = None
+    vm: Annotated[GeneratedMachineStatus | None, Field("The generated machine.")] = None
     conditions: Annotated[list[Condition] | None, Field("Synced and Ready.", keys=("type",))] = None
     observedGeneration: Annotated[int | None, Field("The generation that was last applied.")] = None
 
 
-class VirtualMachine(Resource):
+class StakaterVirtualMachine(Resource):
     """A virtual machine with explicit control over CPU, memory, storage, networks, cloud-init and SSH keys."""
 
-    spec: Annotated[Spec, Field("What the machine should be.", required=True)] = Spec()
-    status: Annotated[Status | None, Field("What was observed.")] = None
+    spec: Annotated[StakaterMachineSpec, Field("What the machine should be.", required=True)] = StakaterMachineSpec()
+    status: Annotated[StakaterMachineStatus | None, Field("What was observed.")] = None
 
 
 KINDS = (
@@ -70,7 +70,7 @@ KINDS = (
         kind="VirtualMachine",
         plural="virtualmachines",
         singular="virtualmachine",
-        cls=VirtualMachine,
+        cls=StakaterVirtualMachine,
         dialect="stakater",
         versions=(Version("v1"),),
         columns=(

@@ -66,7 +66,7 @@ class DiskSpec(Object):
     scsi: Annotated[SCSIControllerSpec | None, Field("SCSI controller (vSphere only).")] = None
 
 
-class CloudInit(Object):
+class CloudInitUserData(Object):
     """Cloud-init user data, written here, in a Secret, or in both (then they are merged)."""
 
     inline: Annotated[str | None, Field("The document itself.", secret=True)] = None
@@ -86,7 +86,7 @@ class Ignition(Object):
 class UserData(Object):
     """What the guest is told on its first boot: cloud-init or Ignition, not both."""
 
-    cloudInit: Annotated[CloudInit | None, Field("Cloud-init user data.")] = None
+    cloudInit: Annotated[CloudInitUserData | None, Field("Cloud-init user data.")] = None
     ignition: Annotated[Ignition | None, Field("Ignition configuration.")] = None
 
 
@@ -108,7 +108,7 @@ class MetaData(Object):
     cloudInit: Annotated[CloudInitMetaData | None, Field("Cloud-init metadata.")] = None
 
 
-class Placement(Object):
+class ProviderPlacement(Object):
     """Where at the provider the machine is put. What is not said here comes from the Provider's defaults."""
 
     cluster: Annotated[str | None, Field("Compute cluster.")] = None
@@ -148,13 +148,13 @@ class VMSnapshotOperation(Object):
     ] = None
 
 
-class ExecAction(Object):
+class GuestExecAction(Object):
     """A command in the guest, run by the guest agent without a shell."""
 
     command: Annotated[list[str], Field("Program and arguments.", required=True, min_items=1)] = []
 
 
-class HTTPGetAction(Object):
+class GuestHTTPGetAction(Object):
     """An HTTP request to the guest; any answer from 200 to 399 is success."""
 
     path: Annotated[str | None, Field("Path of the request.")] = None
@@ -174,8 +174,8 @@ class SnapshotAction(Object):
 class LifecycleHandler(Object):
     """What is done at a point of the machine's life: exactly one of the actions."""
 
-    exec: Annotated[ExecAction | None, Field("Run a command in the guest.")] = None
-    httpGet: Annotated[HTTPGetAction | None, Field("Send an HTTP request.")] = None
+    exec: Annotated[GuestExecAction | None, Field("Run a command in the guest.")] = None
+    httpGet: Annotated[GuestHTTPGetAction | None, Field("Send an HTTP request.")] = None
     snapshot: Annotated[SnapshotAction | None, Field("Take a snapshot.")] = None
 
 
@@ -187,7 +187,7 @@ class VirtualMachineLifecycle(Object):
     gracefulShutdownTimeout: Annotated[str, Field("How long a guest has to shut down before power is cut.", format="duration")] = "60s"
 
 
-class VirtualMachineSpec(Object):
+class VirtrigaudMachineSpec(Object):
     """What a machine should be."""
 
     providerRef: Annotated[ObjectRef, Field("The Provider that runs the machine.", required=True)] = ObjectRef()
@@ -198,7 +198,7 @@ class VirtualMachineSpec(Object):
     disks: Annotated[list[DiskSpec] | None, Field("Data disks.", max_items=20, keys=("name",))] = None
     userData: Annotated[UserData | None, Field("First-boot configuration.")] = None
     metaData: Annotated[MetaData | None, Field("Metadata of the guest.")] = None
-    placement: Annotated[Placement | None, Field("Where the machine is put.")] = None
+    placement: Annotated[ProviderPlacement | None, Field("Where the machine is put.")] = None
     placementRef: Annotated[LocalObjectReference | None, Field("The VMPlacementPolicy that decides where the machine may be put.")] = None
     powerState: Annotated[
         str | None,

@@ -178,7 +178,7 @@ class RuntimeStatus(Object):
     availableReplicas: Annotated[int | None, Field("Instances that are available.", bits=32)] = None
 
 
-class Usage(Object):
+class UsageQuantity(Object):
     """How much of something is used."""
 
     total: Annotated[int | None, Field("All of it.")] = None
@@ -199,9 +199,9 @@ class NetworkUsage(Object):
 class ResourceUsage(Object):
     """How much of the hypervisor is used."""
 
-    cpu: Annotated[Usage | None, Field("Processors.")] = None
-    memory: Annotated[Usage | None, Field("Memory.")] = None
-    storage: Annotated[Usage | None, Field("Storage.")] = None
+    cpu: Annotated[UsageQuantity | None, Field("Processors.")] = None
+    memory: Annotated[UsageQuantity | None, Field("Memory.")] = None
+    storage: Annotated[UsageQuantity | None, Field("Storage.")] = None
     network: Annotated[NetworkUsage | None, Field("Network.")] = None
 
 

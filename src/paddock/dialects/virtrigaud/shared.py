@@ -52,7 +52,7 @@ class SecretName(Object):
     name: Annotated[str, Field("Name of the object.", max_length=253)] = ""
 
 
-class Condition(Object):
+class StatusCondition(Object):
     """One observed aspect of an object."""
 
     type: Annotated[str, Field("The aspect.", required=True, min_length=1, max_length=316)] = ""
@@ -63,7 +63,7 @@ class Condition(Object):
     observedGeneration: Annotated[int | None, Field("The generation this was observed for.", ge=0)] = None
 
 
-Conditions = Annotated[list[Condition] | None, Field("What was observed, aspect by aspect.", keys=("type",))]
+Conditions = Annotated[list[StatusCondition] | None, Field("What was observed, aspect by aspect.", keys=("type",))]
 ObservedGeneration = Annotated[int | None, Field("The generation that was last acted upon.")]
 
 

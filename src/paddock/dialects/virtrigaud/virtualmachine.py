@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from paddock.dialects.virtrigaud.machine import POWER_STATES, VirtualMachineResources, VirtualMachineSpec
+from paddock.dialects.virtrigaud.machine import POWER_STATES, VirtrigaudMachineSpec, VirtualMachineResources
 from paddock.dialects.virtrigaud.rules import virtualmachine as rules
 from paddock.dialects.virtrigaud.shared import GROUP, VERSIONS, Conditions, ObservedGeneration
 from paddock.meta.objects import Resource
@@ -23,7 +23,7 @@ class VMSnapshotInfo(Object):
     hasMemory: Annotated[bool | None, Field("Whether the memory is part of it.")] = None
 
 
-class VirtualMachineStatus(Object):
+class VirtrigaudMachineStatus(Object):
     """What was observed of a machine."""
 
     id: Annotated[str | None, Field("The provider's identifier of the machine.")] = None
@@ -42,11 +42,11 @@ class VirtualMachineStatus(Object):
     provider: Annotated[dict[str, str] | None, Field("Details of the provider's own.")] = None
 
 
-class VirtualMachine(Resource):
+class VirtrigaudVirtualMachine(Resource):
     """A virtual machine at a provider."""
 
-    spec: Annotated[VirtualMachineSpec, Field("What the machine should be.", required=True)] = VirtualMachineSpec()
-    status: Annotated[VirtualMachineStatus | None, Field("What was observed.")] = None
+    spec: Annotated[VirtrigaudMachineSpec, Field("What the machine should be.", required=True)] = VirtrigaudMachineSpec()
+    status: Annotated[VirtrigaudMachineStatus | None, Field("What was observed.")] = None
 
 
 KINDS = (
@@ -56,7 +56,7 @@ KINDS = (
         plural="virtualmachines",
         singular="virtualmachine",
         short_names=("vm",),
-        cls=VirtualMachine,
+        cls=VirtrigaudVirtualMachine,
         dialect="virtrigaud",
         versions=VERSIONS,
         columns=(

@@ -119,7 +119,7 @@ class DomainJoin(Object):
     organizationalUnit: Annotated[str | None, Field("Organizational unit of the account.", max_length=500)] = None
 
 
-class Sysprep(Object):
+class SysprepCustomization(Object):
     """Customization of Windows."""
 
     enabled: Annotated[bool, Field("Whether sysprep runs.")] = False
@@ -168,7 +168,7 @@ class Customization(Object):
     timeZone: Annotated[str | None, Field("Time zone.", max_length=100)] = None
     networks: Annotated[list[NetworkCustomization] | None, Field("Addresses of its cards.", max_items=10, keys=("name",))] = None
     userData: Annotated[UserData | None, Field("First-boot configuration.")] = None
-    sysprep: Annotated[Sysprep | None, Field("Customization of Windows.")] = None
+    sysprep: Annotated[SysprepCustomization | None, Field("Customization of Windows.")] = None
     tags: Annotated[list[str] | None, Field("More tags.", max_items=50)] = None
     guestCommands: Annotated[list[GuestCommand] | None, Field("Commands to run.", max_items=20)] = None
     certificates: Annotated[list[Certificate] | None, Field("Certificates to install.", max_items=10)] = None

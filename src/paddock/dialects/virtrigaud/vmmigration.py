@@ -35,7 +35,7 @@ PHASES = (
 )
 
 
-class MigrationSource(Object):
+class MachineMigrationSource(Object):
     """The machine that moves."""
 
     vmRef: Annotated[LocalObjectReference, Field("The VirtualMachine, in the same namespace.", required=True)] = LocalObjectReference()
@@ -162,7 +162,7 @@ class MigrationMetadata(Object):
 class VMMigrationSpec(Object):
     """Which machine moves where, and how."""
 
-    source: Annotated[MigrationSource, Field("The machine that moves.", required=True)] = MigrationSource()
+    source: Annotated[MachineMigrationSource, Field("The machine that moves.", required=True)] = MachineMigrationSource()
     target: Annotated[MigrationTarget, Field("The machine it becomes.", required=True)] = MigrationTarget()
     options: Annotated[MigrationOptions | None, Field("How it is moved.")] = None
     storage: Annotated[MigrationStorage | None, Field("What lies between the two providers.")] = None

@@ -161,7 +161,7 @@ class DHCPConfig(Object):
     options: Annotated[dict[str, str] | None, Field("DHCP options.", max_items=20)] = None
 
 
-class DNSConfig(Object):
+class GuestDNSConfig(Object):
     """Name resolution of the guest."""
 
     servers: Annotated[list[str] | None, Field("Name servers.", max_items=10)] = None
@@ -176,10 +176,10 @@ class IPAllocation(Object):
     staticConfig: Annotated[StaticIPConfig | None, Field("For type Static.")] = None
     poolConfig: Annotated[IPPoolConfig | None, Field("For type Pool.")] = None
     dhcpConfig: Annotated[DHCPConfig | None, Field("For type DHCP.")] = None
-    dnsConfig: Annotated[DNSConfig | None, Field("Name resolution.")] = None
+    dnsConfig: Annotated[GuestDNSConfig | None, Field("Name resolution.")] = None
 
 
-class PortRange(Object):
+class FirewallPortRange(Object):
     """Ports from start to end."""
 
     start: Annotated[int, Field("First port.", required=True, ge=1, le=65535)] = 0
@@ -195,7 +195,7 @@ class FirewallRule(Object):
     protocol: Annotated[str | None, Field("Protocol.", enum=("tcp", "udp", "icmp", "all"))] = None
     sourceCIDR: Annotated[str | None, Field("Network it comes from.")] = None
     destinationCIDR: Annotated[str | None, Field("Network it goes to.")] = None
-    ports: Annotated[PortRange | None, Field("Ports it goes to.")] = None
+    ports: Annotated[FirewallPortRange | None, Field("Ports it goes to.")] = None
     priority: Annotated[int | None, Field("Order of the rule.", ge=1, le=1000)] = None
 
 

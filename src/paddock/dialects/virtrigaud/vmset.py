@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from paddock.dialects.virtrigaud.machine import VirtualMachineSpec
+from paddock.dialects.virtrigaud.machine import VirtrigaudMachineSpec
 from paddock.dialects.virtrigaud.rules import vmset as rules
 from paddock.dialects.virtrigaud.shared import GROUP, VERSIONS, Conditions, ObservedGeneration
 from paddock.dialects.virtrigaud.virtualmachine import PHASES
@@ -21,7 +21,7 @@ class SetTemplate(Object):
     """What the machines of a set are made from."""
 
     metadata: Annotated[TemplateMeta | None, Field("Labels and annotations of the machines.")] = None
-    spec: Annotated[VirtualMachineSpec, Field("What each machine should be.", required=True)] = VirtualMachineSpec()
+    spec: Annotated[VirtrigaudMachineSpec, Field("What each machine should be.", required=True)] = VirtrigaudMachineSpec()
 
 
 class RollingUpdate(Object):
@@ -39,7 +39,7 @@ class RollingUpdate(Object):
     )
 
 
-class UpdateStrategy(Object):
+class SetUpdateStrategy(Object):
     """How a change of the template reaches the machines."""
 
     type: Annotated[str, Field("Kind of update.", enum=("RollingUpdate", "OnDelete", "Recreate"))] = "RollingUpdate"
@@ -72,7 +72,7 @@ class VMSetSpec(Object):
     replicas: Annotated[int, Field("Number of machines.", ge=0, le=1000)] = 1
     selector: Annotated[LabelSelector, Field("Labels of the machines that belong to the set.", required=True)] = LabelSelector()
     template: Annotated[SetTemplate, Field("What the machines are made from.", required=True)] = SetTemplate()
-    updateStrategy: Annotated[UpdateStrategy | None, Field("How a change reaches them.")] = None
+    updateStrategy: Annotated[SetUpdateStrategy | None, Field("How a change reaches them.")] = None
     minReadySeconds: Annotated[int | None, Field("How long a machine has to be ready to count as available.", ge=0, le=3600)] = None
     revisionHistoryLimit: Annotated[int, Field("Old revisions that are kept.", ge=0, le=100)] = 10
     persistentVolumeClaimRetentionPolicy: Annotated[ClaimRetention | None, Field("What becomes of claims.")] = None

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from paddock.dialects.vitistack.fields import Cpu, Disk, Memory, Resources
+from paddock.dialects.vitistack.fields import MachineCpu, MachineDisk, MachineMemory, MachineResources
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ROOT_DISK
-from paddock.dialects.vitistack.templates import TemplateSpec
+from paddock.dialects.vitistack.templates import MachineTemplateSpec
 
 DEFAULT_ACCESS_MODE = "ReadWriteOnce"
 
@@ -48,7 +48,7 @@ def root_index(names: Iterable[str]) -> int | None:
     return 0 if listed else None
 
 
-def effective(resources: Resources | None, disks: Iterable[Disk], base: TemplateSpec | None) -> Effective:
+def effective(resources: MachineResources | None, disks: Iterable[MachineDisk], base: MachineTemplateSpec | None) -> Effective:
     """A machine's own resources and disks over those of its template, which is None when it has none."""
     own = _cpu(resources)
     given = _cpu(base.resources if base else None)
@@ -61,7 +61,7 @@ def effective(resources: Resources | None, disks: Iterable[Disk], base: Template
     )
 
 
-def merge(base: Iterable[Disk], own: Iterable[Disk]) -> list[Disk]:
+def merge(base: Iterable[MachineDisk], own: Iterable[MachineDisk]) -> list[MachineDisk]:
     """Disks of the same name merge field by field in the place of the template's; new ones follow in the order written."""
     merged = {disk.name: disk for disk in base}
     for disk in own:
@@ -70,12 +70,12 @@ def merge(base: Iterable[Disk], own: Iterable[Disk]) -> list[Disk]:
     return list(merged.values())
 
 
-def _over(before: Disk, disk: Disk) -> Disk:
-    said = {name: value for name in Disk.__struct_fields__ if (value := getattr(disk, name)) is not None}
+def _over(before: MachineDisk, disk: MachineDisk) -> MachineDisk:
+    said = {name: value for name in MachineDisk.__struct_fields__ if (value := getattr(disk, name)) is not None}
     return msgspec.structs.replace(before, **said)
 
 
-def _decide(disk: Disk) -> EffectiveDisk:
+def _decide(disk: MachineDisk) -> EffectiveDisk:
     return EffectiveDisk(
         name=disk.name,
         size=disk.size,
@@ -85,12 +85,12 @@ def _decide(disk: Disk) -> EffectiveDisk:
     )
 
 
-def _cpu(resources: Resources | None) -> Cpu:
-    return resources.cpu if resources and resources.cpu else Cpu()
+def _cpu(resources: MachineResources | None) -> MachineCpu:
+    return resources.cpu if resources and resources.cpu else MachineCpu()
 
 
-def _memory(resources: Resources | None) -> int | str | None:
-    memory = resources.memory if resources and resources.memory else Memory()
+def _memory(resources: MachineResources | None) -> int | str | None:
+    memory = resources.memory if resources and resources.memory else MachineMemory()
     return memory.size
 
 

@@ -22,7 +22,7 @@ _LABEL = "dns1123-label"
 _SUBDOMAIN = "dns1123-subdomain"
 
 
-class Cpu(Object):
+class MachineCpu(Object):
     """The processors; the guest sees the product of the three. What is left out comes from the template, else it is 1."""
 
     cores: Annotated[int | None, Field("Cores per socket; default: the template's, else 1.", ge=1, le=256)] = None
@@ -30,7 +30,7 @@ class Cpu(Object):
     sockets: Annotated[int | None, Field("Sockets; default: the template's, else 1.", ge=1, le=16)] = None
 
 
-class Memory(Object):
+class MachineMemory(Object):
     """The memory."""
 
     size: Annotated[
@@ -39,14 +39,14 @@ class Memory(Object):
     ] = None
 
 
-class Resources(Object):
+class MachineResources(Object):
     """Processors and memory."""
 
-    cpu: Annotated[Cpu | None, Field("The processors.")] = None
-    memory: Annotated[Memory | None, Field("The memory.")] = None
+    cpu: Annotated[MachineCpu | None, Field("The processors.")] = None
+    memory: Annotated[MachineMemory | None, Field("The memory.")] = None
 
 
-class Disk(Object):
+class MachineDisk(Object):
     """A disk, kept in a claim of its own. What is left out comes from the template's disk of the same name."""
 
     STRANGERS = dict.fromkeys(("sizeGB", "boot", "type", "iops", "throughput", "encrypted", "device"), HINT)
@@ -68,10 +68,10 @@ class Disk(Object):
     volumeMode: Annotated[str | None, Field("Volume mode of the claim; Kubernetes' default: Filesystem.", enum=VOLUME_MODES)] = None
 
 
-Disks = Annotated[list[Disk], Field("The disks; merged by name with the template's.", max_items=MOST_DISKS, keys=("name",))]
+Disks = Annotated[list[MachineDisk], Field("The disks; merged by name with the template's.", max_items=MOST_DISKS, keys=("name",))]
 
 
-class Network(Object):
+class MachineNetwork(Object):
     """A network card and the NetworkConfiguration that it is connected to."""
 
     name: Annotated[
@@ -107,7 +107,7 @@ class SecretRef(Object):
     key: Annotated[str, Field("Key of the user data.", format="data-key")] = "userdata"
 
 
-class CloudInit(Object):
+class MachineCloudInit(Object):
     """What the guest is told on its first boot."""
 
     STRANGERS = dict.fromkeys(
@@ -128,7 +128,7 @@ class MachineType(Object):
     ] = None
 
 
-class Features(Object):
+class MachineFeatures(Object):
     """What the mainboard and the processors offer."""
 
     acpi: Annotated[bool, Field("ACPI.")] = True
@@ -136,25 +136,25 @@ class Features(Object):
     hyperv: Annotated[bool, Field("Hyper-V enlightenments, for Windows guests.")] = False
 
 
-class Bootloader(Object):
+class MachineBootloader(Object):
     """What the machine boots with."""
 
     efi: Annotated[bool, Field("Boot with EFI instead of BIOS.")] = False
     secureBoot: Annotated[bool, Field("Secure Boot, which needs efi.")] = False
 
 
-class Firmware(Object):
+class MachineFirmware(Object):
     """The firmware."""
 
-    bootloader: Annotated[Bootloader | None, Field("What the machine boots with.")] = None
+    bootloader: Annotated[MachineBootloader | None, Field("What the machine boots with.")] = None
 
 
 class Domain(Object):
     """Mainboard, features and firmware."""
 
     machine: Annotated[MachineType | None, Field("The virtual mainboard.")] = None
-    features: Annotated[Features | None, Field("Features.")] = None
-    firmware: Annotated[Firmware | None, Field("The firmware.")] = None
+    features: Annotated[MachineFeatures | None, Field("Features.")] = None
+    firmware: Annotated[MachineFirmware | None, Field("The firmware.")] = None
 
 
 class OperatingSystem(Object):

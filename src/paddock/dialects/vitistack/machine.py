@@ -7,12 +7,12 @@ from paddock.dialects.vitistack.fields import (
     BOOT_CLASSES,
     HINT,
     MOST_NETWORKS,
-    CloudInit,
     Disks,
     Domain,
-    Network,
+    MachineCloudInit,
+    MachineNetwork,
+    MachineResources,
     OperatingSystem,
-    Resources,
 )
 from paddock.meta.conditions import Condition
 from paddock.meta.objects import Resource
@@ -22,7 +22,7 @@ from paddock.schema.kind import AGE, Column, Kind, Version
 PHASES = ("Pending", "Creating", "Running", "Stopped", "Failed")
 
 
-class Spec(Object):
+class MachineSpec(Object):
     """What the machine should be: a template, and what is said on top of it."""
 
     STRANGERS = dict.fromkeys(
@@ -50,22 +50,22 @@ class Spec(Object):
         str | None,
         Field("Template to start from: small, medium, large or the name of a MachineTemplate.", empty_is_unset=True),
     ] = None
-    resources: Annotated[Resources | None, Field("Processors and memory, over the template's.")] = None
+    resources: Annotated[MachineResources | None, Field("Processors and memory, over the template's.")] = None
     disks: Disks = []
     networks: Annotated[
-        list[Network],
+        list[MachineNetwork],
         Field("The network cards; none means one card on the pod network.", max_items=MOST_NETWORKS, keys=("name",)),
     ] = []
     bootOrder: Annotated[
         list[Annotated[str, Field(enum=BOOT_CLASSES)]] | None,
         Field("What to boot from, first things first: disk (the root disk), network (the first card), cdrom.", unique=True),
     ] = None
-    cloudInit: Annotated[CloudInit | None, Field("First-boot configuration; `{}` gives the guest an empty one.")] = None
+    cloudInit: Annotated[MachineCloudInit | None, Field("First-boot configuration; `{}` gives the guest an empty one.")] = None
     domain: Annotated[Domain | None, Field("Mainboard, features and firmware.")] = None
     os: Annotated[OperatingSystem | None, Field("The image to install from.")] = None
 
 
-class Status(Object):
+class MachineStatus(Object):
     """What was observed."""
 
     phase: Annotated[str | None, Field("Where the machine is in its life.", enum=PHASES)] = None
@@ -87,8 +87,8 @@ class Status(Object):
 class Machine(Resource):
     """A virtual machine that is made from a template, with overrides for processors, memory, disks and networks."""
 
-    spec: Annotated[Spec, Field("What the machine should be.", required=True)] = Spec()
-    status: Annotated[Status | None, Field("What was observed.")] = None
+    spec: Annotated[MachineSpec, Field("What the machine should be.", required=True)] = MachineSpec()
+    status: Annotated[MachineStatus | None, Field("What was observed.")] = None
 
 
 KINDS = (

@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from paddock.dialects.vitistack.templates import BUILT_IN, RESERVED, TemplateSpec
+from paddock.dialects.vitistack.templates import BUILT_IN, RESERVED, MachineTemplateSpec
 from paddock.meta.objects import Resource
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema import finding
 from paddock.schema.field import Field
 from paddock.schema.finding import Finding
-from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule, transition
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Version, rule, transition
 
 
 class MachineTemplate(Resource):
     """A named size for machines of its namespace, beside the built-in small, medium and large."""
 
-    spec: Annotated[TemplateSpec, Field("What a machine has that says nothing else.", required=True)] = TemplateSpec()
+    spec: Annotated[MachineTemplateSpec, Field("What a machine has that says nothing else.", required=True)] = MachineTemplateSpec()
 
 
-def find(name: str, namespace: str, world: World) -> TemplateSpec | None:
+def find(name: str, namespace: str, world: ObjectSet) -> MachineTemplateSpec | None:
     """The template of this name: a built-in one, else the namespace's own. None is called `none`."""
     if name in RESERVED:
         return BUILT_IN.get(name)
@@ -36,7 +36,7 @@ def find(name: str, namespace: str, world: World) -> TemplateSpec | None:
     ),
     Cel("", "self.metadata.name.size() <= 63", "must be no more than 63 characters", ".metadata.name"),
 )
-def name_is_free(template: MachineTemplate, settings: Settings) -> Iterator[Finding]:
+def name_is_free(template: MachineTemplate, settings: AdmissionSettings) -> Iterator[Finding]:
     """Built-in templates cannot be replaced, and the name becomes a label value."""
     name, path = template.metadata.name, ("metadata", "name")
     if name in RESERVED:
@@ -56,7 +56,7 @@ def name_is_free(template: MachineTemplate, settings: Settings) -> Iterator[Find
     ),
     Cel("spec.disks[]", "has(self.size)", "a template gives each disk's size", ".size", "FieldValueRequired"),
 )
-def template_is_complete(template: MachineTemplate, settings: Settings) -> Iterator[Finding]:
+def template_is_complete(template: MachineTemplate, settings: AdmissionSettings) -> Iterator[Finding]:
     """A machine may name a template and nothing else, so the template gives the memory and the size of each disk."""
     spec = template.spec
     if spec.resources.memory is None or spec.resources.memory.size is None:
@@ -68,7 +68,7 @@ def template_is_complete(template: MachineTemplate, settings: Settings) -> Itera
 
 
 @transition("vitistack/template-immutable", Cel("", "self.spec == oldSelf.spec", "field is immutable", ".spec"))
-def template_stays(old: MachineTemplate, new: MachineTemplate, settings: Settings) -> Iterator[Finding]:
+def template_stays(old: MachineTemplate, new: MachineTemplate, settings: AdmissionSettings) -> Iterator[Finding]:
     """Machines were made from a template: what it gives stays as it is. Another size is another template."""
     if old.spec != new.spec:
         message = "Invalid value: field is immutable; make a template of another name"

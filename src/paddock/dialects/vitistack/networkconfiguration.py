@@ -11,13 +11,13 @@ from paddock.meta.objects import Resource
 from paddock.schema import finding
 from paddock.schema.field import Field, Object
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AGE, Cel, Column, Kind, Settings, Version, rule
+from paddock.schema.kind import AGE, AdmissionSettings, Cel, Column, Kind, Version, rule
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Net = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class Dns(Object):
+class DnsServers(Object):
     """Name servers."""
 
     servers: Annotated[list[Annotated[str, Field(format="ip")]] | None, Field("Addresses of name servers.", max_items=16)] = None
@@ -32,7 +32,7 @@ class Ipam(Object):
     type: Annotated[str, Field("Who gives addresses.", enum=("static", "dhcp", "kea"))] = "dhcp"
     subnet: Annotated[str | None, Field("The network, such as 10.0.0.0/24.", format="cidr")] = None
     gateway: Annotated[str | None, Field("Default gateway, inside the subnet.", format="ip")] = None
-    dns: Annotated[Dns | None, Field("Name servers.")] = None
+    dns: Annotated[DnsServers | None, Field("Name servers.")] = None
 
 
 class Reservation(Object):
@@ -43,7 +43,7 @@ class Reservation(Object):
     hostname: Annotated[str | None, Field("Host name it gets.", format="dns1123-subdomain")] = None
 
 
-class Dhcp(Object):
+class DhcpSettings(Object):
     """The DHCP server."""
 
     enabled: Annotated[bool | None, Field("Whether there is one.")] = None
@@ -53,7 +53,7 @@ class Dhcp(Object):
     reservations: Annotated[list[Reservation] | None, Field("Addresses given to one card each.", max_items=1024)] = None
 
 
-class FirewallRule(Object):
+class NetworkFirewallRule(Object):
     """What may pass."""
 
     direction: Annotated[str | None, Field("Direction, seen from the machine.", enum=("ingress", "egress"))] = None
@@ -68,10 +68,10 @@ class Security(Object):
     """What may pass on this network."""
 
     isolation: Annotated[bool | None, Field("Keep machines of this network apart.")] = None
-    firewallRules: Annotated[list[FirewallRule] | None, Field("Rules, first match wins.", max_items=256)] = None
+    firewallRules: Annotated[list[NetworkFirewallRule] | None, Field("Rules, first match wins.", max_items=256)] = None
 
 
-class Spec(Object):
+class NetworkConfigurationSpec(Object):
     """The wiring, and what else is known of the network."""
 
     bridge: Annotated[
@@ -88,11 +88,11 @@ class Spec(Object):
     networkId: Annotated[str | None, Field("Identifier of the network elsewhere.")] = None
     mtu: Annotated[int | None, Field("Largest packet.", ge=576, le=65535)] = None
     ipam: Annotated[Ipam | None, Field("Who gives addresses, and which.")] = None
-    dhcp: Annotated[Dhcp | None, Field("The DHCP server.")] = None
+    dhcp: Annotated[DhcpSettings | None, Field("The DHCP server.")] = None
     security: Annotated[Security | None, Field("What may pass; enforced by Paddock's own engine only.")] = None
 
 
-class Status(Object):
+class NetworkConfigurationStatus(Object):
     """What was observed."""
 
     ready: Annotated[bool | None, Field("Whether machines can be attached.")] = None
@@ -103,8 +103,8 @@ class Status(Object):
 class NetworkConfiguration(Resource):
     """A network that machines of its namespace attach to: a bridge of the host, perhaps with a VLAN."""
 
-    spec: Annotated[Spec, Field("The network.")] = Spec()
-    status: Annotated[Status | None, Field("What was observed.")] = None
+    spec: Annotated[NetworkConfigurationSpec, Field("The network.")] = NetworkConfigurationSpec()
+    status: Annotated[NetworkConfigurationStatus | None, Field("What was observed.")] = None
 
 
 def _net(config: NetworkConfiguration) -> _Net | None:
@@ -137,7 +137,7 @@ def _addresses(config: NetworkConfiguration) -> Iterator[tuple[Path, str | None]
     "vitistack/network-name",
     Cel("", "self.metadata.name.size() <= 63", "must be no more than 63 characters", ".metadata.name"),
 )
-def name_is_a_label_value(config: NetworkConfiguration, settings: Settings) -> Iterator[Finding]:
+def name_is_a_label_value(config: NetworkConfiguration, settings: AdmissionSettings) -> Iterator[Finding]:
     """The name becomes a label value."""
     name = config.metadata.name
     if len(name) > 63:
@@ -145,7 +145,7 @@ def name_is_a_label_value(config: NetworkConfiguration, settings: Settings) -> I
 
 
 @rule("vitistack/subnet")
-def addresses_are_inside(config: NetworkConfiguration, settings: Settings) -> Iterator[Finding]:
+def addresses_are_inside(config: NetworkConfiguration, settings: AdmissionSettings) -> Iterator[Finding]:
     """The gateway, the pool and reserved addresses lie inside the subnet."""
     net = _net(config)
     if net is None:
@@ -157,7 +157,7 @@ def addresses_are_inside(config: NetworkConfiguration, settings: Settings) -> It
 
 
 @rule("vitistack/pool")
-def pool_is_a_range(config: NetworkConfiguration, settings: Settings) -> Iterator[Finding]:
+def pool_is_a_range(config: NetworkConfiguration, settings: AdmissionSettings) -> Iterator[Finding]:
     """The pool starts before it ends, in one address family."""
     dhcp = config.spec.dhcp
     if dhcp is None:

@@ -4,28 +4,28 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from paddock.dialects.vitistack.fields import MOST_DISKS, Cpu, Disk, Memory, Resources
+from paddock.dialects.vitistack.fields import MOST_DISKS, MachineCpu, MachineDisk, MachineMemory, MachineResources
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ROOT_DISK
 from paddock.schema.field import Field, Object
 
 
-class TemplateSpec(Object):
+class MachineTemplateSpec(Object):
     """Processors, memory and disks of a machine that says nothing else."""
 
-    resources: Annotated[Resources, Field("Processors and memory.", required=True)] = Resources()
+    resources: Annotated[MachineResources, Field("Processors and memory.", required=True)] = MachineResources()
     disks: Annotated[
-        list[Disk], Field("The disks; each with its size.", required=True, min_items=1, max_items=MOST_DISKS, keys=("name",))
+        list[MachineDisk], Field("The disks; each with its size.", required=True, min_items=1, max_items=MOST_DISKS, keys=("name",))
     ] = []
 
 
-def _plain(cores: int, memory: str, root: str) -> TemplateSpec:
-    return TemplateSpec(
-        resources=Resources(cpu=Cpu(cores=cores, threads=1, sockets=1), memory=Memory(size=memory)),
-        disks=[Disk(name=ROOT_DISK, size=root, storageClass=DEFAULT_CLASS)],
+def _plain(cores: int, memory: str, root: str) -> MachineTemplateSpec:
+    return MachineTemplateSpec(
+        resources=MachineResources(cpu=MachineCpu(cores=cores, threads=1, sockets=1), memory=MachineMemory(size=memory)),
+        disks=[MachineDisk(name=ROOT_DISK, size=root, storageClass=DEFAULT_CLASS)],
     )
 
 
-BUILT_IN: Mapping[str, TemplateSpec] = MappingProxyType(
+BUILT_IN: Mapping[str, MachineTemplateSpec] = MappingProxyType(
     {
         "small": _plain(1, "2Gi", "20Gi"),
         "medium": _plain(2, "4Gi", "40Gi"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from paddock.base.errors import Transient
-from paddock.engine.host.facts import Hugepages
+from paddock.engine.host.facts import HugepagePool
 from paddock.engine.machine.argv.processors import boot_size, translation_buffer
 from paddock.engine.machine.config import MachineConfig
 
@@ -90,7 +90,7 @@ def admit(need: int, given: Mapping[str, int], room: Room) -> None:
         raise Shortage("memory", why, fix)
 
 
-def admit_hugepages(config: MachineConfig, pages: Mapping[int, Hugepages]) -> None:
+def admit_hugepages(config: MachineConfig, pages: Mapping[int, HugepagePool]) -> None:
     """The same for huge pages."""
     size = config.memory.hugepage
     if not size:
@@ -106,14 +106,14 @@ def admit_hugepages(config: MachineConfig, pages: Mapping[int, Hugepages]) -> No
 
 
 @dataclass(frozen=True)
-class Placement:
+class PinnedCpus:
     """CPUs of the host for one machine alone."""
 
     vcpus: tuple[int, ...]
     emulator: tuple[int, ...] = ()
 
 
-def dedicate(cpus: Sequence[int], given: Mapping[str, Placement], count: int, *, isolate: bool) -> Placement:
+def dedicate(cpus: Sequence[int], given: Mapping[str, PinnedCpus], count: int, *, isolate: bool) -> PinnedCpus:
     """CPUs for a machine that wants `count` for itself, and one more for QEMU's other threads if `isolate`; or `Shortage`.
 
     One CPU always stays for everybody: the host and the machines that share need it.
@@ -124,10 +124,10 @@ def dedicate(cpus: Sequence[int], given: Mapping[str, Placement], count: int, *,
     if want > len(free):
         why = f"it wants {want} CPUs of its own, and {len(free)} of {len(cpus)} can be given away"
         raise Shortage("cpus", why, "leave dedicatedCpuPlacement out, or stop a machine that has CPUs of its own")
-    return Placement(tuple(free[:count]), tuple(free[count:want]))
+    return PinnedCpus(tuple(free[:count]), tuple(free[count:want]))
 
 
-def shared_cpus(cpus: Sequence[int], given: Mapping[str, Placement]) -> tuple[int, ...]:
+def shared_cpus(cpus: Sequence[int], given: Mapping[str, PinnedCpus]) -> tuple[int, ...]:
     """The CPUs that nobody has for himself."""
     taken = {cpu for placement in given.values() for cpu in (*placement.vcpus, *placement.emulator)}
     return tuple(cpu for cpu in cpus if cpu not in taken)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from paddock.engine.machine.argv.view import FileView
-from paddock.engine.machine.config import Disk, Layer
+from paddock.engine.machine.config import DiskConfig, DiskLayer
 
 
 def look(path: Path) -> FileView:
@@ -30,11 +30,11 @@ def _direct(path: Path) -> bool:
     return True
 
 
-def look_at_all(disks: Iterable[Disk]) -> dict[Path, FileView]:
+def look_at_all(disks: Iterable[DiskConfig]) -> dict[Path, FileView]:
     """The same for every layer of some disks."""
     found: dict[Path, FileView] = {}
     for disk in disks:
-        layer: Layer | None = disk.layer
+        layer: DiskLayer | None = disk.layer
         while layer is not None:
             found.setdefault(layer.path, look(layer.path))
             layer = layer.backing

@@ -1,4 +1,4 @@
-"""`Facts`: what this host can do, collected once when the program starts."""
+"""`HostFacts`: what this host can do, collected once when the program starts."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ _USERS = (range(1_900_000_000, 1_900_065_536), range(50_000, 58_192))
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Acceleration:
     """How a guest runs. `reason` tells why it is emulated; it is "" when it is not."""
 
     accelerator: Literal["kvm", "tcg"]
@@ -34,7 +34,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Hugepages:
+class HugepagePool:
     """Huge pages of one size."""
 
     total: int
@@ -42,7 +42,7 @@ class Hugepages:
 
 
 @dataclass(frozen=True)
-class Facts:
+class HostFacts:
     """The host."""
 
     architecture: Architecture
@@ -87,15 +87,15 @@ class Facts:
             raise HostError(f"cannot run machines of the architecture {architecture}", why=f"there is no {name}", fix=fix)
         return found
 
-    def accelerator_for(self, firmware: str, smm: bool, architecture: str = "") -> Verdict:
+    def accelerator_for(self, firmware: str, smm: bool, architecture: str = "") -> Acceleration:
         """How a guest with this firmware ("bios" or "efi") runs here."""
         if architecture and architecture != self.architecture:
-            return Verdict("tcg", f"a guest of the architecture {architecture} is emulated on a host of {self.architecture}")
+            return Acceleration("tcg", f"a guest of the architecture {architecture} is emulated on a host of {self.architecture}")
         kind: Kind = "smm" if smm else "efi" if firmware == "efi" else "bios"
         reason = self.kvm.reason(kind)
-        return Verdict("tcg", reason) if reason else Verdict("kvm")
+        return Acceleration("tcg", reason) if reason else Acceleration("kvm")
 
-    def verdict(self, config: MachineConfig) -> Verdict:
+    def verdict(self, config: MachineConfig) -> Acceleration:
         """How this machine runs here."""
         smm = config.smm or (config.firmware.secure_boot and config.architecture == "amd64")
         return self.accelerator_for(config.firmware.kind, smm, config.architecture)
@@ -117,12 +117,12 @@ class Facts:
             files=disks.look_at_all(config.disks),
         )
 
-    def hugepages(self) -> dict[int, Hugepages]:
+    def hugepages(self) -> dict[int, HugepagePool]:
         """Huge pages by their size in bytes, as they are now."""
         found = {}
         for folder in _HUGEPAGES.glob("hugepages-*kB"):
             size = int(folder.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
-            found[size] = Hugepages(_number(folder / "nr_hugepages"), _number(folder / "free_hugepages"))
+            found[size] = HugepagePool(_number(folder / "nr_hugepages"), _number(folder / "free_hugepages"))
         return found
 
     def memory_available(self) -> int:
@@ -142,7 +142,7 @@ class Facts:
             return False
 
 
-async def collect(cache: Path) -> Facts:
+async def collect(cache: Path) -> HostFacts:
     """Look at the host. What takes long is kept in the folder `cache`."""
     architecture = _MACHINES.get(platform.machine())
     if architecture is None:
@@ -152,7 +152,7 @@ async def collect(cache: Path) -> Facts:
     firmwares = {name: efi.find(name) for name in qemus}
     own = firmwares.get(architecture, EfiFirmware())
     users = user_ids()
-    return Facts(
+    return HostFacts(
         architecture=architecture,
         qemus=qemus,
         efi=firmwares,

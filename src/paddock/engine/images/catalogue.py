@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.sources import Http, Registry
+from paddock.engine.images.sources import Http, RegistryImage
 
 # `{arch}` is amd64 or arm64, `{machine}` x86_64 or aarch64.
 KNOWN: Mapping[str, str] = {
@@ -31,7 +31,7 @@ def address(name: str, architecture: str) -> str:
     return place.format(arch=architecture, machine=machine)
 
 
-def source(name: str, architecture: str) -> Http | Registry:
+def source(name: str, architecture: str) -> Http | RegistryImage:
     """A named image as a source."""
     place = address(name, architecture)
-    return Registry(place, architecture=architecture) if place.startswith("docker://") else Http(place)
+    return RegistryImage(place, architecture=architecture) if place.startswith("docker://") else Http(place)

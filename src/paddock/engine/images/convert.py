@@ -21,11 +21,11 @@ from typing import Any
 
 from paddock.engine.images import confine
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
-from paddock.engine.images.facts import Facts
+from paddock.engine.images.facts import ImageFacts
 from paddock.engine.images.formats import Disk
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import Flusher, check_room, disk_trouble
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.stop import StopFlag
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/nix/store", "/dev/urandom", "/dev/null")
 _PROGRESS = re.compile(rb"\(\s*(\d+(?:\.\d+)?)/100%\)")
@@ -34,7 +34,7 @@ _NOBODY = 65534
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConversionLimits:
     """What one run may use."""
 
     memory_bytes: int = 1 << 30
@@ -44,11 +44,11 @@ class Limits:
     files: int = 64
 
 
-def convert_limits(stored: int, virtual: int) -> Limits:
+def convert_limits(stored: int, virtual: int) -> ConversionLimits:
     """Limits of a conversion: by what may have to be moved, which no honest image makes more than forty times its file."""
     moved = min(virtual, 40 * stored + (1 << 30))
     seconds = 30 + moved // (32 << 20)
-    return Limits(cpu_seconds=seconds, wall_seconds=4.0 * seconds, file_bytes=virtual + (1 << 20))
+    return ConversionLimits(cpu_seconds=seconds, wall_seconds=4.0 * seconds, file_bytes=virtual + (1 << 20))
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Tool:
     user: int = _NOBODY
     reserve_bytes: int = 256 << 20
 
-    def check(self, path: Path, facts: Facts, limits: Limits, stop: Stop) -> Facts:
+    def check(self, path: Path, facts: ImageFacts, limits: ConversionLimits, stop: StopFlag) -> ImageFacts:
         """What qemu-img says of a file; refuse what contradicts our own reading. The virtual size is qemu-img's afterwards."""
         output = self._run(["info", "--output=json", "--image-opts", _options(facts.format, 3)], (path, None), limits, (stop, None))
         try:
@@ -78,7 +78,9 @@ class Tool:
             raise ImageRefused("NotAnImage", "the image has no size that can be told")
         return replace(facts, virtual_size=size)
 
-    def to_raw(self, path: Path, facts: Facts, target: Path, watched: tuple[Meter, Stop], limits: Limits | None = None) -> None:
+    def to_raw(
+        self, path: Path, facts: ImageFacts, target: Path, watched: tuple[Meter, StopFlag], limits: ConversionLimits | None = None
+    ) -> None:
         """Write the disk as a sparse raw file."""
         meter, stop = watched
         meter.begin("converting", facts.virtual_size)
@@ -93,8 +95,8 @@ class Tool:
         self,
         command: list[str],
         files: tuple[Path, Path | None],
-        limits: Limits,
-        watched: tuple[Stop, Callable[[float], None] | None],
+        limits: ConversionLimits,
+        watched: tuple[StopFlag, Callable[[float], None] | None],
     ) -> bytes:
         program = self.program or shutil.which("qemu-img")
         if program is None:
@@ -123,7 +125,7 @@ class Tool:
     def _user(self) -> int | None:
         return self.user if os.geteuid() == 0 else None
 
-    def _confined(self, command: list[str], limits: Limits, handed: "_Handed") -> list[str]:
+    def _confined(self, command: list[str], limits: ConversionLimits, handed: "_Handed") -> list[str]:
         """The words of `confine` for a command."""
         home = str(Path(command[0]).parent.parent)
         numbers = {
@@ -198,8 +200,8 @@ class _Watch:
     def __init__(
         self,
         process: "subprocess.Popen[bytes]",
-        limits: Limits,
-        watched: tuple[Stop, Callable[[float], None] | None],
+        limits: ConversionLimits,
+        watched: tuple[StopFlag, Callable[[float], None] | None],
         room: tuple[Path | None, int],
     ) -> None:
         self._process = process
@@ -250,7 +252,7 @@ class _Watch:
             output.clear()
 
 
-def _judge_end(code: int, errors: bytes, limits: Limits, late: bool) -> None:
+def _judge_end(code: int, errors: bytes, limits: ConversionLimits, late: bool) -> None:
     said = "".join(c if c.isprintable() else " " for c in errors.decode("utf-8", "replace")).strip()[-500:]
     # How the file was handed over tells a user nothing.
     said = re.sub(r"'?driver=[^' ]*'?", "the image", said).removeprefix("qemu-img: ")

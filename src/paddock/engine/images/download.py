@@ -17,11 +17,11 @@ from pathlib import Path
 from paddock.base.backoff import Backoff
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
 from paddock.engine.images.formats import HEAD_BYTES, head_of, stays
-from paddock.engine.images.http import SLOWEST, Response, bad_status, retry_after
+from paddock.engine.images.http import SLOWEST, DownloadResponse, bad_status, retry_after
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import safe_url
 from paddock.engine.images.sparse import SparseWriter, check_room, free_bytes
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.stop import StopFlag
 
 # Small enough to stay in a processor's cache between the socket, the hash and the file: larger ones take twice the time in the kernel.
 BUFFER = 256 * 1024
@@ -29,11 +29,11 @@ _AGAIN = ("Unreachable", "TimedOut", "Truncated")
 
 
 # Makes one request with these additional headers.
-Open = Callable[[dict[str, str]], Response]
+Open = Callable[[dict[str, str]], DownloadResponse]
 
 
 @dataclass(frozen=True)
-class Rules:
+class DownloadRules:
     """How patient a download is, and how large a file may be."""
 
     attempts: int = 5
@@ -78,7 +78,7 @@ class Validator:
 
 
 @dataclass(frozen=True)
-class Downloaded:
+class DownloadResult:
     """A complete file. `path` is None when the server still has the version that was known."""
 
     path: Path | None
@@ -87,14 +87,14 @@ class Downloaded:
     validator: Validator = Validator()
 
 
-class Unchanged(Exception):
+class DownloadUnchanged(Exception):
     """The server has what we know already."""
 
 
 class Download:
     """One file. All of it runs in one thread."""
 
-    def __init__(self, directory: Path, open_: Open, stop: Stop, meter: Meter, rules: Rules) -> None:
+    def __init__(self, directory: Path, open_: Open, stop: StopFlag, meter: Meter, rules: DownloadRules) -> None:
         self._body = directory / "body"
         self._state = directory / "state.json"
         self._open = open_
@@ -117,7 +117,7 @@ class Download:
         known: Validator = Validator(),
         immutable: bool = False,
         look: Callable[[bytes, int | None], None] = lambda head, length: None,
-    ) -> Downloaded:
+    ) -> DownloadResult:
         """Download, or find that the `known` version is still there. What is `immutable` has one version only, named by its checksum.
 
         `look` is shown the first bytes and the length of the whole, and may refuse.
@@ -135,8 +135,8 @@ class Download:
             try:
                 self._piece(known)
                 break
-            except Unchanged:
-                return Downloaded(None, validator=self._validator)
+            except DownloadUnchanged:
+                return DownloadResult(None, validator=self._validator)
             except ImageError as error:
                 # A piece that brought more than a drip is no failure in a row.
                 failures = 1 if self._done - before > SLOWEST * self._rules.stall_seconds else failures + 1
@@ -145,7 +145,7 @@ class Download:
                 self._stop.wait(max(self._rules.backoff.pause(failures, chance), getattr(error, "after", 0.0)))
         digest = self._sha256.hexdigest()
         self._check(checksum, digest)
-        return Downloaded(self._body, self._done, digest, self._validator)
+        return DownloadResult(self._body, self._done, digest, self._validator)
 
     # --- pieces -----------------------------------------------------------------------------------------------------------
 
@@ -162,12 +162,12 @@ class Download:
             if self._accept(response):
                 self._receive(response)
 
-    def _accept(self, response: Response) -> bool:
+    def _accept(self, response: DownloadResponse) -> bool:
         """Look at the head of an answer; whether its body is to be read."""
         validator = Validator(response.headers.get("ETag", ""), response.headers.get("Last-Modified", ""))
         if response.status == 304:
             self._validator = validator
-            raise Unchanged
+            raise DownloadUnchanged
         if response.status == 206 and self._done and _range(response) == self._done:
             self._length = self._done + response.length if response.length is not None else None
             return True
@@ -183,7 +183,7 @@ class Download:
             raise error
         if self._known(validator):
             self._validator = validator
-            raise Unchanged
+            raise DownloadUnchanged
         self._begin(validator, response.length)
         _no_page(response)
         return True
@@ -208,7 +208,7 @@ class Download:
             text = json.dumps({"etag": validator.etag, "modified": validator.modified, "length": length, "boot": boot_id()})
             self._state.write_text(text)
 
-    def _receive(self, response: Response) -> None:
+    def _receive(self, response: DownloadResponse) -> None:
         self._meter.begin("downloading", self._length, self._done)
         with SparseWriter(self._body, self._done) as file:
             if self._done and stays(head_of(self._body)):
@@ -229,7 +229,7 @@ class Download:
             text = f"{safe_url(response.url)} ended its answer after {self._done} of {self._length} bytes"
             raise ImageUnavailable("Truncated", text)
 
-    def _take(self, file: SparseWriter, part: memoryview, response: Response) -> None:
+    def _take(self, file: SparseWriter, part: memoryview, response: DownloadResponse) -> None:
         if not self._done:
             _no_page(response, bytes(part[:512]))
             self._look(bytes(part[:HEAD_BYTES]), self._length)
@@ -277,17 +277,17 @@ class Download:
             raise ImageRefused("Checksum", text, fix="check the source's checksum, or whether the file at the source was replaced")
 
 
-def _range(response: Response) -> int:
+def _range(response: DownloadResponse) -> int:
     found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
     return int(found[1]) if found else -1
 
 
-def _range_total(response: Response) -> int:
+def _range_total(response: DownloadResponse) -> int:
     found = re.fullmatch(r"bytes \*/(\d+)", response.headers.get("Content-Range", "").strip())
     return int(found[1]) if found else -1
 
 
-def _no_page(response: Response, head: bytes = b"") -> None:
+def _no_page(response: DownloadResponse, head: bytes = b"") -> None:
     """A login or error page with status 200 is what people get for a wrong address most often."""
     kind = response.headers.get_content_type() if response.headers.get("Content-Type") else ""
     looks = head.lstrip()[:15].lower()

@@ -9,7 +9,7 @@ from paddock.engine.images.formats import Disk
 
 
 @dataclass(frozen=True)
-class Facts:
+class ImageFacts:
     """What is known of an image that may be opened."""
 
     format: Disk
@@ -19,7 +19,7 @@ class Facts:
     compressed: bool = False
 
 
-class Bytes:
+class ImageBytes:
     """A file that parsers look into. What is not there is an error, not a short answer."""
 
     def __init__(self, path: Path) -> None:

@@ -7,17 +7,17 @@ encrypted, and when its tables do not fit into the file: everything that a progr
 from pathlib import Path
 
 from paddock.engine.images import qcow2, virtualdisks, vmdk
-from paddock.engine.images.facts import Bytes, Facts
+from paddock.engine.images.facts import ImageBytes, ImageFacts
 from paddock.engine.images.formats import Disk
 
 
-def inspect(path: Path, format: Disk) -> Facts:
+def inspect(path: Path, format: Disk) -> ImageFacts:
     """Read the header of a file of this format; refuse what may not be opened."""
-    data = Bytes(path)
+    data = ImageBytes(path)
     try:
         match format:
             case "raw":
-                return Facts("raw", -(-data.size // 512) * 512, layerable=True)
+                return ImageFacts("raw", -(-data.size // 512) * 512, layerable=True)
             case "qcow2":
                 return qcow2.inspect(data)
             case "vmdk":

@@ -1,6 +1,6 @@
 """Answers of web servers, for threads: `http.client` with our rules on top.
 
-- Every connection goes through `Reach`, also after a redirect.
+- Every connection goes through `ReachPolicy`, also after a redirect.
 - What is secret (credentials, secret headers, a client certificate) goes to the origin it was given for and to no other.
 - An error is an `ImageError` that names the address without its query and never a header's value.
 """
@@ -20,9 +20,9 @@ from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
-from paddock.engine.images.reach import Reach
-from paddock.engine.images.sources import Trust, canonical_url, safe_url
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.reach import ReachPolicy
+from paddock.engine.images.sources import ServerTrust, canonical_url, safe_url
+from paddock.engine.images.stop import StopFlag
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 10
@@ -34,22 +34,22 @@ SLOWEST = 1024
 
 
 @dataclass(frozen=True)
-class Request:
+class DownloadRequest:
     """One request. `private` headers, user and client certificate go to the first origin only."""
 
     url: str
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     private: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    trust: Trust = field(default_factory=Trust)
+    trust: ServerTrust = field(default_factory=ServerTrust)
     # a file is sent as it is
     body: bytes | Path | None = field(default=None, repr=False)
 
 
-class Response:
+class DownloadResponse:
     """An answer whose body is read from the socket."""
 
-    def __init__(self, connection: "_Connection", answer: http.client.HTTPResponse, url: str, stop: Stop) -> None:
+    def __init__(self, connection: "_Connection", answer: http.client.HTTPResponse, url: str, stop: StopFlag) -> None:
         self._connection = connection
         self._answer = answer
         self._stop = stop
@@ -103,7 +103,7 @@ class Response:
         """Let go of the connection."""
         self._connection.close()
 
-    def __enter__(self) -> "Response":
+    def __enter__(self) -> "DownloadResponse":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -129,9 +129,9 @@ class _Pace:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Dials through `Reach`, perhaps through a proxy, and speaks TLS when it has a context."""
+    """Dials through `ReachPolicy`, perhaps through a proxy, and speaks TLS when it has a context."""
 
-    def __init__(self, host: str, port: int, reach: Reach, stop: Stop, context: ssl.SSLContext | None) -> None:
+    def __init__(self, host: str, port: int, reach: ReachPolicy, stop: StopFlag, context: ssl.SSLContext | None) -> None:
         super().__init__(host, port, blocksize=256 * 1024)
         self._reach = reach
         self._stop = stop
@@ -189,12 +189,12 @@ class _Connection(http.client.HTTPConnection):
         super().close()
 
 
-class Web:
+class WebClient:
     """Makes requests. Safe to use from several threads."""
 
     def __init__(
         self,
-        reach: Reach,
+        reach: ReachPolicy,
         *,
         connect_seconds: float = 15.0,
         stall_seconds: float = 60.0,
@@ -202,13 +202,13 @@ class Web:
     ) -> None:
         self._reach = reach
         # A proxy is the operator's word, and may be anywhere.
-        self._any = Reach(("0.0.0.0/0", "::/0"))
+        self._any = ReachPolicy(("0.0.0.0/0", "::/0"))
         self._connect_seconds = connect_seconds
         self._stall_seconds = stall_seconds
         self._proxies = dict(getproxies_environment() if proxies is None else proxies)
-        self._contexts: dict[Trust, ssl.SSLContext] = {}
+        self._contexts: dict[ServerTrust, ssl.SSLContext] = {}
 
-    def open(self, request: Request, stop: Stop) -> Response:
+    def open(self, request: DownloadRequest, stop: StopFlag) -> DownloadResponse:
         """The answer after redirects, whatever its status is."""
         url = canonical_url(request.url)
         origin = _origin(url)
@@ -220,8 +220,8 @@ class Web:
                 headers.update(request.private)
             else:
                 headers = {name: value for name, value in headers.items() if name.lower() not in _ORIGIN_ONLY}
-            trust = request.trust if at_home else Trust(ca=request.trust.ca, verify=request.trust.verify)
-            response = self._once(Request(url, method, tuple(headers.items()), trust=trust, body=body), stop)
+            trust = request.trust if at_home else ServerTrust(ca=request.trust.ca, verify=request.trust.verify)
+            response = self._once(DownloadRequest(url, method, tuple(headers.items()), trust=trust, body=body), stop)
             location = response.headers.get("Location")
             if response.status not in _REDIRECTS or not location:
                 return response
@@ -231,7 +231,7 @@ class Web:
             url = canonical_url(urljoin(url, location.strip()))
         raise ImageRefused("Refused", f"{safe_url(request.url)} redirects more than {_MOST_REDIRECTS} times")
 
-    def _once(self, request: Request, stop: Stop) -> Response:
+    def _once(self, request: DownloadRequest, stop: StopFlag) -> DownloadResponse:
         parts = urlsplit(request.url)
         secure = parts.scheme == "https"
         host, port = parts.hostname or "", parts.port or (443 if secure else 80)
@@ -258,9 +258,9 @@ class Web:
                 # A refusal for want of a client certificate may be lost with the connection (TLS 1.3).
                 found.fix = found.fix or "it may ask for a client certificate"
             raise found from error
-        return Response(connection, answer, request.url, stop)
+        return DownloadResponse(connection, answer, request.url, stop)
 
-    def _connection(self, to: tuple[str, int], secure: bool, context: ssl.SSLContext | None, stop: Stop) -> _Connection:
+    def _connection(self, to: tuple[str, int], secure: bool, context: ssl.SSLContext | None, stop: StopFlag) -> _Connection:
         host, port = to
         proxy = self._proxy_of("https" if secure else "http", host)
         if proxy:
@@ -280,7 +280,7 @@ class Web:
         proxy = self._proxies.get(scheme, "")
         return "" if not proxy or proxy_bypass_environment(host, self._proxies) else proxy
 
-    def _context(self, trust: Trust) -> ssl.SSLContext:
+    def _context(self, trust: ServerTrust) -> ssl.SSLContext:
         context = self._contexts.get(trust)
         if context is None:
             if len(self._contexts) > 64:
@@ -289,7 +289,7 @@ class Web:
         return context
 
 
-def _exchange(connection: _Connection, request: Request, target: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+def _exchange(connection: _Connection, request: DownloadRequest, target: str, headers: dict[str, str]) -> http.client.HTTPResponse:
     if isinstance(request.body, Path):
         with open(request.body, "rb", buffering=0) as file:
             headers["Content-Length"] = str(file.seek(0, 2))
@@ -315,7 +315,7 @@ def _one_length(answer: http.client.HTTPResponse, url: str) -> None:
         raise ImageUnavailable("Truncated", text, fix="repair the server, or the proxy before it")
 
 
-def _make_context(trust: Trust) -> ssl.SSLContext:
+def _make_context(trust: ServerTrust) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not trust.verify:
@@ -333,7 +333,7 @@ def _make_context(trust: Trust) -> ssl.SSLContext:
     return context
 
 
-def _load_certificate(context: ssl.SSLContext, trust: Trust) -> None:
+def _load_certificate(context: ssl.SSLContext, trust: ServerTrust) -> None:
     """OpenSSL reads keys from files only; this one is in memory and gone afterwards."""
     handle = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
     try:
@@ -394,7 +394,7 @@ def trouble(url: str, error: Exception) -> ImageError:
     return ImageUnavailable("Unreachable", f"the connection to {where} broke", why=_reason(error))
 
 
-def bad_status(response: Response) -> ImageError:
+def bad_status(response: DownloadResponse) -> ImageError:
     """What a status that is no success means."""
     where, status = safe_url(response.url), response.status
     text = f"{where} answered {status} {http.client.responses.get(status, response.reason)}".rstrip()
@@ -407,7 +407,7 @@ def bad_status(response: Response) -> ImageError:
     return ImageRefused("Refused", text)
 
 
-def retry_after(response: Response) -> float:
+def retry_after(response: DownloadResponse) -> float:
     """Seconds that the server asks us to wait; 0 when it does not."""
     value = response.headers.get("Retry-After", "")
     return min(float(value), 60.0) if re.fullmatch(r"\d{1,6}", value) else 0.0

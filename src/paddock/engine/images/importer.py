@@ -10,38 +10,38 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from paddock.engine.images import headers, vmdkgrains
-from paddock.engine.images.convert import Limits, Tool
-from paddock.engine.images.download import BUFFER, Download, Rules, Validator
+from paddock.engine.images.convert import ConversionLimits, Tool
+from paddock.engine.images.download import BUFFER, Download, DownloadRules, Validator
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
-from paddock.engine.images.facts import Facts
+from paddock.engine.images.facts import ImageFacts
 from paddock.engine.images.formats import disk_of, stays
-from paddock.engine.images.http import Request, Response, Web, basic
-from paddock.engine.images.job import Job, Task, too_large
+from paddock.engine.images.http import DownloadRequest, DownloadResponse, WebClient, basic
+from paddock.engine.images.job import ImportJob, Task, too_large
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.pull import Puller, wish
 from paddock.engine.images.push import push
-from paddock.engine.images.reach import Reach
-from paddock.engine.images.settings import Settings
-from paddock.engine.images.sources import File, Http, Registry, Source, Upload, checksum_of, key_of
+from paddock.engine.images.reach import ReachPolicy
+from paddock.engine.images.settings import ImageSettings
+from paddock.engine.images.sources import File, Http, RegistryImage, Source, Upload, checksum_of, key_of
 from paddock.engine.images.sparse import SparseWriter, disk_trouble
-from paddock.engine.images.stop import Stop
-from paddock.engine.images.store import Image, Known, Store
+from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.store import Image, ImageStore, SourceRecord
 from paddock.engine.images.unpack import unpack
 
 
 class Importer:
     """Imports into one store."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: ImageStore, settings: ImageSettings) -> None:
         self._store = store
         self._settings = settings
-        self.web = Web(
-            Reach(settings.allow),
+        self.web = WebClient(
+            ReachPolicy(settings.allow),
             connect_seconds=settings.connect_seconds,
             stall_seconds=settings.stall_seconds,
             proxies=settings.proxies,
         )
-        self.rules = Rules(
+        self.rules = DownloadRules(
             attempts=settings.attempts,
             backoff=settings.backoff,
             stall_seconds=settings.stall_seconds,
@@ -52,14 +52,14 @@ class Importer:
         self._puller = Puller(store, settings, self.web, self.rules)
         self._tool = Tool(user=settings.user, reserve_bytes=settings.reserve_bytes)
 
-    def fetch(self, source: Source, job: Job, meter: Meter) -> Image:
+    def fetch(self, source: Source, job: ImportJob, meter: Meter) -> Image:
         """Get a source. Only `ImageError` leaves this."""
         task = Task(job, meter)
         try:
             match source:
                 case Http():
                     image = self._http(source, task)
-                case Registry():
+                case RegistryImage():
                     image = self._registry(source, task)
                 case File():
                     image = self._file(source, task)
@@ -92,35 +92,35 @@ class Importer:
                 raise ImageUnavailable("Unreachable", "the server says that the file is unchanged, but it was not here")
             image = self._keep(found.path, found.sha256, task)
             text = ":".join(checksum) if checksum else ""
-            entry = Known(found.sha256, found.validator.etag, found.validator.modified, text, source.private)
+            entry = SourceRecord(found.sha256, found.validator.etag, found.validator.modified, text, source.private)
             self._store.remember("http", url, entry)
             self._store.finished(directory)
         return image
 
-    def _known(self, source: Http, url: str, checksum: tuple[str, str] | None) -> Known | None:
+    def _known(self, source: Http, url: str, checksum: tuple[str, str] | None) -> SourceRecord | None:
         known = self._store.known("http", url)
         if known is None or checksum is None:
             return known
         same = known.checksum == ":".join(checksum) or checksum == ("sha256", known.digest)
         return known if same else None
 
-    def _opener(self, source: Http, task: Task) -> Callable[..., Response]:
+    def _opener(self, source: Http, task: Task) -> Callable[..., DownloadResponse]:
         private = list(source.secret_headers)
         if source.username or source.password:
             private.append(("Authorization", basic(source.username, source.password)))
 
-        def open_(headers: dict[str, str]) -> Response:
-            request = Request(source.url, headers=(*source.headers, *headers.items()), private=tuple(private), trust=source.trust)
+        def open_(headers: dict[str, str]) -> DownloadResponse:
+            request = DownloadRequest(source.url, headers=(*source.headers, *headers.items()), private=tuple(private), trust=source.trust)
             return self.web.open(request, task.stop)
 
         return open_
 
     # --- registry ---------------------------------------------------------------------------------------------------------
 
-    def _registry(self, source: Registry, task: Task) -> Image:
+    def _registry(self, source: RegistryImage, task: Task) -> Image:
         return self._puller.pull(source, wish(source, ()), task, lambda path, digest: self._keep(path, digest, task))[0]
 
-    def files(self, source: Registry, paths: tuple[str, ...], job: Job, meter: Meter) -> list[Image]:
+    def files(self, source: RegistryImage, paths: tuple[str, ...], job: ImportJob, meter: Meter) -> list[Image]:
         """Files of a container image as they are: a kernel is no disk, and an initial file system stays packed."""
 
         def keep(path: Path, digest: str) -> Image:
@@ -136,11 +136,11 @@ class Importer:
         meter.finish()
         return found
 
-    def digest(self, source: Registry, stop: Stop) -> str:
+    def digest(self, source: RegistryImage, stop: StopFlag) -> str:
         """What a reference names now."""
         return self._puller.digest(source, stop)
 
-    def push(self, image: Image, target: Registry, job: Job, meter: Meter) -> str:
+    def push(self, image: Image, target: RegistryImage, job: ImportJob, meter: Meter) -> str:
         """Upload an image."""
         try:
             digest = push(image, target, self._store, self.web, (self._settings, meter, job.stop))
@@ -179,10 +179,10 @@ class Importer:
                     task.meter.at(target.offset)
             hashes.check()
             image = self._keep(work / "body", hashes.sha256, task)
-            self._store.remember("file", str(source.path), Known(hashes.sha256, version, "", text))
+            self._store.remember("file", str(source.path), SourceRecord(hashes.sha256, version, "", text))
             return image
 
-    async def receive(self, source: Upload, job: Job, meter: Meter) -> Image:
+    async def receive(self, source: Upload, job: ImportJob, meter: Meter) -> Image:
         """Take an upload in. A broken one leaves nothing."""
         task = Task(job, meter)
         try:
@@ -249,7 +249,7 @@ class Importer:
         facts = headers.inspect(inner, kind)
         self._fits(facts.virtual_size, task)
         if kind != "raw" and not _is_ours(facts):
-            facts = self._tool.check(inner, facts, Limits(), task.stop)
+            facts = self._tool.check(inner, facts, ConversionLimits(), task.stop)
             self._fits(facts.virtual_size, task)
         disk = work / "disk.img"
         if facts.layerable:
@@ -282,7 +282,7 @@ class Importer:
             raise too_large(size, task.limit())
 
 
-def _is_ours(facts: Facts) -> bool:
+def _is_ours(facts: ImageFacts) -> bool:
     """Whether no other program is needed to read it."""
     return facts.format == "vmdk" and facts.compressed
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from paddock.base import quantity
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.progress import Meter, Progress
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.stop import StopFlag
 from paddock.engine.images.store import Image
 
 Tell = Callable[[Progress], None]
 
 
 @dataclass(eq=False)
-class Job:
+class ImportJob:
     """One import and all who wait for it."""
 
     max_bytes: int
     # whose import it is: the namespace of who asked first
     owner: str = ""
-    stop: Stop = field(default_factory=Stop)
+    stop: StopFlag = field(default_factory=StopFlag)
     listeners: list[Tell] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
@@ -36,7 +36,7 @@ class Job:
 class Task:
     """What the thread of an import has to do with: who may stop it, whom it tells, how large it may become."""
 
-    def __init__(self, job: Job, meter: Meter) -> None:
+    def __init__(self, job: ImportJob, meter: Meter) -> None:
         self.stop = job.stop
         self.meter = meter
         self._job = job

@@ -8,8 +8,8 @@ from pathlib import Path
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.formats import head_of, stays, wrapper_of
 from paddock.engine.images.sparse import SparseWriter
-from paddock.engine.images.tar import Entry, Tar
-from paddock.engine.images.unpack import Budget, Packed
+from paddock.engine.images.tar import Tar, TarEntry
+from paddock.engine.images.unpack import PackedFile, UnpackLimit
 
 _DISK = ("disk",)
 _WHITEOUT = ".wh."
@@ -19,7 +19,7 @@ Parts = tuple[str, ...]
 
 
 @dataclass
-class Wanted:
+class LayerQuery:
     """What is looked for: certain files, or with none named the only file below /disk. Found files are written to `directory`."""
 
     paths: tuple[Parts, ...]
@@ -54,7 +54,7 @@ def path_parts(path: str) -> Parts:
     return parts
 
 
-def search(layers: Iterable[Callable[[], Path]], wanted: Wanted) -> None:
+def search(layers: Iterable[Callable[[], Path]], wanted: LayerQuery) -> None:
     """Look through layers from the top; each is asked for when it is needed."""
     hidden: set[Parts] = set()
     for fetch in layers:
@@ -68,14 +68,14 @@ def search(layers: Iterable[Callable[[], Path]], wanted: Wanted) -> None:
             raise ImageRefused("NotFound", f"the container image holds no file /{'/'.join(path)}")
 
 
-def _look(layer: Path, wanted: Wanted, hidden: frozenset[Parts]) -> set[Parts]:
+def _look(layer: Path, wanted: LayerQuery, hidden: frozenset[Parts]) -> set[Parts]:
     """One layer. Returns what it hides from those below: names that it deletes, opaque directories, and files in the place of others."""
     wrapper = wrapper_of(head_of(layer))
     hides: set[Parts] = set()
     here: set[Parts] = set()
-    with Packed(layer, None if wrapper == "tar" else wrapper) as packed:
+    with PackedFile(layer, None if wrapper == "tar" else wrapper) as packed:
         tar = Tar(packed.read)
-        budget = Budget(layer.stat().st_size, lambda: 1 << 62)
+        budget = UnpackLimit(layer.stat().st_size, lambda: 1 << 62)
         for entry in tar:
             wanted.check()
             budget.check(entry.offset + entry.size)
@@ -97,7 +97,7 @@ def _is_hidden(parts: Parts, hidden: frozenset[Parts]) -> bool:
     return any(parts[:length] in hidden for length in range(len(parts) + 1))
 
 
-def _take(tar: Tar, entry: Entry, wanted: Wanted, here: set[Parts]) -> None:
+def _take(tar: Tar, entry: TarEntry, wanted: LayerQuery, here: set[Parts]) -> None:
     parts = entry.parts
     if entry.kind == "directory":
         return

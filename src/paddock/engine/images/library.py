@@ -11,33 +11,33 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from paddock.base.turns import Turns
+from paddock.base.turns import FairSlots
 from paddock.engine.images.errors import ImageError
-from paddock.engine.images.job import Job, Tell, too_large
+from paddock.engine.images.job import ImportJob, Tell, too_large
 from paddock.engine.images.progress import Meter, Progress
-from paddock.engine.images.settings import Settings
-from paddock.engine.images.sources import Registry, Source, Upload
-from paddock.engine.images.store import Image, Record, Store
+from paddock.engine.images.settings import ImageSettings
+from paddock.engine.images.sources import RegistryImage, Source, Upload
+from paddock.engine.images.store import Image, ImageRecord, ImageStore
 
 if TYPE_CHECKING:
     from paddock.engine.images.importer import Importer
 
 T = TypeVar("T")
 
-__all__ = ["Image", "ImageError", "Images", "Progress", "Record", "Settings"]
+__all__ = ["Image", "ImageError", "ImageLibrary", "ImageRecord", "ImageSettings", "Progress"]
 
 
-class Images:
+class ImageLibrary:
     """All images below one directory."""
 
-    def __init__(self, root: Path, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
+    def __init__(self, root: Path, settings: ImageSettings = ImageSettings()) -> None:  # noqa: B008 - frozen
         self.settings = settings
-        self._store = Store(root)
+        self._store = ImageStore(root)
         self._store.prepare()
-        self._jobs: dict[Source, Job] = {}
+        self._jobs: dict[Source, ImportJob] = {}
         # whatever has a thread, or waits for one
-        self._running: set[Job] = set()
-        self._turns = Turns(settings.workers, max(1, settings.workers // 2))
+        self._running: set[ImportJob] = set()
+        self._turns = FairSlots(settings.workers, max(1, settings.workers // 2))
         self._pool: ThreadPoolExecutor | None = None
         self._importer_made: Importer | None = None
 
@@ -50,7 +50,7 @@ class Images:
     def __iter__(self) -> Iterator[Image]:
         return iter(self._store)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[ImageRecord]:
         """All images with their sources and times."""
         return self._store.records()
 
@@ -90,9 +90,11 @@ class Images:
             raise too_large(image.virtual_size, largest)
         return image
 
-    async def fetch_files(self, source: Registry, paths: tuple[str, ...], tell: Tell = lambda _: None, *, owner: str = "") -> list[Image]:
+    async def fetch_files(
+        self, source: RegistryImage, paths: tuple[str, ...], tell: Tell = lambda _: None, *, owner: str = ""
+    ) -> list[Image]:
         """Files of a container image as they are, in the order of the paths: a kernel, an initial file system. No disk is made of them."""
-        job = Job(self.settings.max_bytes, owner)
+        job = ImportJob(self.settings.max_bytes, owner)
         loop = asyncio.get_running_loop()
 
         def say(progress: Progress) -> None:
@@ -100,14 +102,14 @@ class Images:
 
         return await self._in_thread(job, self._importer().files, source, paths, job, Meter(say))
 
-    async def resolve(self, source: Registry, *, owner: str = "") -> str:
+    async def resolve(self, source: RegistryImage, *, owner: str = "") -> str:
         """The digest that a reference names now, without pulling anything."""
-        job = Job(self.settings.max_bytes, owner)
+        job = ImportJob(self.settings.max_bytes, owner)
         return await self._in_thread(job, self._importer().digest, source, job.stop)
 
-    async def push(self, image: Image, target: Registry, tell: Tell = lambda _: None) -> str:
+    async def push(self, image: Image, target: RegistryImage, tell: Tell = lambda _: None) -> str:
         """Upload an image as a container disk; returns the digest of what the reference names then."""
-        job = Job(self.settings.max_bytes)
+        job = ImportJob(self.settings.max_bytes)
         loop = asyncio.get_running_loop()
 
         def say(progress: Progress) -> None:
@@ -115,7 +117,7 @@ class Images:
 
         return await self._in_thread(job, self._importer().push, image, target, job, Meter(say))
 
-    async def _in_thread(self, job: Job, work: Callable[..., T], *arguments: object) -> T:
+    async def _in_thread(self, job: ImportJob, work: Callable[..., T], *arguments: object) -> T:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.settings.workers, "image")
         self._running.add(job)
@@ -128,8 +130,8 @@ class Images:
         finally:
             self._running.discard(job)
 
-    def _start(self, source: Source, owner: str) -> Job:
-        job = Job(self.settings.max_bytes, owner)
+    def _start(self, source: Source, owner: str) -> ImportJob:
+        job = ImportJob(self.settings.max_bytes, owner)
         loop = asyncio.get_running_loop()
 
         def tell(progress: Progress) -> None:
@@ -143,7 +145,7 @@ class Images:
         self._jobs[source] = job
         return job
 
-    async def _run(self, source: Source, job: Job, meter: Meter) -> Image:
+    async def _run(self, source: Source, job: ImportJob, meter: Meter) -> Image:
         importer = self._importer()
         try:
             if isinstance(source, Upload):

@@ -7,17 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from paddock.engine.images.download import Download, Rules
+from paddock.engine.images.download import Download, DownloadRules
 from paddock.engine.images.errors import ImageError, ImageRefused
-from paddock.engine.images.http import Web
+from paddock.engine.images.http import WebClient
 from paddock.engine.images.job import Task
-from paddock.engine.images.layers import Parts, Wanted, path_parts, search
+from paddock.engine.images.layers import LayerQuery, Parts, path_parts, search
 from paddock.engine.images.references import endpoints, parse
-from paddock.engine.images.registry import Archive, Layer, Manifest, Remote, choose, describe, host_architecture, remote
-from paddock.engine.images.settings import Settings
-from paddock.engine.images.sources import Registry, checksum_of, key_of, safe_url
-from paddock.engine.images.stop import Stop
-from paddock.engine.images.store import Image, Known, Store
+from paddock.engine.images.registry import (
+    Manifest,
+    OciArchive,
+    RegistryLayer,
+    RemoteRepository,
+    choose,
+    describe,
+    host_architecture,
+    remote,
+)
+from paddock.engine.images.settings import ImageSettings
+from paddock.engine.images.sources import RegistryImage, checksum_of, key_of, safe_url
+from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.store import Image, ImageStore, SourceRecord
 
 T = TypeVar("T")
 
@@ -25,7 +34,7 @@ _OCI_ARCHIVE = "oci-archive:"
 
 
 @dataclass(frozen=True)
-class Wish:
+class PullRequest:
     """What a source asks for, spelled in one way."""
 
     name: str
@@ -43,7 +52,7 @@ class Wish:
         return f"{of}|{self.architecture}|{self.paths_key}"
 
 
-def wish(source: Registry, paths: tuple[str, ...]) -> Wish:
+def wish(source: RegistryImage, paths: tuple[str, ...]) -> PullRequest:
     """Read a source; paths that are given replace its own."""
     try:
         wanted = tuple(path_parts(path) for path in (paths or ((source.path,) if source.path else ())))
@@ -51,15 +60,15 @@ def wish(source: Registry, paths: tuple[str, ...]) -> Wish:
         raise describe(safe_url(source.reference), error) from error
     architecture = source.architecture or host_architecture()
     if source.reference.startswith(_OCI_ARCHIVE):
-        return Wish(source.reference, True, architecture, wanted)
+        return PullRequest(source.reference, True, architecture, wanted)
     reference = parse(source.reference)
-    return Wish(str(reference), reference.moves, architecture, wanted)
+    return PullRequest(str(reference), reference.moves, architecture, wanted)
 
 
 class Puller:
     """Pulls into one store."""
 
-    def __init__(self, store: Store, settings: Settings, web: Web, rules: Rules) -> None:
+    def __init__(self, store: ImageStore, settings: ImageSettings, web: WebClient, rules: DownloadRules) -> None:
         self._store = store
         self._settings = settings
         self._web = web
@@ -67,7 +76,7 @@ class Puller:
 
     # --- what is here already ---------------------------------------------------------------------------------------------
 
-    def held(self, source: Registry, asked: Wish) -> list[Image] | None:
+    def held(self, source: RegistryImage, asked: PullRequest) -> list[Image] | None:
         """What the pull policy lets be used without asking the registry."""
         policy = source.policy or ("Always" if asked.moves else "IfNotPresent")
         if policy == "Always":
@@ -83,7 +92,7 @@ class Puller:
             raise error
         return None
 
-    def _files(self, manifest: str, asked: Wish) -> list[Image] | None:
+    def _files(self, manifest: str, asked: PullRequest) -> list[Image] | None:
         found = []
         for path in asked.paths or ((),):
             known = self._store.known("manifest", f"{manifest}|{'/'.join(path)}")
@@ -95,7 +104,7 @@ class Puller:
 
     # --- pulling ----------------------------------------------------------------------------------------------------------
 
-    def digest(self, source: Registry, stop: Stop) -> str:
+    def digest(self, source: RegistryImage, stop: StopFlag) -> str:
         """The digest that a reference names now, without pulling anything."""
         asked = wish(source, ())
         try:
@@ -103,7 +112,7 @@ class Puller:
         except ImageError as error:
             raise describe(asked.name, error) from error
 
-    def pull(self, source: Registry, asked: Wish, task: Task, keep: Callable[[Path, str], Image]) -> list[Image]:
+    def pull(self, source: RegistryImage, asked: PullRequest, task: Task, keep: Callable[[Path, str], Image]) -> list[Image]:
         """The files of an image, in the order of the paths; `keep` makes an image of each."""
         if found := self.held(source, asked):
             return found
@@ -115,10 +124,10 @@ class Puller:
         except ImageError as error:
             raise describe(asked.name, error) from error
         private = bool(source.username or source.password or source.docker_configs)
-        self._store.remember("reference", asked.key(asked.name), Known(found[0].digest, etag=manifest.digest, private=private))
+        self._store.remember("reference", asked.key(asked.name), SourceRecord(found[0].digest, etag=manifest.digest, private=private))
         return found
 
-    def _choose(self, source: Registry, asked: Wish, stop: Stop) -> tuple[Remote | Archive, Manifest]:
+    def _choose(self, source: RegistryImage, asked: PullRequest, stop: StopFlag) -> tuple[RemoteRepository | OciArchive, Manifest]:
         if asked.name.startswith(_OCI_ARCHIVE):
             archive, tag = self._archive(asked.name)
             return archive, choose(archive, tag, asked.architecture)
@@ -135,7 +144,7 @@ class Puller:
         # A mirror that lacks it says less than the registry that refuses it, and one that answered more than one that did not.
         raise next((error for error in reversed(failures) if error.code not in ("Unreachable", "TimedOut")), failures[-1])
 
-    def _patiently(self, ask: Callable[[], T], stop: Stop) -> T:
+    def _patiently(self, ask: Callable[[], T], stop: StopFlag) -> T:
         """Ask again, a few times, when a server is not able to answer."""
         failures = 0
         while True:
@@ -147,7 +156,7 @@ class Puller:
                     raise
                 stop.wait(self._rules.backoff.pause(failures, random.Random()))
 
-    def _archive(self, name: str) -> tuple[Archive, str]:
+    def _archive(self, name: str) -> tuple[OciArchive, str]:
         place = re.sub(r"^/*(?=/)", "", name.removeprefix(_OCI_ARCHIVE))
         path, colon, tag = place.rpartition(":")
         if not colon or "/" in tag:
@@ -159,10 +168,10 @@ class Puller:
             raise ImageRefused("Denied", f"the archive {safe_url(path)} may not be read", fix=fix)
         if not real.exists():
             raise ImageRefused("NotFound", f"there is no archive {safe_url(path)}")
-        return Archive(real), tag
+        return OciArchive(real), tag
 
     def _extract(
-        self, shelf: Remote | Archive, manifest: Manifest, asked: Wish, into: tuple[Task, Callable[[Path, str], Image]]
+        self, shelf: RemoteRepository | OciArchive, manifest: Manifest, asked: PullRequest, into: tuple[Task, Callable[[Path, str], Image]]
     ) -> list[Image]:
         task, keep = into
         with self._store.partial(key_of(manifest.digest, asked.paths_key), task.stop) as directory:
@@ -170,7 +179,7 @@ class Puller:
             if found := self._files(manifest.digest, asked):
                 return found
             with self._store.work() as work:
-                wanted = Wanted(asked.paths, work, task.limit, task.stop.check)
+                wanted = LayerQuery(asked.paths, work, task.limit, task.stop.check)
                 layers = _Layers(shelf, manifest, directory, (task, self._rules))
                 search([lambda layer=layer: layers.fetch(layer) for layer in reversed(manifest.layers)], wanted)  # type: ignore[misc]
                 images = []
@@ -178,7 +187,7 @@ class Puller:
                     image = keep(*wanted.found[parts])
                     images.append(image)
                     named = "/".join(parts) if asked.paths else ""
-                    self._store.remember("manifest", f"{manifest.digest}|{named}", Known(image.digest))
+                    self._store.remember("manifest", f"{manifest.digest}|{named}", SourceRecord(image.digest))
             self._store.finished(directory)
         return images
 
@@ -186,17 +195,17 @@ class Puller:
 class _Layers:
     """The layers of one pull, below one directory. What was downloaded stays until the pull is complete, so that it can be gone on with."""
 
-    def __init__(self, shelf: Remote | Archive, manifest: Manifest, directory: Path, by: tuple[Task, Rules]) -> None:
+    def __init__(self, shelf: RemoteRepository | OciArchive, manifest: Manifest, directory: Path, by: tuple[Task, DownloadRules]) -> None:
         self._shelf = shelf
         self._directory = directory
         self._task, self._rules = by
         self._total = sum(layer.size for layer in manifest.layers)
 
-    def fetch(self, layer: Layer) -> Path:
+    def fetch(self, layer: RegistryLayer) -> Path:
         """The file of a layer, held against its digest before anybody looks into it."""
         directory = self._directory / layer.digest.partition(":")[2]
         directory.mkdir(exist_ok=True)
-        if isinstance(self._shelf, Archive):
+        if isinstance(self._shelf, OciArchive):
             target = directory / "body"
             target.unlink(missing_ok=True)
             self._shelf.blob(layer.digest, target)

@@ -10,14 +10,14 @@ from typing import IO
 from urllib.parse import urljoin
 
 from paddock.engine.images.errors import ImageError, ImageRefused
-from paddock.engine.images.http import Web
+from paddock.engine.images.http import WebClient
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.references import endpoints, parse
-from paddock.engine.images.registry import Remote, describe, host_architecture, refusal, remote
-from paddock.engine.images.settings import Settings
-from paddock.engine.images.sources import Registry
-from paddock.engine.images.stop import Stop
-from paddock.engine.images.store import Image, Store
+from paddock.engine.images.registry import RemoteRepository, describe, host_architecture, refusal, remote
+from paddock.engine.images.settings import ImageSettings
+from paddock.engine.images.sources import RegistryImage
+from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.store import Image, ImageStore
 
 _QEMU_USER = 107
 _CHUNK = 1 << 20
@@ -52,7 +52,7 @@ class _Hashed:
         return f"sha256:{self._hash.hexdigest()}"
 
 
-def push(image: Image, target: Registry, store: Store, web: Web, watched: tuple[Settings, Meter, Stop]) -> str:
+def push(image: Image, target: RegistryImage, store: ImageStore, web: WebClient, watched: tuple[ImageSettings, Meter, StopFlag]) -> str:
     """Upload a disk under a reference; returns the digest of its manifest."""
     settings, meter, stop = watched
     reference = parse(target.reference)
@@ -74,7 +74,7 @@ def push(image: Image, target: Registry, store: Store, web: Web, watched: tuple[
         raise described from error
 
 
-def _layer(image: Image, path: Path, meter: Meter, stop: Stop) -> _Blob:
+def _layer(image: Image, path: Path, meter: Meter, stop: StopFlag) -> _Blob:
     """The tar file; packed when the disk is raw, since a qcow2 image is compact already."""
     info = tarfile.TarInfo(f"disk/disk.{'qcow2' if image.format == 'qcow2' else 'img'}")
     info.mode, info.uid, info.gid, info.size = 0o440, _QEMU_USER, _QEMU_USER, image.path.stat().st_size
@@ -91,7 +91,7 @@ def _layer(image: Image, path: Path, meter: Meter, stop: Stop) -> _Blob:
         return _Blob(path, outer.digest, outer.size, inner.digest, "application/vnd.oci.image.layer.v1.tar+gzip")
 
 
-def _write_tar(out: _Hashed, info: tarfile.TarInfo, disk: Path, watched: tuple[Meter, Stop]) -> None:
+def _write_tar(out: _Hashed, info: tarfile.TarInfo, disk: Path, watched: tuple[Meter, StopFlag]) -> None:
     meter, stop = watched
     folder = tarfile.TarInfo("disk")
     folder.type, folder.mode = tarfile.DIRTYPE, 0o755
@@ -113,7 +113,7 @@ def _config(architecture: str, layer: _Blob, path: Path) -> _Blob:
     return _Blob(path, f"sha256:{hashlib.sha256(raw).hexdigest()}", len(raw), "", "application/vnd.oci.image.config.v1+json")
 
 
-def _upload(one: Remote, blob: _Blob) -> None:
+def _upload(one: RemoteRepository, blob: _Blob) -> None:
     with one.ask("HEAD", f"blobs/{blob.digest}") as response:
         if response.status == 200:
             return
@@ -127,7 +127,7 @@ def _upload(one: Remote, blob: _Blob) -> None:
             raise refusal(response)
 
 
-def _manifest(one: Remote, tag: str, layer: _Blob, config: _Blob) -> str:
+def _manifest(one: RemoteRepository, tag: str, layer: _Blob, config: _Blob) -> str:
     told = {
         "schemaVersion": 2,
         "mediaType": _MANIFEST,

@@ -4,7 +4,7 @@ import sys
 from array import array
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.facts import Bytes, Facts, damaged, truncated, unsafe
+from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, truncated, unsafe
 
 _OFFSET = 0x00FFFFFFFFFFFE00
 _COMPRESSED = 1 << 62
@@ -15,7 +15,7 @@ _MOST_EXTENSIONS = 64
 _LARGEST_L1 = 32 << 20
 
 
-def inspect(data: Bytes) -> Facts:
+def inspect(data: ImageBytes) -> ImageFacts:
     """Refuse what refers elsewhere; then look whether every cluster is inside the file."""
     version, backing, backing_size, cluster_bits, size, crypt = data.numbers(">IQIIQI", 4)
     if version not in (2, 3):
@@ -37,7 +37,7 @@ def inspect(data: Bytes) -> Facts:
         raise ImageRefused("TooLarge", f"the image claims a disk of {size} bytes")
     compressed = _clusters(data, cluster_bits, size, bool(incompatible & _EXTENDED))
     # One that was not closed properly has to be repaired before it is right; converting does that on the way.
-    return Facts("qcow2", size, layerable=not incompatible & _DIRTY and size % 512 == 0 and size > 0, compressed=compressed)
+    return ImageFacts("qcow2", size, layerable=not incompatible & _DIRTY and size % 512 == 0 and size > 0, compressed=compressed)
 
 
 def _judge(incompatible: int) -> None:
@@ -49,7 +49,7 @@ def _judge(incompatible: int) -> None:
         raise ImageRefused("Unsupported", "the image uses features of qcow2 that are not known here")
 
 
-def _extensions(data: Bytes, offset: int, cluster: int) -> None:
+def _extensions(data: ImageBytes, offset: int, cluster: int) -> None:
     for _ in range(_MOST_EXTENSIONS):
         if offset + 8 > min(cluster, data.size):
             return
@@ -68,7 +68,7 @@ def _extensions(data: Bytes, offset: int, cluster: int) -> None:
     raise damaged("it has too many extensions")
 
 
-def _clusters(data: Bytes, cluster_bits: int, size: int, extended: bool) -> bool:
+def _clusters(data: ImageBytes, cluster_bits: int, size: int, extended: bool) -> bool:
     """Whether clusters are compressed. All are inside the file: QEMU would read zeros for those that are not."""
     l1_size, l1_offset, refcounts, refcount_clusters, snapshots = data.numbers(">IQQII", 36)
     cluster, entry_size = 1 << cluster_bits, 16 if extended else 8
@@ -95,7 +95,7 @@ def _clusters(data: Bytes, cluster_bits: int, size: int, extended: bool) -> bool
     return compressed
 
 
-def _table(data: Bytes, offset: int, cluster_bits: int, extended: bool) -> bool:
+def _table(data: ImageBytes, offset: int, cluster_bits: int, extended: bool) -> bool:
     cluster = 1 << cluster_bits
     entries = _words(data.at(offset, cluster))
     if extended:

@@ -18,7 +18,7 @@ _METADATA = (ipaddress.ip_network("fd00:ec2::254/128"),)
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
-class Reach:
+class ReachPolicy:
     """The rules of one host. `allow` holds networks (`127.0.0.0/8`), addresses, or `host` and `host:port` by name."""
 
     def __init__(self, allow: Iterable[str] = ()) -> None:

@@ -18,7 +18,7 @@ _HOST = re.compile(
 
 
 @dataclass(frozen=True)
-class Reference:
+class RegistryReference:
     """`registry/repository:tag@digest`, with the defaults filled in."""
 
     registry: str
@@ -41,7 +41,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class RegistryEndpoint:
     """A registry as it is asked: `base` is a URL, `prefix` is put before repositories."""
 
     base: str
@@ -49,7 +49,7 @@ class Endpoint:
     host: str
 
 
-def parse(text: str) -> Reference:
+def parse(text: str) -> RegistryReference:
     """Read a reference as container runtimes do."""
     plain = text.removeprefix("docker://").strip()
     name, _, digest = plain.partition("@")
@@ -67,7 +67,7 @@ def parse(text: str) -> Reference:
         raise _unreadable(text)
     if (tag and not _TAG.fullmatch(tag)) or ("@" in plain and not _DIGEST.fullmatch(digest)):
         raise _unreadable(text)
-    return Reference(head, repository, tag or ("" if digest else "latest"), digest)
+    return RegistryReference(head, repository, tag or ("" if digest else "latest"), digest)
 
 
 def _unreadable(text: str) -> ImageRefused:
@@ -77,10 +77,10 @@ def _unreadable(text: str) -> ImageRefused:
     return error
 
 
-def endpoints(reference: Reference, mirrors: Mapping[str, tuple[str, ...]], insecure: frozenset[str]) -> list[Endpoint]:
+def endpoints(reference: RegistryReference, mirrors: Mapping[str, tuple[str, ...]], insecure: frozenset[str]) -> list[RegistryEndpoint]:
     """Who is asked, in this order: the mirrors of the longest matching prefix, then the registry itself."""
     whole = f"{reference.registry}/{reference.repository}"
-    found: list[Endpoint] = []
+    found: list[RegistryEndpoint] = []
     for prefix in sorted(mirrors, key=len, reverse=True):
         if whole == prefix or whole.startswith(prefix.rstrip("/") + "/"):
             rest = whole[len(prefix.rstrip("/")) :].lstrip("/")
@@ -88,19 +88,19 @@ def endpoints(reference: Reference, mirrors: Mapping[str, tuple[str, ...]], inse
             break
     host = "registry-1.docker.io" if reference.registry == "docker.io" else reference.registry
     scheme = "http" if reference.registry in insecure else "https"
-    return [*found, Endpoint(f"{scheme}://{host}", reference.repository, reference.registry)]
+    return [*found, RegistryEndpoint(f"{scheme}://{host}", reference.repository, reference.registry)]
 
 
-def _mirror(text: str, rest: str, insecure: frozenset[str]) -> Endpoint:
+def _mirror(text: str, rest: str, insecure: frozenset[str]) -> RegistryEndpoint:
     scheme, found, place = text.rpartition("://")
     host, _, prefix = place.strip("/").partition("/")
     if not found:
         scheme = "http" if host in insecure else "https"
-    return Endpoint(f"{scheme}://{host}", f"{prefix}/{rest}" if prefix else rest, host)
+    return RegistryEndpoint(f"{scheme}://{host}", f"{prefix}/{rest}" if prefix else rest, host)
 
 
 @dataclass(frozen=True)
-class Credentials:
+class RegistryCredentials:
     """A user, or a token that stands for one."""
 
     username: str = ""
@@ -111,9 +111,9 @@ class Credentials:
         return bool(self.username or self.password or self.token)
 
 
-def credentials(configs: tuple[str, ...], host: str, repository: str) -> Credentials:
+def credentials(configs: tuple[str, ...], host: str, repository: str) -> RegistryCredentials:
     """What pull secrets hold for a repository; the longest matching name wins."""
-    best, longest = Credentials(), -1
+    best, longest = RegistryCredentials(), -1
     for config in configs:
         try:
             entries = json.loads(config)
@@ -141,15 +141,15 @@ def _match(key: str, host: str, repository: str) -> int:
     return len(prefix)
 
 
-def _credentials(entry: dict[str, object]) -> Credentials:
+def _credentials(entry: dict[str, object]) -> RegistryCredentials:
     token = entry.get("registrytoken")
     if isinstance(token, str) and token:
-        return Credentials(token=token)
+        return RegistryCredentials(token=token)
     username, password = str(entry.get("username") or ""), str(entry.get("password") or "")
     packed = entry.get("auth")
     if not username and isinstance(packed, str):
         try:
             username, _, password = base64.b64decode(packed).decode().partition(":")
         except (binascii.Error, ValueError):
-            return Credentials()
-    return Credentials(username, password.rstrip("\0"))
+            return RegistryCredentials()
+    return RegistryCredentials(username, password.rstrip("\0"))

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from paddock.engine.images.errors import ImageError, ImageRefused
-from paddock.engine.images.http import Request, Response, Web, bad_status, basic
-from paddock.engine.images.references import Credentials, Endpoint, Reference, credentials
-from paddock.engine.images.sources import Registry, Trust
-from paddock.engine.images.stop import Stop
-from paddock.engine.images.tar import Entry, Tar
+from paddock.engine.images.http import DownloadRequest, DownloadResponse, WebClient, bad_status, basic
+from paddock.engine.images.references import RegistryCredentials, RegistryEndpoint, RegistryReference, credentials
+from paddock.engine.images.sources import RegistryImage, ServerTrust
+from paddock.engine.images.stop import StopFlag
+from paddock.engine.images.tar import Tar, TarEntry
 
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 _MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
@@ -31,7 +31,7 @@ def host_architecture() -> str:
 
 
 @dataclass(frozen=True)
-class Layer:
+class RegistryLayer:
     """A blob of a manifest."""
 
     digest: str
@@ -43,10 +43,10 @@ class Manifest:
     """One image of one architecture."""
 
     digest: str
-    layers: tuple[Layer, ...]
+    layers: tuple[RegistryLayer, ...]
 
 
-class Shelf(Protocol):
+class RegistrySession(Protocol):
     """Where manifests and blobs are taken from."""
 
     def manifest(self, version: str) -> tuple[bytes, str]:
@@ -54,7 +54,7 @@ class Shelf(Protocol):
         ...
 
 
-def choose(shelf: Shelf, version: str, architecture: str) -> Manifest:
+def choose(shelf: RegistrySession, version: str, architecture: str) -> Manifest:
     """The manifest for an architecture, through an index where there is one."""
     raw, digest = shelf.manifest(version)
     told = _json(raw)
@@ -79,12 +79,12 @@ def _json(raw: bytes) -> dict[str, Any]:
     return told
 
 
-def _layer(entry: object) -> Layer:
+def _layer(entry: object) -> RegistryLayer:
     digest = entry.get("digest") if isinstance(entry, dict) else None
     size = entry.get("size") if isinstance(entry, dict) else None
     if not isinstance(digest, str) or not re.fullmatch(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}", digest) or not isinstance(size, int):
         raise ImageRefused("NotAnImage", "the manifest of the container image names no layer that can be asked for")
-    return Layer(digest, size)
+    return RegistryLayer(digest, size)
 
 
 def _pick(index: dict[str, Any], architecture: str) -> str:
@@ -100,10 +100,12 @@ def _pick(index: dict[str, Any], architecture: str) -> str:
     raise ImageRefused("NotFound", f"the container image is not there for the architecture {architecture}", why=f"there is {there}")
 
 
-class Remote:
+class RemoteRepository:
     """One repository at one endpoint. Knows its token once it was asked for one."""
 
-    def __init__(self, web: Web, endpoint: Endpoint, source: Registry, stop: Stop, configured: Credentials) -> None:
+    def __init__(
+        self, web: WebClient, endpoint: RegistryEndpoint, source: RegistryImage, stop: StopFlag, configured: RegistryCredentials
+    ) -> None:
         self._web = web
         self._endpoint = endpoint
         self._trust = source.trust
@@ -135,7 +137,7 @@ class Remote:
             raise ImageRefused("Checksum", f"the manifest that {self.shown} sent is not the one of the digest {wanted[:150]}")
         return raw, wanted
 
-    def open_blob(self, digest: str, headers: dict[str, str]) -> Response:
+    def open_blob(self, digest: str, headers: dict[str, str]) -> DownloadResponse:
         """The answer that holds a blob, or a part of it."""
         response = self.ask("GET", f"blobs/{digest}", tuple(headers.items()))
         if response.status in (401, 403, 404):
@@ -143,7 +145,7 @@ class Remote:
                 raise refusal(response)
         return response
 
-    def ask(self, method: str, path: str, headers: tuple[tuple[str, str], ...] = (), body: bytes | Path | None = None) -> Response:
+    def ask(self, method: str, path: str, headers: tuple[tuple[str, str], ...] = (), body: bytes | Path | None = None) -> DownloadResponse:
         """One request below the repository, with a token when one is wanted. `path` may be a whole URL (uploads have them)."""
         url = path if "://" in path else f"{self._endpoint.base}/v2/{self._endpoint.repository}/{path}"
         used = self._authorization
@@ -162,11 +164,11 @@ class Remote:
                 raise refusal(response)
         return response
 
-    def _send(self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes | Path | None) -> Response:
+    def _send(self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes | Path | None) -> DownloadResponse:
         private = (("Authorization", self._authorization),) if self._authorization else ()
         if private and urlsplit(url)[:2] != urlsplit(self._endpoint.base)[:2]:
             private = ()
-        return self._web.open(Request(url, method, headers, private, self._trust, body), self._stop)
+        return self._web.open(DownloadRequest(url, method, headers, private, self._trust, body), self._stop)
 
     def _authorize(self, challenge: str) -> bool:
         """Answer a challenge; whether there is something new to try."""
@@ -184,7 +186,7 @@ class Remote:
         private = (("Authorization", basic(self._credentials.username, self._credentials.password)),) if self._credentials else ()
         url = realm + ("&" if "?" in realm else "?") + query
         with self._web.open(
-            Request(url, private=private, trust=Trust(ca=self._trust.ca, verify=self._trust.verify)), self._stop
+            DownloadRequest(url, private=private, trust=ServerTrust(ca=self._trust.ca, verify=self._trust.verify)), self._stop
         ) as response:
             if response.status != 200:
                 raise refusal(response)
@@ -196,7 +198,7 @@ class Remote:
         return True
 
 
-def refusal(response: Response) -> ImageError:
+def refusal(response: DownloadResponse) -> ImageError:
     """What the registry said, in its own words."""
     error = bad_status(response)
     try:
@@ -208,18 +210,18 @@ def refusal(response: Response) -> ImageError:
     return error
 
 
-def remote(web: Web, endpoint: Endpoint, source: Registry, stop: Stop) -> Remote:
+def remote(web: WebClient, endpoint: RegistryEndpoint, source: RegistryImage, stop: StopFlag) -> RemoteRepository:
     """The endpoint with the credentials that the source has for it; those given by name are for every endpoint of the reference."""
-    named = Credentials(source.username, source.password)
-    return Remote(web, endpoint, source, stop, named or credentials(source.docker_configs, endpoint.host, endpoint.repository))
+    named = RegistryCredentials(source.username, source.password)
+    return RemoteRepository(web, endpoint, source, stop, named or credentials(source.docker_configs, endpoint.host, endpoint.repository))
 
 
-class Archive:
+class OciArchive:
     """An OCI archive: a tar file that holds what a registry would."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, TarEntry] = {}
         with open(path, "rb", buffering=0) as file:
             for entry in Tar(file.read):
                 if entry.kind == "file":
@@ -264,14 +266,14 @@ class Archive:
             file.seek(entry.offset)
             return file.read(entry.size)
 
-    def _entry(self, name: str) -> Entry:
+    def _entry(self, name: str) -> TarEntry:
         entry = self._entries.get(name)
         if entry is None:
             raise ImageRefused("NotFound", f"the archive holds no {name[:150]}", fix="give an archive in the OCI layout")
         return entry
 
 
-def describe(reference: Reference | str, error: ImageError) -> ImageError:
+def describe(reference: RegistryReference | str, error: ImageError) -> ImageError:
     """The error of a pull, naming what was pulled."""
     error.what = f"failed to pull image {reference}: {error.what}"
     error.registry = True

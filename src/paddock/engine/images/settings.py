@@ -8,7 +8,7 @@ from paddock.base.backoff import Backoff
 
 
 @dataclass(frozen=True)
-class Settings:
+class ImageSettings:
     """All have values that are safe."""
 
     # networks, addresses, `host` or `host:port` of this host that images may come from

@@ -17,7 +17,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 @dataclass(frozen=True)
-class Trust:
+class ServerTrust:
     """How a server is known, and how we are known to it."""
 
     # PEM, added to the authorities that the host trusts
@@ -38,7 +38,7 @@ class Http:
     # whole headers, (name, value)
     headers: tuple[tuple[str, str], ...] = ()
     secret_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    trust: Trust = Trust()
+    trust: ServerTrust = ServerTrust()
     # "sha256:..." over the bytes as they are sent
     checksum: str = ""
     # the name of what a signed URL leads to, when the URL itself is another each time
@@ -57,7 +57,7 @@ class Http:
 
 
 @dataclass(frozen=True)
-class Registry:
+class RegistryImage:
     """A disk in a container image: `docker://host/name:tag`, `oci-archive:///path/file.tar:tag`, or without a scheme."""
 
     reference: str
@@ -70,7 +70,7 @@ class Registry:
     password: str = field(default="", repr=False)
     # documents of the type .dockerconfigjson
     docker_configs: tuple[str, ...] = field(default=(), repr=False)
-    trust: Trust = Trust()
+    trust: ServerTrust = ServerTrust()
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Upload:
     checksum: str = ""
 
 
-Source = Http | Registry | File | Upload
+Source = Http | RegistryImage | File | Upload
 
 
 def header_line(line: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import threading
 from paddock.engine.images.errors import ImageUnavailable
 
 
-class Stop:
+class StopFlag:
     """Asks a thread to end: it looks at `check`, its waits end, and its socket is shut down."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from paddock.engine.images.errors import ImageError, ImageUnavailable
 from paddock.engine.images.formats import Format
 from paddock.engine.images.sources import key_of, safe_url
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.stop import StopFlag
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PARTIAL_SECONDS = 7 * 86400.0
@@ -36,7 +36,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Known:
+class SourceRecord:
     """What the index holds of a source."""
 
     digest: str
@@ -48,7 +48,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Record:
+class ImageRecord:
     """An image and where it was from, for people."""
 
     image: Image
@@ -57,7 +57,7 @@ class Record:
     used: float
 
 
-class Store:
+class ImageStore:
     """One directory. Several processes may use it at the same time."""
 
     def __init__(self, root: Path) -> None:
@@ -99,7 +99,7 @@ class Store:
             if image is not None:
                 yield image
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[ImageRecord]:
         """All images with their sources."""
         sources: dict[str, list[str]] = {}
         for _, told in self._entries():
@@ -108,7 +108,7 @@ class Store:
         for image in self:
             status = (image.path.parent / "image.json").stat()
             created = image.path.stat().st_ctime
-            found.append(Record(image, tuple(sorted(sources.get(image.digest, ()))), created, status.st_mtime))
+            found.append(ImageRecord(image, tuple(sorted(sources.get(image.digest, ()))), created, status.st_mtime))
         return found
 
     def use(self, digest: str) -> Image | None:
@@ -184,16 +184,16 @@ class Store:
 
     # --- index ------------------------------------------------------------------------------------------------------------
 
-    def known(self, kind: str, source: str) -> Known | None:
+    def known(self, kind: str, source: str) -> SourceRecord | None:
         """What a source gave the last time, if the image is still here."""
         try:
             told = json.loads(self._entry(kind, source).read_bytes())
-            known = Known(**told["known"])
+            known = SourceRecord(**told["known"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return known if self.get(known.digest) is not None else None
 
-    def remember(self, kind: str, source: str, known: Known) -> None:
+    def remember(self, kind: str, source: str, known: SourceRecord) -> None:
         """What a source gave now."""
         path = self._entry(kind, source)
         fresh = path.with_name(f".{secrets.token_hex(8)}")
@@ -230,7 +230,7 @@ class Store:
                 return
 
     @contextmanager
-    def partial(self, key: str, stop: Stop) -> Iterator[Path]:
+    def partial(self, key: str, stop: StopFlag) -> Iterator[Path]:
         """The directory of an unfinished download, for one at a time. It stays while it holds something to go on with."""
         directory = self._partial / key
         while True:

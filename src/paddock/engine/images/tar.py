@@ -31,7 +31,7 @@ _KINDS: dict[bytes, Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TarEntry:
     """What one header says."""
 
     name: str
@@ -67,7 +67,7 @@ class Tar:
         self._count = 0
         self._position = 0
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[TarEntry]:
         name = ""
         size: int | None = None
         while (header := self._header()) is not None:
@@ -81,7 +81,7 @@ class Tar:
                     name, size = _pax(data, name)
                 continue
             known = _KINDS.get(kind, "other")
-            entry = Entry(name or _name(header), known, (length if size is None else size) if known == "file" else 0, self._position)
+            entry = TarEntry(name or _name(header), known, (length if size is None else size) if known == "file" else 0, self._position)
             # Links and directories carry no data, whatever their size says; what is unknown carries what it says.
             self._expect(entry.size if known == "file" else length if known in ("other", "sparse file") else 0)
             name, size = "", None

@@ -15,7 +15,7 @@ from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.formats import HEAD_BYTES, Wrapper, head_of, stays, wrapper_of
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import SparseWriter
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.stop import StopFlag
 from paddock.engine.images.tar import Tar
 
 _IN = 128 * 1024
@@ -28,7 +28,7 @@ _XZ_MEMORY = 256 << 20
 _ZSTD_WINDOW = 128 << 20
 
 
-class Reader(Protocol):
+class UnpackReader(Protocol):
     """Unpacked bytes in pieces of at most `limit`; empty at the end."""
 
     def read(self, limit: int) -> bytes: ...
@@ -141,13 +141,13 @@ def walk_zstd(file: IO[bytes]) -> bool:
     return at == size
 
 
-class Packed:
+class PackedFile:
     """A file, unpacked while it is read. Whatever its library raises becomes an `ImageRefused`."""
 
     def __init__(self, path: Path, wrapper: Wrapper | None) -> None:
         self._file = FileIO(path)
         self._wrapper = wrapper
-        self._reader: Reader
+        self._reader: UnpackReader
         match wrapper:
             case "gzip":
                 self._reader = _Gzip(self._file)
@@ -183,14 +183,14 @@ class Packed:
         """Close the file."""
         self._file.close()
 
-    def __enter__(self) -> "Packed":
+    def __enter__(self) -> "PackedFile":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
 
-class Budget:
+class UnpackLimit:
     """Bytes that may come out. `limit` may rise while it is used: others may have joined who have larger volumes."""
 
     def __init__(self, packed: int, limit: Callable[[], int]) -> None:
@@ -204,7 +204,7 @@ class Budget:
             raise ImageRefused("TooLarge", f"the image unpacks to more than {most} bytes", fix="a larger volume (PVC) is required")
 
 
-def unpack(path: Path, limit: Callable[[], int], meter: Meter, stop: Stop) -> Path:
+def unpack(path: Path, limit: Callable[[], int], meter: Meter, stop: StopFlag) -> Path:
     """Take wrappers off; the files between are removed, `path` itself is kept. Returns `path` when there is none."""
     inner = path
     for depth in range(_DEEPEST + 1):
@@ -214,18 +214,18 @@ def unpack(path: Path, limit: Callable[[], int], meter: Meter, stop: Stop) -> Pa
         if depth == _DEEPEST:
             raise ImageRefused("Unsupported", f"the image is packed more than {_DEEPEST} times")
         out = path.with_name(f"unpacked.{depth}")
-        _unpack_one(inner, wrapper, out, Budget(inner.stat().st_size, limit), (meter, stop))
+        _unpack_one(inner, wrapper, out, UnpackLimit(inner.stat().st_size, limit), (meter, stop))
         if inner != path:
             inner.unlink()
         inner = out
     return inner
 
 
-def _unpack_one(source: Path, wrapper: Wrapper, target: Path, budget: Budget, watched: tuple[Meter, Stop]) -> None:
+def _unpack_one(source: Path, wrapper: Wrapper, target: Path, budget: UnpackLimit, watched: tuple[Meter, StopFlag]) -> None:
     meter, stop = watched
     meter.begin("unpacking", source.stat().st_size)
-    with Packed(source, None if wrapper == "tar" else wrapper) as packed, SparseWriter(target) as file:
-        reader: Reader = _only_file(packed) if wrapper == "tar" else packed
+    with PackedFile(source, None if wrapper == "tar" else wrapper) as packed, SparseWriter(target) as file:
+        reader: UnpackReader = _only_file(packed) if wrapper == "tar" else packed
         while data := reader.read(_OUT):
             stop.check()
             budget.check(file.offset + len(data))
@@ -237,7 +237,7 @@ def _unpack_one(source: Path, wrapper: Wrapper, target: Path, budget: Budget, wa
             _no_more(reader)
 
 
-def _only_file(packed: Packed) -> Tar:
+def _only_file(packed: PackedFile) -> Tar:
     tar = Tar(packed.read)
     for entry in tar:
         if entry.kind == "file":
@@ -247,6 +247,6 @@ def _only_file(packed: Packed) -> Tar:
     raise ImageRefused("NotAnImage", "the archive holds no file")
 
 
-def _no_more(tar: Reader) -> None:
+def _no_more(tar: UnpackReader) -> None:
     if isinstance(tar, Tar) and any(entry.kind != "directory" for entry in tar):
         raise ImageRefused("NotAnImage", "the archive holds more than one file", fix="pack only the disk image")

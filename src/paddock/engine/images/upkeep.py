@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from paddock.engine.images.library import Images
+from paddock.engine.images.library import ImageLibrary
 
 _LOG = logging.getLogger(__name__)
 _DIGEST = re.compile(rb"\b[0-9a-f]{64}\b")
@@ -28,10 +28,10 @@ def named(root: Path, pools: Iterable[Path]) -> set[str]:
     return found
 
 
-class Upkeep:
+class ImageUpkeep:
     """Looks once an hour. What cannot be read ends the round: nothing is removed on half a knowledge."""
 
-    def __init__(self, images: Images, root: Path, pools: Iterable[Path], keep_seconds: float) -> None:
+    def __init__(self, images: ImageLibrary, root: Path, pools: Iterable[Path], keep_seconds: float) -> None:
         self._images = images
         self._root = root
         self._pools = tuple(pools)

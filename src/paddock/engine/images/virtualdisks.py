@@ -3,7 +3,7 @@
 import uuid
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.facts import Bytes, Facts, damaged, truncated, unsafe
+from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, truncated, unsafe
 
 _PARENT = "is a difference to another disk"
 _METADATA_REGION = uuid.UUID("8b7ca206-4790-4b9a-b8fe-575f050f886e")
@@ -11,7 +11,7 @@ _FILE_PARAMETERS = uuid.UUID("caa16737-fa36-4d43-b3b6-33f0aa44e76b")
 _DISK_SIZE = uuid.UUID("2fa54224-cd1b-4876-b211-5dbed83bf4b8")
 
 
-def inspect_vdi(data: Bytes) -> Facts:
+def inspect_vdi(data: ImageBytes) -> ImageFacts:
     """VirtualBox."""
     version, header_size, kind = data.numbers("<III", 0x44)
     if version != 0x00010001:
@@ -31,10 +31,10 @@ def inspect_vdi(data: Bytes) -> Facts:
         raise damaged("it has more blocks than blocks")
     if offset_data + allocated * block > data.size:
         raise truncated()
-    return Facts("vdi", size)
+    return ImageFacts("vdi", size)
 
 
-def inspect_vpc(data: Bytes) -> Facts:
+def inspect_vpc(data: ImageBytes) -> ImageFacts:
     """Virtual PC, fixed and dynamic. The footer stands at the end; a dynamic disk has a copy of it at its beginning."""
     dynamic = data.at(0, 8) == b"conectix"
     footer = 0 if dynamic else data.size - 512
@@ -47,7 +47,7 @@ def inspect_vpc(data: Bytes) -> Facts:
     if kind == 2:
         if data.size - 512 < min(current, cylinders * heads * sectors * 512):
             raise truncated()
-        return Facts("vpc", size)
+        return ImageFacts("vpc", size)
     if kind != 3 or not dynamic:
         raise ImageRefused("Unsupported", f"the image is a VHD of the unknown type {kind}")
     if data.at(next_header, 8) != b"cxsparse":
@@ -60,10 +60,10 @@ def inspect_vpc(data: Bytes) -> Facts:
     data.at(table, entries * 4)
     if any(data.at(next_header + 40, 16)):
         raise unsafe(_PARENT)
-    return Facts("vpc", size)
+    return ImageFacts("vpc", size)
 
 
-def inspect_vhdx(data: Bytes) -> Facts:
+def inspect_vhdx(data: ImageBytes) -> ImageFacts:
     """Hyper-V."""
     metadata = _vhdx_region(data)
     _, count = data.numbers("<HH", metadata + 8)
@@ -83,10 +83,10 @@ def inspect_vhdx(data: Bytes) -> Facts:
         raise damaged("it tells no size")
     if size > 64 << 40:
         raise ImageRefused("TooLarge", f"the image claims a disk of {size} bytes, more than the format can hold")
-    return Facts("vhdx", size)
+    return ImageFacts("vhdx", size)
 
 
-def _vhdx_region(data: Bytes) -> int:
+def _vhdx_region(data: ImageBytes) -> int:
     for table in (192 * 1024, 256 * 1024):
         _, count, _ = data.numbers("<III", table + 4)
         if data.at(table, 4) != b"regi" or count > 2047:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.facts import Bytes, Facts, damaged, truncated, unsafe
+from paddock.engine.images.facts import ImageBytes, ImageFacts, damaged, truncated, unsafe
 
 _SECTOR = 512
 # As much as QEMU reads of a descriptor, wherever it begins.
@@ -41,15 +41,15 @@ class Layout:
     packed: bool
 
 
-def inspect(data: Bytes) -> Facts:
+def inspect(data: ImageBytes) -> ImageFacts:
     """The header, the descriptor in it, and the footer that can stand in the header's place."""
     header = header_of(data)
     for _ in tables(data, header):
         pass
-    return Facts("vmdk", header.capacity * _SECTOR, compressed=header.packed)
+    return ImageFacts("vmdk", header.capacity * _SECTOR, compressed=header.packed)
 
 
-def tables(data: Bytes, header: Layout) -> Iterator["array[int] | None"]:
+def tables(data: ImageBytes, header: Layout) -> Iterator["array[int] | None"]:
     """For each table the sectors of its grains; None for one that is not there. Every grain begins inside the file."""
     if header.count > 1 << 24 or header.directory == _AT_END:
         raise ImageRefused("TooLarge", "the image claims a disk that its tables do not hold")
@@ -68,7 +68,7 @@ def tables(data: Bytes, header: Layout) -> Iterator["array[int] | None"]:
         yield grains
 
 
-def header_of(data: Bytes) -> Layout:
+def header_of(data: ImageBytes) -> Layout:
     """The header that counts."""
     header = _sparse_header(data, 0)
     if header.directory != _AT_END:
@@ -88,7 +88,7 @@ def _words(raw: bytes) -> "array[int]":
     return words
 
 
-def _sparse_header(data: Bytes, offset: int) -> Layout:
+def _sparse_header(data: ImageBytes, offset: int) -> Layout:
     _, version, flags, capacity, grain, descriptor, length, entries, _, directory, _ = data.numbers(_HEADER, offset)
     if not 1 <= version <= 3:
         raise ImageRefused("Unsupported", f"the image is a VMDK of version {version}")

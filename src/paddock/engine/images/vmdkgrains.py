@@ -10,10 +10,10 @@ import zlib
 from pathlib import Path
 
 from paddock.engine.images import vmdk
-from paddock.engine.images.facts import Bytes, damaged, truncated
+from paddock.engine.images.facts import ImageBytes, damaged, truncated
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sparse import SparseWriter, check_room
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.stop import StopFlag
 
 _SECTOR = 512
 # Before a grain: its first sector on the disk, and how many packed bytes follow.
@@ -22,10 +22,10 @@ _MARK = struct.Struct("<QI")
 _NOTHING = (0, 1)
 
 
-def unpack(path: Path, target: Path, reserve_bytes: int, watched: tuple[Meter, Stop]) -> None:
+def unpack(path: Path, target: Path, reserve_bytes: int, watched: tuple[Meter, StopFlag]) -> None:
     """Write the disk of a file that passed `vmdk.inspect`, and whose grains are packed."""
     meter, stop = watched
-    data = Bytes(path)
+    data = ImageBytes(path)
     try:
         header = vmdk.header_of(data)
         size = header.capacity * _SECTOR

@@ -1,18 +1,18 @@
 """After a restart of Paddock: what became of a machine. Its lock tells whether a QEMU lives, its record and QEMU itself the rest."""
 
 from paddock.engine.machine import limits
-from paddock.engine.machine.directory import Record
+from paddock.engine.machine.directory import RunRecord
 from paddock.engine.machine.errors import StartFailed
 from paddock.engine.machine.observation import Observation, Phase
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import boot_id, holders, start_ticks
 from paddock.engine.machine.renewal import settle
 
 
-async def adopt(owner: Owner) -> None:
+async def adopt(owner: MachineOwner) -> None:
     """Called once, before anything else is done with the machine."""
     kept = owner.directory.read_record()
-    owner.record = kept or Record()
+    owner.record = kept or RunRecord()
     owner.user_paused = owner.record.paused
     await settle(owner)
     if kept is None and owner.directory.beside.locked():
@@ -54,7 +54,7 @@ async def adopt(owner: Owner) -> None:
     owner.pursue_stop()
 
 
-def _without_process(owner: Owner) -> None:
+def _without_process(owner: MachineOwner) -> None:
     record = owner.record
     times = record.times
     if not record.active:
@@ -69,7 +69,7 @@ def _without_process(owner: Owner) -> None:
         owner.finish(None, same_boot=record.boot == boot_id())
 
 
-def _find_process(owner: Owner) -> int:
+def _find_process(owner: MachineOwner) -> int:
     record = owner.record
     if record.pid and record.ticks and start_ticks(record.pid) == record.ticks:
         return record.pid

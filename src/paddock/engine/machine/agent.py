@@ -80,7 +80,7 @@ class Agent:
         """Who is logged in."""
         return agentdata.users(await self._ask("guest-get-users"))
 
-    async def filesystems(self) -> tuple[guest.Filesystem, ...]:
+    async def filesystems(self) -> tuple[guest.GuestFilesystem, ...]:
         """What is mounted."""
         return agentdata.filesystems(await self._ask("guest-get-fsinfo", patience=15.0))
 
@@ -117,7 +117,7 @@ class Agent:
         """SSH keys that may log in as the user."""
         return agentdata.keys(await self._ask("guest-ssh-get-authorized-keys", {"username": user}))
 
-    async def execute(self, argv: Sequence[str], timeout: float, stdin: bytes = b"") -> guest.Executed:
+    async def execute(self, argv: Sequence[str], timeout: float, stdin: bytes = b"") -> guest.GuestExecResult:
         """Runs a program in the guest and waits for its end."""
         arguments: dict[str, Any] = {"path": argv[0], "arg": list(argv[1:]), "capture-output": True}
         if stdin:
@@ -168,7 +168,7 @@ class Agent:
                     raise
         except TimeoutError:
             raise AgentError(what, reason="Unanswered", why=f"it said nothing within {patience:g} s") from None
-        except agentdata.Malformed as error:
+        except agentdata.MalformedAgentData as error:
             self._drop()
             raise AgentError(what, reason="Malformed", why=str(error)) from None
         except OSError as error:
@@ -198,7 +198,7 @@ class Agent:
             received = await self._receive()
             heard += len(received)
             if heard > agentdata.LONGEST:
-                raise agentdata.Malformed("it talks without end")
+                raise agentdata.MalformedAgentData("it talks without end")
             self._received += received
             # No JSON has this byte in it, so what stands before the last one is old, whatever it is.
             place = self._received.rfind(b"\xff")
@@ -212,7 +212,7 @@ class Agent:
                 continue
             marked = False
             self._received = bytearray(rest)
-            with contextlib.suppress(agentdata.Malformed):
+            with contextlib.suppress(agentdata.MalformedAgentData):
                 if agentdata.parse(line).get("return") == number:
                     self._synced = True
                     return True
@@ -222,7 +222,7 @@ class Agent:
         while (place := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
             if searched > agentdata.LONGEST:
-                raise agentdata.Malformed("its answer is too long")
+                raise agentdata.MalformedAgentData("its answer is too long")
             self._received += await self._receive()
         line = bytes(self._received[:place])
         del self._received[: place + 1]

@@ -23,20 +23,20 @@ _ENTRIES = 1024
 _NUMBER = 2**63
 
 
-class Malformed(ValueError):
+class MalformedAgentData(ValueError):
     """It is no answer of an agent."""
 
 
 def parse(line: bytes) -> Mapping[str, Any]:
-    """An answer: an object, of bounded depth. Raises `Malformed`."""
+    """An answer: an object, of bounded depth. Raises `MalformedAgentData`."""
     if line.count(b",") > _PARTS:
-        raise Malformed("it has too many parts")
+        raise MalformedAgentData("it has too many parts")
     try:
         value = msgspec.json.decode(line.decode("utf-8", "replace"))
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise Malformed("it is not JSON") from error
+        raise MalformedAgentData("it is not JSON") from error
     if not isinstance(value, dict):
-        raise Malformed("it is no object")
+        raise MalformedAgentData("it is no object")
     _measure(value)
     return value
 
@@ -47,7 +47,7 @@ def _measure(value: Any) -> None:
         level = [inner for one in level for inner in _inside(one)]
         if not level:
             return
-    raise Malformed("it is nested too deeply")
+    raise MalformedAgentData("it is nested too deeply")
 
 
 def _inside(value: Any) -> Iterator[Any]:
@@ -118,10 +118,10 @@ def load(value: Any) -> tuple[float, ...]:
     return tuple(_seconds(told.get(f"load{span}m")) for span in (1, 5, 15))
 
 
-def filesystems(value: Any) -> tuple[guest.Filesystem, ...]:
+def filesystems(value: Any) -> tuple[guest.GuestFilesystem, ...]:
     """`guest-get-fsinfo`."""
     return tuple(
-        guest.Filesystem(
+        guest.GuestFilesystem(
             text(one.get("name")),
             text(one.get("mountpoint")),
             text(one.get("type")),
@@ -164,10 +164,10 @@ def data(value: Any) -> bytes:
         return b""
 
 
-def executed(value: Any) -> guest.Executed | None:
+def executed(value: Any) -> guest.GuestExecResult | None:
     """`guest-exec-status`; None: it still runs."""
     answer = _object(value)
     if answer.get("exited") is not True:
         return None
     code = -number(answer.get("signal")) if "signal" in answer else number(answer.get("exitcode"))
-    return guest.Executed(code, data(answer.get("out-data")), data(answer.get("err-data")))
+    return guest.GuestExecResult(code, data(answer.get("out-data")), data(answer.get("err-data")))

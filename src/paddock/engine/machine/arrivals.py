@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 
 # Writes the command "processors were plugged" into the port that raises the interrupt (ICH9_APM_CNT, 4), as the guest's ACPI tables do.
 _AGAIN = "o/b 0xb2 4"
@@ -24,10 +24,10 @@ _LONGEST_SECONDS = 1800.0
 _STATE = re.compile(r"\bSMM=(\d) HLT=(\d)")
 
 
-class Arrivals:
+class CpuArrivals:
     """Sees to it that new processors of one machine arrive."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self._expected = 0
         self._task: asyncio.Task[None] | None = None

@@ -14,10 +14,10 @@ from typing import Any
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.argv import blocks, names
-from paddock.engine.machine.config import Disk, Layer
-from paddock.engine.machine.errors import QemuRefused, Refused, Unanswered
+from paddock.engine.machine.config import DiskConfig, DiskLayer
+from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.observation import JobState
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.users import hand_over
 
 # QEMU drains what is under way, which a slow disk makes long.
@@ -27,19 +27,19 @@ _PATIENCE = 60.0
 class BlockJobs:
     """Layers of a machine's disks."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self._ended: dict[str, asyncio.Future[str]] = {}
         owner.followers.append(self._follow)
 
-    async def overlay(self, layers: Mapping[str, Layer]) -> None:
+    async def overlay(self, layers: Mapping[str, DiskLayer]) -> None:
         """All disks go on in these layers from the same moment on. Each is empty, and lies over the disk's present one."""
         owner = self._owner
         wanted = {name: layer for name, layer in layers.items() if self._disk(name).layer != layer}
         for name, layer in wanted.items():
             if layer.format != "qcow2" or layer.backing is None or layer.backing != self._disk(name).layer:
                 why = "it is not an overlay of the layer that the disk is on"
-                raise Refused(f"cannot lay {layer.path} over disk {name} of machine {owner.id}", reason="NotAnOverlay", why=why)
+                raise RequestRefused(f"cannot lay {layer.path} over disk {name} of machine {owner.id}", reason="NotAnOverlay", why=why)
         if not wanted:
             return
         before = owner.config
@@ -51,7 +51,7 @@ class BlockJobs:
             owner.reconfigure(before)
             raise
 
-    async def _lay(self, layers: Mapping[str, Layer], below: Mapping[str, Disk]) -> None:
+    async def _lay(self, layers: Mapping[str, DiskLayer], below: Mapping[str, DiskConfig]) -> None:
         owner = self._owner
         added: list[str] = []
         try:
@@ -62,7 +62,9 @@ class BlockJobs:
                 view = owner.surroundings.look(replace(owner.config, disks=(alone,)))
                 node = blocks.tree(alone, view)
                 if node is None:
-                    raise Refused(f"cannot lay a layer over drive {name} of machine {owner.id}", reason="NotAnOverlay", why="it is empty")
+                    raise RequestRefused(
+                        f"cannot lay a layer over drive {name} of machine {owner.id}", reason="NotAnOverlay", why="it is empty"
+                    )
                 await owner.execute("blockdev-add", node)
                 added.append(str(node["node-name"]))
             actions = [self._action(below[name], layer) for name, layer in layers.items()]
@@ -73,7 +75,7 @@ class BlockJobs:
                     await owner.execute("blockdev-del", {"node-name": name})
             raise
 
-    def _action(self, disk: Disk, layer: Layer) -> dict[str, Any]:
+    def _action(self, disk: DiskConfig, layer: DiskLayer) -> dict[str, Any]:
         old = names.format_node(disk.name, disk.layer.path) if disk.layer else ""
         new = names.format_node(disk.name, layer.path)
         return {"type": "blockdev-snapshot", "data": {"node": old, "overlay": new}}
@@ -94,7 +96,7 @@ class BlockJobs:
             return
         if _below(disk.layer, base) is None:
             what = f"cannot merge the layers of disk {name} of machine {owner.id}"
-            raise Refused(what, reason="NoSuchLayer", why=f"{base} is not below it")
+            raise RequestRefused(what, reason="NoSuchLayer", why=f"{base} is not below it")
         hand_over(base, owner.record.user)
         owner.save(commits={**owner.record.commits, name: str(base)})
         arguments = {
@@ -125,7 +127,7 @@ class BlockJobs:
             elif top != names.format_node(disk.name, disk.layer.path) and disk.layer.backing is not None:
                 await self._adopt_overlay(disk, disk.layer, disk.layer.backing)
 
-    async def _adopt_commit(self, disk: Disk, base: Path, top: str) -> None:
+    async def _adopt_commit(self, disk: DiskConfig, base: Path, top: str) -> None:
         if top == names.format_node(disk.name, base):
             await self._on_base(disk.name, base)
             self._over(disk.name, "")
@@ -141,7 +143,7 @@ class BlockJobs:
         if job.get("ready"):
             self._owner.background(self._complete(disk.name, base))
 
-    async def _adopt_overlay(self, disk: Disk, layer: Layer, below: Layer) -> None:
+    async def _adopt_overlay(self, disk: DiskConfig, layer: DiskLayer, below: DiskLayer) -> None:
         owner = self._owner
         try:
             with contextlib.suppress(QemuRefused):
@@ -236,18 +238,18 @@ class BlockJobs:
     def _see(self, name: str, state: JobState) -> None:
         self._owner.observe(jobs={**self._owner.observed.jobs, name: state})
 
-    def _disk(self, name: str) -> Disk:
+    def _disk(self, name: str) -> DiskConfig:
         for disk in self._owner.config.disks:
             if disk.name == name:
                 return disk
-        raise Refused(f"cannot find disk {name} of machine {self._owner.id}", reason="NoSuchDevice", why="it has none of that name")
+        raise RequestRefused(f"cannot find disk {name} of machine {self._owner.id}", reason="NoSuchDevice", why="it has none of that name")
 
 
 def _job(name: str) -> str:
     return "commit-" + names.device(name)
 
 
-def _below(layer: Layer | None, path: Path) -> Layer | None:
+def _below(layer: DiskLayer | None, path: Path) -> DiskLayer | None:
     while layer is not None and layer.path != path:
         layer = layer.backing
     return layer

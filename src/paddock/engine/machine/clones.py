@@ -1,6 +1,6 @@
 """Warm clones: a guest that runs is frozen, and others go on from there in a moment, each as a machine of its own.
 
-A machine that is to be frozen is started from `freezable(...)`: its memory is a file. `freeze` ends it and leaves a `Template`:
+A machine that is to be frozen is started from `freezable(...)`: its memory is a file. `freeze` ends it and leaves a `CloneTemplate`:
 the file of its memory, the small rest of its state, and its disks, which nobody writes any more. A clone maps the memory privately, so
 that pages it never writes exist once, lays a disk of its own over each of the template's, and wakes with its cards unplugged. Before they
 are plugged in, the guest's agent gives it its own name, addresses, host keys, clock and entropy.
@@ -21,10 +21,10 @@ from pathlib import Path
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine.config import Disk, Layer, MachineConfig, Nic, Stream, Tap, User
+from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig, Nic, StreamNetwork, Tap, UserNetwork
 from paddock.engine.machine.directory import decode_config, encode_config
-from paddock.engine.machine.errors import Refused, StartFailed
-from paddock.engine.machine.machine import Machine
+from paddock.engine.machine.errors import RequestRefused, StartFailed
+from paddock.engine.machine.machine import QemuMachine
 
 # The memory has another name while its machine runs, so that a template survives another start of that machine.
 _LIVE, _MEMORY, _STATE, _DESCRIPTION = "live", "memory", "state", "template.json"
@@ -38,7 +38,7 @@ _WHY = {
 
 
 @dataclass(frozen=True)
-class Template:
+class CloneTemplate:
     """A frozen guest. Its folder, and the layers of its disks, must not be written as long as clones of it run or may be started."""
 
     folder: Path
@@ -63,7 +63,7 @@ class CloneNic:
     """
 
     mac: str
-    backend: Tap | User | Stream
+    backend: Tap | UserNetwork | StreamNetwork
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Clone:
     """What a clone has of its own: a layer over each disk that is written, every card, a name."""
 
     label: str
-    disks: Mapping[str, Layer]
+    disks: Mapping[str, DiskLayer]
     nics: Mapping[str, CloneNic]
     # a fresh UUID
     generation_id: str
@@ -79,7 +79,7 @@ class Clone:
 
 
 @dataclass
-class Awakened:
+class CloneTimings:
     """How long each step took, in seconds since the start was asked for."""
 
     times: dict[str, float] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def obstacles(config: MachineConfig) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _disk_obstacle(disk: Disk) -> str:
+def _disk_obstacle(disk: DiskConfig) -> str:
     if disk.shareable and not disk.readonly:
         return "is written by several machines"
     if disk.role == "lun":
@@ -115,7 +115,7 @@ def _disk_obstacle(disk: Disk) -> str:
 
 
 def freezable(config: MachineConfig, folder: Path) -> MachineConfig:
-    """The machine as it has to be started to be frozen later; `folder` is the template's to be. Raises `Refused` if it cannot be."""
+    """The machine as it has to be started to be frozen later; `folder` is the template's to be. Raises `RequestRefused` if it cannot be."""
     _demand_none(obstacles(config), config.label)
     devices = replace(config.devices, generation_id=config.devices.generation_id or "00000000-0000-4000-8000-000000000001")
     memory = replace(config.memory, file=folder / _LIVE, private=False)
@@ -129,20 +129,22 @@ def cold(config: MachineConfig) -> MachineConfig:
 
 def _demand_none(reasons: tuple[str, ...], who: str) -> None:
     if reasons:
-        raise Refused(f"cannot clone machine {who}", reason="NotClonable", why="; ".join(reasons), fix="start a new one from its disk")
+        raise RequestRefused(
+            f"cannot clone machine {who}", reason="NotClonable", why="; ".join(reasons), fix="start a new one from its disk"
+        )
 
 
-async def freeze(machine: Machine, folder: Path) -> Template:
-    """The guest stands still for good, and its machine ends with `saved`. Raises `Refused`, and then it runs on."""
+async def freeze(machine: QemuMachine, folder: Path) -> CloneTemplate:
+    """The guest stands still for good, and its machine ends with `saved`. Raises `RequestRefused`, and then it runs on."""
     config = machine.config
     _demand_none(obstacles(config), machine.id)
     if config.memory.file != folder / _LIVE or config.memory.private:
-        raise Refused(
+        raise RequestRefused(
             f"cannot freeze machine {machine.id}", reason="NotFreezable", why="its memory is not a file", fix="start it from `freezable`"
         )
     if machine.plugged:
         why = "devices were plugged or unplugged since its start, which a clone would not have"
-        raise Refused(f"cannot freeze machine {machine.id}", reason="NotClonable", why=why, fix="start it anew with them")
+        raise RequestRefused(f"cannot freeze machine {machine.id}", reason="NotClonable", why=why, fix="start it anew with them")
     # Without an agent no clone could ever become another machine.
     await machine.agent.ping()
     await machine.save(folder / _STATE)
@@ -150,29 +152,31 @@ async def freeze(machine: Machine, folder: Path) -> Template:
     os.rename(folder / _LIVE, folder / _MEMORY)
     (folder / f"{_DESCRIPTION}.new").write_bytes(encode_config(config))
     os.rename(folder / f"{_DESCRIPTION}.new", folder / _DESCRIPTION)
-    return Template(folder, config)
+    return CloneTemplate(folder, config)
 
 
-def load(folder: Path) -> Template:
-    """A template that was made before. Raises `Refused` when there is none."""
+def load(folder: Path) -> CloneTemplate:
+    """A template that was made before. Raises `RequestRefused` when there is none."""
     try:
         config = decode_config((folder / _DESCRIPTION).read_bytes())
     except (OSError, msgspec.MsgspecError, ValueError) as error:
         why = f"{folder} holds none that is whole"
-        raise Refused("cannot use the template", reason="NoTemplate", why=why, fix="freeze a machine again") from error
-    return Template(folder, config)
+        raise RequestRefused("cannot use the template", reason="NoTemplate", why=why, fix="freeze a machine again") from error
+    return CloneTemplate(folder, config)
 
 
-async def _ended(machine: Machine) -> None:
+async def _ended(machine: QemuMachine) -> None:
     async with asyncio.timeout(_IDENTITY_SECONDS):
         while machine.observed.phase != "ended":
             await asyncio.sleep(_PAUSE)
     end = machine.observed.end
     if end is None or end.reason != "saved":
-        raise Refused(f"cannot freeze machine {machine.id}", reason="Ended", why=f"it ended meanwhile: {end.reason if end else 'unknown'}")
+        raise RequestRefused(
+            f"cannot freeze machine {machine.id}", reason="Ended", why=f"it ended meanwhile: {end.reason if end else 'unknown'}"
+        )
 
 
-def config_of(template: Template, clone: Clone) -> MachineConfig:
+def config_of(template: CloneTemplate, clone: Clone) -> MachineConfig:
     """The machine that a clone is. Its cards are unplugged until it knows who it is."""
     disks = tuple(_disk(disk, clone) for disk in template.config.disks)
     nics = tuple(_nic(nic, clone) for nic in template.config.nics)
@@ -181,26 +185,32 @@ def config_of(template: Template, clone: Clone) -> MachineConfig:
     return replace(template.config, label=clone.label, disks=disks, nics=nics, memory=memory, devices=devices)
 
 
-def _disk(disk: Disk, clone: Clone) -> Disk:
+def _disk(disk: DiskConfig, clone: Clone) -> DiskConfig:
     if disk.readonly or disk.role == "cdrom" or disk.layer is None:
         return disk
     layer = clone.disks.get(disk.name)
     if layer is None or layer.backing != disk.layer:
-        raise Refused(f"cannot clone {clone.label}", reason="NoLayer", why=f"disk {disk.name} needs a layer of its own over the template's")
+        raise RequestRefused(
+            f"cannot clone {clone.label}", reason="NoLayer", why=f"disk {disk.name} needs a layer of its own over the template's"
+        )
     return replace(disk, layer=layer)
 
 
 def _nic(nic: Nic, clone: Clone) -> Nic:
     own = clone.nics.get(nic.name)
     if own is None:
-        raise Refused(f"cannot clone {clone.label}", reason="NoCard", why=f"card {nic.name} needs an address and a network of its own")
-    if isinstance(own.backend, User) and own.backend.forwards and own.mac != nic.mac:
+        raise RequestRefused(
+            f"cannot clone {clone.label}", reason="NoCard", why=f"card {nic.name} needs an address and a network of its own"
+        )
+    if isinstance(own.backend, UserNetwork) and own.backend.forwards and own.mac != nic.mac:
         why = f"the network of card {nic.name} forwards ports to an address that goes with its MAC"
-        raise Refused(f"cannot clone {clone.label}", reason="KeepMac", why=why, fix="keep the template's: nobody else is in that network")
+        raise RequestRefused(
+            f"cannot clone {clone.label}", reason="KeepMac", why=why, fix="keep the template's: nobody else is in that network"
+        )
     return replace(nic, mac=own.mac, backend=own.backend, link_up=False)
 
 
-async def awaken(machine: Machine, template: Template, clone: Clone) -> Awakened:
+async def awaken(machine: QemuMachine, template: CloneTemplate, clone: Clone) -> CloneTimings:
     """Starts a machine that was defined with `config_of`, and returns when it is a machine of its own with its cards plugged in.
 
     Raises `StartFailed` when it could not become one; it then has no network, and should be stopped.
@@ -212,10 +222,10 @@ async def awaken(machine: Machine, template: Template, clone: Clone) -> Awakened
     return awakened
 
 
-async def wake(machine: Machine, template: Template) -> Awakened:
+async def wake(machine: QemuMachine, template: CloneTemplate) -> CloneTimings:
     """The first half: returns when the guest runs and its agent answers. It still takes itself for the template, without a network."""
     began = time.monotonic()
-    awakened = Awakened()
+    awakened = CloneTimings()
     await machine.start(state=template.state)
     async with _patiently(machine, "wake", "it did not answer"):
         await _until(machine, lambda: machine.observed.phase == "running")
@@ -226,7 +236,7 @@ async def wake(machine: Machine, template: Template) -> Awakened:
     return awakened
 
 
-async def identify(machine: Machine, template: Template, clone: Clone) -> None:
+async def identify(machine: QemuMachine, template: CloneTemplate, clone: Clone) -> None:
     """The second half: the guest gets a name, addresses, keys, a clock and entropy of its own, then its cards are plugged in."""
     macs = [(old, new) for old, new in _macs(template, clone) if old != new]
     words = [clone.hostname, str(int(time.time())), *(f"{old}={new}" for old, new in macs)]
@@ -238,18 +248,18 @@ async def identify(machine: Machine, template: Template, clone: Clone) -> None:
             await _run(machine, "lease.sh", leases)
 
 
-def _macs(template: Template, clone: Clone) -> list[tuple[str, str]]:
+def _macs(template: CloneTemplate, clone: Clone) -> list[tuple[str, str]]:
     return [(nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics]
 
 
-def _leases(template: Template, clone: Clone) -> list[str]:
+def _leases(template: CloneTemplate, clone: Clone) -> list[str]:
     """The cards that must ask for an address: all but those that are in a network like before, with the MAC of before."""
     nics = ((nic, clone.nics[nic.name]) for nic in template.config.nics)
-    return [own.mac.lower() for nic, own in nics if own.mac.lower() != nic.mac.lower() or not isinstance(own.backend, User)]
+    return [own.mac.lower() for nic, own in nics if own.mac.lower() != nic.mac.lower() or not isinstance(own.backend, UserNetwork)]
 
 
 @contextlib.asynccontextmanager
-async def _patiently(machine: Machine, action: str, why: str) -> AsyncIterator[None]:
+async def _patiently(machine: QemuMachine, action: str, why: str) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(_IDENTITY_SECONDS):
             yield
@@ -261,7 +271,7 @@ async def _patiently(machine: Machine, action: str, why: str) -> AsyncIterator[N
         raise StartFailed(f"cannot {action} machine {machine.id}", why=str(error), fix="stop it: it has no network") from error
 
 
-async def _until(machine: Machine, holds: Callable[[], bool]) -> None:
+async def _until(machine: QemuMachine, holds: Callable[[], bool]) -> None:
     while not holds():
         if machine.observed.phase == "ended":
             end = machine.observed.end
@@ -269,7 +279,7 @@ async def _until(machine: Machine, holds: Callable[[], bool]) -> None:
         await asyncio.sleep(_PAUSE)
 
 
-async def _run(machine: Machine, script: str, words: list[str], before: bytes = b"") -> None:
+async def _run(machine: QemuMachine, script: str, words: list[str], before: bytes = b"") -> None:
     text = before + files(__package__).joinpath(script).read_bytes()
     done = await machine.agent.execute(["/bin/sh", "-s", "--", *words], _IDENTITY_SECONDS, text)
     if done.code:

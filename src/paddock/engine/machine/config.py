@@ -19,13 +19,13 @@ Role = Literal["disk", "cdrom", "lun"]
 
 
 @dataclass(frozen=True)
-class Layer:
+class DiskLayer:
     """A file that holds a disk, and what it is laid over."""
 
     path: Path
     format: Format
     # read-only layers below; the format is said, never probed
-    backing: "Layer | None" = None
+    backing: "DiskLayer | None" = None
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Forwarded:
 
 
 @dataclass(frozen=True)
-class Disk:
+class DiskConfig:
     """A disk of a machine. `name` is its name in the machine, and unique."""
 
     name: str
     # None: a drive without a medium
-    layer: Layer | None
+    layer: DiskLayer | None
     bus: Bus = "virtio"
     role: Role = "disk"
     readonly: bool = False
@@ -73,7 +73,7 @@ class Tap(Struct, frozen=True, tag="tap"):
     queues: int = 1
 
 
-class User(Struct, frozen=True, tag="user"):
+class UserNetwork(Struct, frozen=True, tag="user"):
     """QEMU's own user-mode network."""
 
     network: str
@@ -89,7 +89,7 @@ class User(Struct, frozen=True, tag="user"):
     isolated: bool = False
 
 
-class Stream(Struct, frozen=True, tag="stream"):
+class StreamNetwork(Struct, frozen=True, tag="stream"):
     """A UNIX socket that another process (passt) listens at."""
 
     path: Path
@@ -101,7 +101,7 @@ class Nic:
 
     name: str
     mac: str
-    backend: Tap | User | Stream
+    backend: Tap | UserNetwork | StreamNetwork
     model: str = "virtio"
     boot_order: int | None = None
     pci_address: str = ""
@@ -111,7 +111,7 @@ class Nic:
 
 
 @dataclass(frozen=True)
-class Cpu:
+class CpuConfig:
     """Processors. `sockets` are there at boot, up to `max_sockets` can be plugged."""
 
     sockets: int = 1
@@ -134,7 +134,7 @@ class Cpu:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryConfig:
     """Guest memory in bytes."""
 
     size: int
@@ -148,7 +148,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelConfig:
     """A kernel that is started without a boot loader."""
 
     kernel: Path
@@ -157,7 +157,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Firmware:
+class FirmwareConfig:
     """What the guest finds below its boot loader."""
 
     kind: Literal["bios", "efi"] = "bios"
@@ -188,7 +188,7 @@ class Tpm:
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockConfig:
     """The clock the guest finds."""
 
     # "utc" or a time zone's name
@@ -214,7 +214,7 @@ class SharedDirectory:
 
 
 @dataclass(frozen=True)
-class Devices:
+class DeviceConfig:
     """Everything besides disks and network cards."""
 
     serial: bool = True
@@ -253,16 +253,16 @@ class MachineConfig:
 
     # shown in process lists: "namespace_name"
     label: str
-    cpu: Cpu
-    memory: Memory
+    cpu: CpuConfig
+    memory: MemoryConfig
     architecture: Literal["amd64", "arm64"] = "amd64"
     machine_type: str = "q35"
-    firmware: Firmware = Firmware()
-    kernel: Kernel | None = None
-    disks: tuple[Disk, ...] = ()
+    firmware: FirmwareConfig = FirmwareConfig()
+    kernel: KernelConfig | None = None
+    disks: tuple[DiskConfig, ...] = ()
     nics: tuple[Nic, ...] = ()
-    devices: Devices = Devices()
-    clock: Clock = Clock()
+    devices: DeviceConfig = DeviceConfig()
+    clock: ClockConfig = ClockConfig()
     acpi: bool = True
     smm: bool = False
     iothreads: int = 0

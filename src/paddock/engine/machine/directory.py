@@ -2,7 +2,7 @@
 
     ID/config.json      the machine as it is defined (`MachineConfig`)
     ID/started.json     the same, as the present run was started
-    ID/process.json     the run: which process, since when, how it ended (`Record`)
+    ID/process.json     the run: which process, since when, how it ended (`RunRecord`)
     ID/lock             locked by QEMU as long as it lives; whoever gets the lock knows that no QEMU runs
     ID/qemu.log         what QEMU said
     ID/run/             QEMU's working directory, the only one of these that QEMU may write: sockets, serial.log, fresh firmware variables
@@ -25,7 +25,7 @@ import msgspec
 
 from paddock.base.errors import Terminal
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.observation import End
+from paddock.engine.machine.observation import RunEnd
 
 _VERSION = 1
 _NEXT = "next"
@@ -43,7 +43,7 @@ class Stopping(msgspec.Struct, frozen=True):
     deadline: float
 
 
-class Program(msgspec.Struct, frozen=True):
+class QemuProgram(msgspec.Struct, frozen=True):
     """A QEMU as it was when it was started: another size or time of the file is another QEMU."""
 
     path: str
@@ -55,14 +55,14 @@ class Renewal(msgspec.Struct, frozen=True):
     """A second process, while the guest moves into a new QEMU. `pid` 0: it was not noted yet."""
 
     pid: int = 0
-    # its start, as in `Record`
+    # its start, as in `RunRecord`
     ticks: int = 0
     helpers: dict[str, tuple[int, int]] = {}
     # False: this one is to be the machine's, and never ran the guest. True: it was, and must not run it again
     moved: bool = False
 
 
-class Record(msgspec.Struct, frozen=True):
+class RunRecord(msgspec.Struct, frozen=True):
     """One run of a machine, from the moment it is queued. Written before and after whatever cannot be found out otherwise."""
 
     version: int = _VERSION
@@ -91,14 +91,14 @@ class Record(msgspec.Struct, frozen=True):
     commits: dict[str, str] = {}
     # the file that the guest's state is read from; "": it boots
     restore: str = ""
-    program: Program | None = None
+    program: QemuProgram | None = None
     renewal: Renewal | None = None
-    end: End | None = None
+    end: RunEnd | None = None
 
 
-def next_run(record: Record, boot: str, now: float, user: int) -> Record:
+def next_run(record: RunRecord, boot: str, now: float, user: int) -> RunRecord:
     """A new run begins: nothing of the last one counts any more."""
-    return Record(run=record.run + 1, boot=boot, active=True, user=user, times={"queued": now})
+    return RunRecord(run=record.run + 1, boot=boot, active=True, user=user, times={"queued": now})
 
 
 class _Stored(msgspec.Struct):
@@ -106,7 +106,7 @@ class _Stored(msgspec.Struct):
     config: MachineConfig
 
 
-class Unreadable(Terminal):
+class UnreadableState(Terminal):
     """A file of a machine says nothing that can be understood."""
 
 
@@ -190,14 +190,14 @@ class Directory:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def read_config(self) -> MachineConfig | None:
-        """None: there is none, so the machine was never defined. Raises `Unreadable`."""
+        """None: there is none, so the machine was never defined. Raises `UnreadableState`."""
         path = self.path / "config.json"
         try:
             return decode_config(path.read_bytes())
         except FileNotFoundError:
             return None
         except (msgspec.MsgspecError, ValueError) as error:
-            raise Unreadable(
+            raise UnreadableState(
                 f"cannot read the config of machine {self.id}",
                 why=f"{path} is damaged, or of another Paddock",
                 fix="remove the directory when its process has ended; it is made anew from the VirtualMachineInstance",
@@ -218,15 +218,15 @@ class Directory:
         except (OSError, msgspec.MsgspecError, ValueError):
             return None
 
-    def read_record(self) -> Record | None:
+    def read_record(self) -> RunRecord | None:
         """None: there is none, or none that can be read."""
         try:
-            record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=Record)
+            record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=RunRecord)
         except (FileNotFoundError, msgspec.MsgspecError):
             return None
         return record if record.version == _VERSION else None
 
-    def write_record(self, record: Record) -> None:
+    def write_record(self, record: RunRecord) -> None:
         """Not synchronised: it is about processes, which a crash of the host ends as well."""
         self._replace("process.json", msgspec.json.encode(record), durable=False)
 

@@ -29,7 +29,7 @@ _ORDER: tuple[EndReason, ...] = ("saved", "panicked", "internal-error", "watchdo
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunEvidence:
     """What is known of a run that is over."""
 
     # what QEMU said, and what we did (`killed`), in words of `EndReason`
@@ -41,7 +41,7 @@ class Seen:
     same_boot: bool = True
 
 
-def judge(seen: Seen) -> EndReason:
+def judge(seen: RunEvidence) -> EndReason:
     """The reason."""
     for reason in _ORDER:
         if reason in seen.evidence:

@@ -3,7 +3,7 @@
 from paddock.base.errors import Terminal, Transient
 
 
-class Refused(Terminal):
+class RequestRefused(Terminal):
     """The machine does not take this request as it is now. `reason` is a word that stays the same: `NotRunning`, `Stopping`, ..."""
 
     def __init__(self, what: str, *, reason: str, why: str = "", fix: str = "") -> None:
@@ -35,7 +35,7 @@ class StartFailed(Transient):
 class AgentError(Transient):
     """The guest's agent did not do what it was asked to.
 
-    `reason`: `NotConnected`, `Unanswered`, `Malformed` (its answer is not one), `Refused` (it said so).
+    `reason`: `NotConnected`, `Unanswered`, `Malformed` (its answer is not one), `RequestRefused` (it said so).
     """
 
     def __init__(self, what: str, *, reason: str, why: str = "", fix: str = "") -> None:

@@ -48,7 +48,7 @@ class GuestUser:
 
 
 @dataclass(frozen=True)
-class Filesystem:
+class GuestFilesystem:
     """A mounted file system. `disks`: (serial, bus) of the disks it is on."""
 
     disk: str
@@ -68,7 +68,7 @@ class GuestInterface:
     addresses: tuple[tuple[str, int], ...] = ()
 
 
-class Executed(NamedTuple):
+class GuestExecResult(NamedTuple):
     """A program that ended in the guest. A negative code is the signal that ended it."""
 
     code: int

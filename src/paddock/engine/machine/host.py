@@ -9,12 +9,12 @@ from paddock.engine.machine import limits
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.startqueue import StartQueue
-from paddock.engine.machine.turns import Turns
-from paddock.engine.machine.users import Users
+from paddock.engine.machine.turns import StartSlots
+from paddock.engine.machine.users import UserRange
 
 
 @dataclass(frozen=True)
-class Times:
+class Timeouts:
     """How long things may take, in seconds."""
 
     # QEMU from its start until its monitor answers; a busy host may need long
@@ -38,25 +38,25 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class MachineEnvironment:
     """Handed to each machine."""
 
     # what a command line has to know of this host, for this machine
     look: Callable[[MachineConfig], HostView]
     # lets few machines boot at a time: together they would all be late
     queue: StartQueue
-    users: Users = field(default_factory=Users)
+    users: UserRange = field(default_factory=UserRange)
     clock: Clock = field(default_factory=SystemClock)
-    times: Times = Times()
+    times: Timeouts = Timeouts()
     groups: limits.Hierarchies = field(default_factory=limits.on_this_host)
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedHost:
     """What the owners of all machines have in common."""
 
-    surroundings: Surroundings
-    turns: Turns
+    surroundings: MachineEnvironment
+    turns: StartSlots
     # gets the id of a machine whose observation changed
     tell: Callable[[str], None]
     # held by a machine that moves into another QEMU: it has its memory twice for so long

@@ -18,11 +18,11 @@ from paddock.engine.machine import survey, taps
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import spare_ports
 from paddock.engine.machine.argv.processors import MEMORY_BLOCK, boot_size, plugged_size
-from paddock.engine.machine.arrivals import Arrivals
-from paddock.engine.machine.config import Disk, Forwarded, MachineConfig, Nic, User
-from paddock.engine.machine.errors import QemuRefused, Refused, Unanswered
+from paddock.engine.machine.arrivals import CpuArrivals
+from paddock.engine.machine.config import DiskConfig, Forwarded, MachineConfig, Nic, UserNetwork
+from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.observation import DiskState, NicState
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.users import hand_over_disk, lent
 
 # What QEMU measures disks in.
@@ -34,12 +34,12 @@ _RETRY_SECONDS = 0.05
 class Hotplug:
     """Carries out changes of a machine's devices. Called by the owner's inbox only, one after another."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
-        self._arrivals = Arrivals(owner)
+        self._arrivals = CpuArrivals(owner)
         owner.followers.append(self._follow)
 
-    async def plug_disk(self, disk: Disk) -> None:
+    async def plug_disk(self, disk: DiskConfig) -> None:
         """Repeated it finds the disk there."""
         disk = replace(disk, hotplugged=True)
         owner = self._owner
@@ -58,7 +58,7 @@ class Hotplug:
         sizes = survey.disk_sizes(await owner.execute("query-block"))
         owner.observe(disks={**owner.observed.disks, disk.name: DiskState(size=sizes.get(plan.device, 0))})
 
-    async def _lend(self, disk: Disk) -> Mapping[Path, str]:
+    async def _lend(self, disk: DiskConfig) -> Mapping[Path, str]:
         """Hand QEMU files that its user may not open: it got its groups when it started. Returns the names under which it has them."""
         owner, user = self._owner, self._owner.record.user
         names = {}
@@ -139,7 +139,7 @@ class Hotplug:
     async def forward(self, name: str, port: Forwarded) -> None:
         """A port of the host leads to one of the guest; for cards on QEMU's own network."""
         owner = self._owner
-        if not any(one.name == name and isinstance(one.backend, User) for one in owner.config.nics):
+        if not any(one.name == name and isinstance(one.backend, UserNetwork) for one in owner.config.nics):
             raise self._refuse(f"forward a port of card {name} of", "NoSuchDevice", "it has no such card on a network of its own", "")
         # There is no command of QMP for it. Nothing in this line was written by a user.
         line = f"hostfwd_add {names.netdev(name)} {port.protocol}:{port.address}:{port.outside}-:{port.inside}"
@@ -232,7 +232,7 @@ class Hotplug:
                     taken.append(bus.rpartition("/")[2])
         return spare_ports(owner.started, owner.surroundings.look(owner.started)), taken
 
-    async def _reconfigured(self, config: MachineConfig, plan: hotplug.Plan) -> None:
+    async def _reconfigured(self, config: MachineConfig, plan: hotplug.HotplugPlan) -> None:
         """The config is kept only when the guest has the device."""
         owner, before = self._owner, self._owner.config
         owner.reconfigure(config)
@@ -242,7 +242,7 @@ class Hotplug:
             owner.reconfigure(before)
             raise
 
-    async def _carry_out(self, plan: hotplug.Plan) -> None:
+    async def _carry_out(self, plan: hotplug.HotplugPlan) -> None:
         owner = self._owner
         files = taps.OpenFiles()
         if (opening := plan.opening) is not None:
@@ -337,14 +337,14 @@ class Hotplug:
         owner.reconfigure(replace(owner.config, nics=tuple(one for one in owner.config.nics if one.name != name)))
         owner.observe(nics={key: value for key, value in owner.observed.nics.items() if key != name})
 
-    def _disk(self, name: str) -> Disk:
+    def _disk(self, name: str) -> DiskConfig:
         for disk in self._owner.config.disks:
             if disk.name == name:
                 return disk
         raise self._refuse(f"find disk {name} of", "NoSuchDevice", "it has none of that name", "")
 
-    def _refuse(self, action: str, reason: str, why: str, fix: str) -> Refused:
-        return Refused(f"cannot {action} machine {self._owner.id}", reason=reason, why=why, fix=fix)
+    def _refuse(self, action: str, reason: str, why: str, fix: str) -> RequestRefused:
+        return RequestRefused(f"cannot {action} machine {self._owner.id}", reason=reason, why=why, fix=fix)
 
 
 def free_regions(text: str, most: int, there: int) -> int:
@@ -363,7 +363,7 @@ def free_regions(text: str, most: int, there: int) -> int:
     return max(0, regions - -(-used // size) - max(0, there - 1))
 
 
-def _with_disk(config: MachineConfig, disk: Disk) -> MachineConfig:
+def _with_disk(config: MachineConfig, disk: DiskConfig) -> MachineConfig:
     return replace(config, disks=(*(one for one in config.disks if one.name != disk.name), disk))
 
 
@@ -377,4 +377,4 @@ def _said(action: str) -> Any:
     try:
         yield
     except OSError as error:
-        raise Refused(f"cannot {action}", reason="NoFile", why=f"{error.filename}: {os.strerror(error.errno or 0)}") from error
+        raise RequestRefused(f"cannot {action}", reason="NoFile", why=f"{error.filename}: {os.strerror(error.errno or 0)}") from error

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.errors import RequestRefused
 
 T = TypeVar("T")
 
@@ -58,11 +58,11 @@ class Inbox:
         if self._task is me:
             self._task = None
 
-    def _refusal(self) -> Refused:
+    def _refusal(self) -> RequestRefused:
         what = f"cannot finish what was asked of machine {self._name}"
         if self._ended:
-            return Refused(what, reason="NotRunning", why="it ended meanwhile", fix="see why it ended, and start it")
-        return Refused(what, reason="Stopping", why="it is being stopped", fix="wait until it has ended")
+            return RequestRefused(what, reason="NotRunning", why="it ended meanwhile", fix="see why it ended, and start it")
+        return RequestRefused(what, reason="Stopping", why="it is being stopped", fix="wait until it has ended")
 
 
 def _settle(answer: asyncio.Future[Any], error: BaseException) -> None:

@@ -12,34 +12,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine.observation import Fault
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.observation import GuestFault
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import STOPPED, state_of
-from paddock.engine.machine.watcher import Watcher
+from paddock.engine.machine.watcher import MachineWatcher
 
 _WAY_OUT = "A stop without a grace period always works."
 _PANIC = re.compile(rb"(Kernel panic[^\r\n\x1b]{0,200})")
 _CONSOLE_BYTES = 32_768
 
 
-def silence(seconds: float, state: str, patience: float) -> Fault | None:
+def silence(seconds: float, state: str, patience: float) -> GuestFault | None:
     """What is wrong with a QEMU that did not answer for so long, whose process is in this state; None: it may only be slow."""
     if state in STOPPED:
         by = "a debugger" if state == "t" else "a signal (SIGSTOP)"
-        return Fault(
+        return GuestFault(
             "ProcessStopped", f"QEMU does not answer: its process is stopped by {by}, and the guest with it; `kill -CONT` lets it go on."
         )
     if seconds < patience:
         return None
     if state == "D":
-        return Fault("MonitorUnresponsive", f"QEMU does not answer: it waits for a disk or a device of the host; look at dmesg. {_WAY_OUT}")
-    return Fault("MonitorUnresponsive", f"QEMU does not answer; the guest may go on. {_WAY_OUT}")
+        return GuestFault(
+            "MonitorUnresponsive", f"QEMU does not answer: it waits for a disk or a device of the host; look at dmesg. {_WAY_OUT}"
+        )
+    return GuestFault("MonitorUnresponsive", f"QEMU does not answer; the guest may go on. {_WAY_OUT}")
 
 
-class Liveness(Watcher):
+class Liveness(MachineWatcher):
     """Watches one machine's QEMU and guest."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self._asking: asyncio.Task[None] | None = None
         # when the question was asked that waits for its answer
@@ -97,7 +99,7 @@ class Liveness(Watcher):
             self._put(silence(seconds, state_of(owner.process.pid), times.silence))
         owner.timers.after("silence", times.suspicion, self._judge)
 
-    def _put(self, fault: Fault | None) -> None:
+    def _put(self, fault: GuestFault | None) -> None:
         if fault is not None and not self._owner.record.evidence:
             self._owner.observe(fault=fault)
 
@@ -115,7 +117,7 @@ class Liveness(Watcher):
             self._resets += 1
             self._owner.timers.after("resets", self._owner.surroundings.times.boot, self._up)
             if self._resets >= self._owner.surroundings.times.resets and self._owner.observed.fault is None:
-                self._put(Fault("GuestRebootLoop", loop(self._owner.directory.serial_tail(_CONSOLE_BYTES))))
+                self._put(GuestFault("GuestRebootLoop", loop(self._owner.directory.serial_tail(_CONSOLE_BYTES))))
         elif name == "" or (name == "VSERPORT_CHANGE" and data.get("open") is True):
             self._up()
 

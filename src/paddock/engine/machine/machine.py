@@ -10,14 +10,14 @@ from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.renewed import obstacles
 from paddock.engine.machine.blockjobs import BlockJobs
-from paddock.engine.machine.config import Disk, Forwarded, Layer, MachineConfig, Nic
+from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
 from paddock.engine.machine.directory import Directory
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.hotplug import Hotplug
 from paddock.engine.machine.liveness import Liveness
-from paddock.engine.machine.observation import Observation, Renewed, Statistics
-from paddock.engine.machine.owner import Owner
-from paddock.engine.machine.pipes import Pipe, Place, last_screen
+from paddock.engine.machine.observation import Observation, RenewalResult, Statistics
+from paddock.engine.machine.owner import MachineOwner
+from paddock.engine.machine.pipes import Pipe, SessionSlot, last_screen
 from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.reboots import Reboots
 from paddock.engine.machine.renewal import MOVED, Renewals
@@ -26,20 +26,20 @@ from paddock.engine.machine.requests import Verb, admit
 _SCREEN_BYTES = 16_384
 
 
-class Registry(Protocol):
+class MachineRegistry(Protocol):
     """All machines, as far as one of them needs them."""
 
-    def user_for(self, owner: Owner) -> int:
+    def user_for(self, owner: MachineOwner) -> int:
         """Whom its QEMU runs as; 0: as whoever runs Paddock."""
 
     def drop(self, id: str) -> None:
         """The machine is no more."""
 
 
-class Machine:
+class QemuMachine:
     """A machine of this host. What it does is done when the call returns, except where the docstring says else."""
 
-    def __init__(self, owner: Owner, registry: "Registry") -> None:
+    def __init__(self, owner: MachineOwner, registry: "MachineRegistry") -> None:
         self._owner = owner
         self._registry = registry
         self.id = owner.id
@@ -48,8 +48,8 @@ class Machine:
         self._layers = BlockJobs(owner)
         self._reboots = Reboots(owner)
         Liveness(owner)
-        self._console, self._vnc = Place(), Place()
-        self._usb: dict[int, Place] = {}
+        self._console, self._vnc = SessionSlot(), SessionSlot()
+        self._usb: dict[int, SessionSlot] = {}
         owner.followers.append(self._follow)
         # First of what is left to do: the guest may stand still for it.
         self._renewals = Renewals(owner)
@@ -145,24 +145,24 @@ class Machine:
         """Why it cannot be renewed while it runs; empty: it can."""
         return tuple(dict.fromkeys(obstacles(self._owner.started) + obstacles(self._owner.config)))
 
-    async def renew(self) -> Renewed:
+    async def renew(self) -> RenewalResult:
         """Its guest moves into a new QEMU of this host, and stands still for a moment. A failure leaves it where it was.
 
         One machine of the host moves at a time.
         """
 
-        async def admitted() -> Renewed:
+        async def admitted() -> RenewalResult:
             self._admit(Verb.RENEW)
             if any(place.taken for place in self._usb.values()):
                 why = "a USB device of a client is redirected to it, and would be torn off"
-                raise Refused(f"cannot renew machine {self.id}", reason="Busy", why=why, fix="end that session")
+                raise RequestRefused(f"cannot renew machine {self.id}", reason="Busy", why=why, fix="end that session")
             return await self._renewals.renew()
 
         async with self._owner.moving:
             self._admit(Verb.RENEW)
             return await self._owner.inbox.offer(admitted)
 
-    async def plug_disk(self, disk: Disk) -> None:
+    async def plug_disk(self, disk: DiskConfig) -> None:
         """On the bus scsi or virtio. It is plugged again when the machine is started anew."""
         await self._change(lambda: self._hotplug.plug_disk(disk), f"plug disk {disk.name} into")
 
@@ -198,7 +198,7 @@ class Machine:
         """Asks the guest to take or give back memory; `observed.memory` tells how much it has."""
         await self._change(lambda: self._hotplug.set_memory(size), f"give {size} bytes of memory to")
 
-    async def overlay_disks(self, layers: Mapping[str, Layer]) -> None:
+    async def overlay_disks(self, layers: Mapping[str, DiskLayer]) -> None:
         """All these disks go on in new layers from the same moment on: what is below is a snapshot."""
         await self._change(lambda: self._layers.overlay(layers), "snapshot")
 
@@ -242,10 +242,10 @@ class Machine:
         if not ports:
             raise self._lacks("redirect USB to", "NoUsb", "it has no ports for that")
         for index in range(ports):
-            place = self._usb.setdefault(index, Place())
+            place = self._usb.setdefault(index, SessionSlot())
             if not place.taken:
                 return self._session(place, names.usb_socket(index))
-        raise Refused(
+        raise RequestRefused(
             f"cannot redirect USB to machine {self.id}", reason="AllTaken", why=f"its {ports} ports are in use", fix="end a session"
         )
 
@@ -263,15 +263,15 @@ class Machine:
         self._admit(Verb.CHANGE, action)
         await self._owner.inbox.offer(admitted)
 
-    def _session(self, place: Place, name: str, first: bytes = b"") -> Pipe:
+    def _session(self, place: SessionSlot, name: str, first: bytes = b"") -> Pipe:
         try:
             return place.give(lambda: open_socket(self._owner.directory.run, name), first)
         except OSError as error:
             why = error.strerror or str(error)
-            raise Refused(f"cannot reach machine {self.id}", reason="NoSocket", why=f"{name}: {why}", fix="try again") from error
+            raise RequestRefused(f"cannot reach machine {self.id}", reason="NoSocket", why=f"{name}: {why}", fix="try again") from error
 
-    def _lacks(self, action: str, reason: str, why: str) -> Refused:
-        return Refused(f"cannot {action} machine {self.id}", reason=reason, why=why, fix="change the machine and start it anew")
+    def _lacks(self, action: str, reason: str, why: str) -> RequestRefused:
+        return RequestRefused(f"cannot {action} machine {self.id}", reason=reason, why=why, fix="change the machine and start it anew")
 
     def _follow(self, name: str, data: Mapping[str, Any]) -> None:
         if name == "VSERPORT_CHANGE" and data.get("id") == "agent0":

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from paddock.engine.machine.adoption import adopt
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.directory import Directory, Unreadable, tame
-from paddock.engine.machine.errors import Refused
-from paddock.engine.machine.host import Shared, Surroundings
-from paddock.engine.machine.machine import Machine
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.directory import Directory, UnreadableState, tame
+from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.machine.host import MachineEnvironment, SharedHost
+from paddock.engine.machine.machine import QemuMachine
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import wanted_seconds
-from paddock.engine.machine.turns import Turns
+from paddock.engine.machine.turns import StartSlots
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,15 +22,15 @@ _LOG = logging.getLogger(__name__)
 class Machines:
     """The machines below one directory. One `Machines` at a time may use it; who runs it takes care of that."""
 
-    def __init__(self, root: Path, surroundings: Surroundings) -> None:
+    def __init__(self, root: Path, surroundings: MachineEnvironment) -> None:
         self.root = root
         # directories that say nothing that can be understood: id -> why
         self.unreadable: dict[str, str] = {}
         self._surroundings = surroundings
-        self._machines: dict[str, Machine] = {}
-        self._owners: dict[str, Owner] = {}
+        self._machines: dict[str, QemuMachine] = {}
+        self._owners: dict[str, MachineOwner] = {}
         self._listeners: list[Callable[[str], None]] = []
-        self._shared = Shared(surroundings, Turns(surroundings.queue, self._wanted), self._changed)
+        self._shared = SharedHost(surroundings, StartSlots(surroundings.queue, self._wanted), self._changed)
 
     async def adopt(self) -> None:
         """Finds what is there: once, at the start. All machines at the same time; one that fails is no trouble to the others."""
@@ -45,30 +45,30 @@ class Machines:
             if isinstance(result, BaseException):
                 _LOG.error("a machine could not be adopted", extra={"machine": owner.id}, exc_info=result)
 
-    def get(self, id: str) -> Machine | None:
+    def get(self, id: str) -> QemuMachine | None:
         """The machine, if it is defined."""
         return self._machines.get(id)
 
-    def __iter__(self) -> Iterator[Machine]:
+    def __iter__(self) -> Iterator[QemuMachine]:
         return iter(tuple(self._machines.values()))
 
-    async def define(self, id: str, config: MachineConfig) -> Machine:
+    async def define(self, id: str, config: MachineConfig) -> QemuMachine:
         """The machine with this config. Repeated it finds it; another config replaces that of a machine that does not run."""
         if not tame(id):
-            raise Refused(f"cannot define machine {id!r}", reason="BadName", why="its id cannot name a directory")
+            raise RequestRefused(f"cannot define machine {id!r}", reason="BadName", why="its id cannot name a directory")
         machine = self._machines.get(id)
         if machine is None:
             directory = Directory(self.root / id)
             directory.make()
             directory.write_config(config)
-            machine = self._add(owner := Owner(directory, config, self._shared))
+            machine = self._add(owner := MachineOwner(directory, config, self._shared))
             if self.unreadable.pop(id, None) is not None:
                 # What it is was lost; its process may live.
                 await adopt(owner)
             return machine
         if machine.config != config:
             if machine.observed.live:
-                raise Refused(
+                raise RequestRefused(
                     f"cannot change the config of machine {id}", reason="StillRunning", why="its process lives", fix="stop it first"
                 )
             self._owners[id].reconfigure(config)
@@ -84,7 +84,7 @@ class Machines:
         for machine in self._machines.values():
             machine.close()
 
-    def user_for(self, owner: Owner) -> int:
+    def user_for(self, owner: MachineOwner) -> int:
         """Whom its QEMU runs as: the same at each start, and nobody else's."""
         users = self._surroundings.users
         taken = {other.record.user for other in self._owners.values() if other is not owner}
@@ -101,11 +101,11 @@ class Machines:
         owner = self._owners.get(id)
         return None if owner is None or not owner.observed.pid else wanted_seconds(owner.observed.pid)
 
-    def _find(self, name: str) -> Owner | None:
+    def _find(self, name: str) -> MachineOwner | None:
         directory = Directory(self.root / name)
         try:
             config = directory.read_config()
-        except Unreadable as error:
+        except UnreadableState as error:
             _LOG.error("a machine's directory cannot be understood", extra={"machine": name, "error": str(error)})
             self.unreadable[name] = str(error)
             return None
@@ -114,12 +114,12 @@ class Machines:
             if directory.path.is_dir() and not directory.locked():
                 directory.remove()
             return None
-        owner = Owner(directory, config, self._shared)
+        owner = MachineOwner(directory, config, self._shared)
         self._add(owner)
         return owner
 
-    def _add(self, owner: Owner) -> Machine:
-        machine = Machine(owner, self)
+    def _add(self, owner: MachineOwner) -> QemuMachine:
+        machine = QemuMachine(owner, self)
         self._owners[owner.id] = owner
         self._machines[owner.id] = machine
         return machine

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory
-from paddock.engine.machine.errors import Refused, StartFailed, Unanswered
+from paddock.engine.machine.errors import RequestRefused, StartFailed, Unanswered
 from paddock.engine.machine.events import Events
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 
 _PATIENCE = 3600.0
 # A guest that goes on elsewhere should stand still no longer than this.
@@ -23,7 +23,7 @@ _STILL_MS = 100
 _STATE = "state"
 
 
-class Side(Protocol):
+class MigrationEnd(Protocol):
     """A QEMU that sends or receives: a machine's own, or one beside it."""
 
     @property
@@ -37,7 +37,7 @@ class Side(Protocol):
     async def execute(self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = ()) -> Any: ...
 
 
-def _capabilities(owner: Side) -> dict[str, Any]:
+def _capabilities(owner: MigrationEnd) -> dict[str, Any]:
     """Memory that is a file stays where it is: the state is small then, and whoever receives it maps the same file."""
     wanted = ["events"] if owner.started.memory.file is None else ["events", "x-ignore-shared"]
     return {"capabilities": [{"capability": name, "state": True} for name in wanted]}
@@ -47,7 +47,7 @@ def _over(name: str, data: Mapping[str, Any]) -> bool:
     return name == "MIGRATION" and data.get("status") in ("completed", "failed", "cancelled")
 
 
-async def save(owner: Owner, path: Path) -> None:
+async def save(owner: MachineOwner, path: Path) -> None:
     """The guest stands still, its state goes into a file, and the machine ends with `saved`. A failure leaves it as it was."""
     new = path.with_name(path.name + ".new")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -73,12 +73,12 @@ async def save(owner: Owner, path: Path) -> None:
         owner.busy -= 1
 
 
-async def give(owner: Side, handle: int) -> None:
+async def give(owner: MigrationEnd, handle: int) -> None:
     """The file that its guest's state goes to, or comes from; the caller's is no longer needed."""
     await owner.execute("getfd", {"fdname": _STATE}, fds=[handle])
 
 
-async def send(owner: Side, action: str) -> None:
+async def send(owner: MigrationEnd, action: str) -> None:
     """To the file it was given. Returns when everything has gone. The guest stands still then."""
     await owner.execute("migrate-set-capabilities", _capabilities(owner))
     # Nobody shares the line.
@@ -94,10 +94,10 @@ async def send(owner: Side, action: str) -> None:
     if data.get("status") != "completed":
         answer = await owner.execute("query-migrate")
         why = str(answer.get("error-desc") or data.get("status"))
-        raise Refused(f"cannot {action} machine {owner.id}", reason="MigrationFailed", why=why)
+        raise RequestRefused(f"cannot {action} machine {owner.id}", reason="MigrationFailed", why=why)
 
 
-async def receive(owner: Side) -> None:
+async def receive(owner: MigrationEnd) -> None:
     """From the file it was given. Returns when the guest is there, standing still."""
     await owner.execute("migrate-set-capabilities", _capabilities(owner))
     with owner.events.expect(_over) as event:
@@ -111,7 +111,7 @@ async def receive(owner: Side) -> None:
         raise StartFailed(f"cannot restore machine {owner.id}", why=f"QEMU gave up ({data.get('status')})", text=owner.directory.log_tail())
 
 
-async def restore(owner: Owner, path: Path) -> None:
+async def restore(owner: MachineOwner, path: Path) -> None:
     """The state of a file that `save` wrote."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -22,7 +22,7 @@ EndReason = Literal[
 
 
 @dataclass(frozen=True)
-class End:
+class RunEnd:
     """Why a run of a machine ended."""
 
     reason: EndReason
@@ -66,7 +66,7 @@ class JobState:
 
 
 @dataclass(frozen=True)
-class Fault:
+class GuestFault:
     """Why a guest cannot be used although its process lives."""
 
     reason: Literal["ProcessStopped", "MonitorUnresponsive", "GuestRebootLoop"]
@@ -89,7 +89,7 @@ class Observation:
     # rises with every start
     run: int = 0
     # of the last run
-    end: End | None = None
+    end: RunEnd | None = None
     # "kvm" or "tcg" while it runs
     accelerator: str = ""
     # an agent in the guest has its channel open
@@ -109,7 +109,7 @@ class Observation:
     # when a stop ends with force, in seconds since the epoch; 0: no stop is under way
     deadline: float = 0.0
     # None: nothing is known to be wrong
-    fault: Fault | None = None
+    fault: GuestFault | None = None
     # a sentence for people, when something needs their attention
     detail: str = ""
 
@@ -193,7 +193,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Renewed:
+class RenewalResult:
     """A move into a new QEMU: the guest stood still for `pause` of the `seconds` that it took."""
 
     seconds: float

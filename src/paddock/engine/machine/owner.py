@@ -24,25 +24,25 @@ from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.directory import Directory, Record, Stopping, next_run
+from paddock.engine.machine.directory import Directory, RunRecord, Stopping, next_run
 from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.events import Events
-from paddock.engine.machine.host import Shared
+from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.inbox import Inbox
-from paddock.engine.machine.observation import End, Observation
+from paddock.engine.machine.observation import Observation, RunEnd
 from paddock.engine.machine.process import STOPPED, Process, boot_id, start_ticks, state_of
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
 from paddock.engine.machine.timers import Timers
-from paddock.engine.machine.watcher import Watcher
+from paddock.engine.machine.watcher import MachineWatcher
 
 _LOG = logging.getLogger(__name__)
 
 
-class Owner:
+class MachineOwner:
     """A machine's process and all that is known of it."""
 
-    def __init__(self, directory: Directory, config: MachineConfig, shared: Shared) -> None:
+    def __init__(self, directory: Directory, config: MachineConfig, shared: SharedHost) -> None:
         self.id = directory.id
         self.directory = directory
         self.config = config
@@ -50,7 +50,7 @@ class Owner:
         self.started = config
         self.surroundings = shared.surroundings
         self.observed = Observation()
-        self.record = Record()
+        self.record = RunRecord()
         self.events = Events()
         self.inbox = Inbox(self.id)
         # called with an event's name and data, and with ("", {}) when the run is over
@@ -69,7 +69,7 @@ class Owner:
         self.process: Process | None = None
         self._starting: asyncio.Task[None] | None = None
         self.timers = Timers()
-        self.liveness = Watcher()
+        self.liveness = MachineWatcher()
         self._tasks: set[asyncio.Task[None]] = set()
         self.returns: Callable[[str], bool] = lambda reason: False  # whether an end by the guest is half of a reboot
         self._failure, self._released = "", False
@@ -461,12 +461,12 @@ class Owner:
         if same_boot:
             starting.end_helpers(record.helpers.values())
             starting.end_beside(record.renewal)
-        reason = ends.judge(ends.Seen(record.evidence, record.begun, status, same_boot))
+        reason = ends.judge(ends.RunEvidence(record.evidence, record.begun, status, same_boot))
         text = self._failure
         if not text and reason in ("crashed", "never-started", "internal-error", "panicked"):
             text = "\n".join(filter(None, (ends.describe(status), self.directory.log_tail())))
         now = self.surroundings.clock.seconds()
-        end = End(reason, text, now, asked=record.stop is not None)
+        end = RunEnd(reason, text, now, asked=record.stop is not None)
         times = {**record.times, **self.observed.times, "ended": now}
         self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, renewal=None, times=times, end=end)
         with contextlib.suppress(OSError):

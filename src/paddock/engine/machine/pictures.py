@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine.errors import QemuRefused, Refused, Unanswered
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
+from paddock.engine.machine.owner import MachineOwner
 
 _PICTURE = "screen.png"
 # No screen has a larger picture.
@@ -18,11 +18,11 @@ _PATIENCE = 20.0
 _DUMP_PATIENCE = 3600.0
 
 
-async def screenshot(owner: Owner) -> bytes:
+async def screenshot(owner: MachineOwner) -> bytes:
     """A PNG."""
     if not owner.started.devices.graphics:
         what = f"cannot take a picture of machine {owner.id}"
-        raise Refused(what, reason="NoDisplay", why="it has no display", fix="set autoattachGraphicsDevice and start it anew")
+        raise RequestRefused(what, reason="NoDisplay", why="it has no display", fix="set autoattachGraphicsDevice and start it anew")
     path = owner.directory.run / _PICTURE
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
@@ -38,7 +38,7 @@ async def screenshot(owner: Owner) -> bytes:
             path.unlink()
 
 
-async def dump_memory(owner: Owner, path: Path) -> None:
+async def dump_memory(owner: MachineOwner, path: Path) -> None:
     """An ELF file with the guest's memory, readable for us alone. The guest stands still meanwhile."""
 
     def over(name: str, data: Mapping[str, Any]) -> bool:

@@ -80,7 +80,7 @@ class SocketPipe:
                 self._socket.close()
 
 
-class Place:
+class SessionSlot:
     """Where a session may be: a new one ends the old."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProcessLaunch:
     """A program to start. `user` 0 leaves the rights as they are; `files` are inherited under the same numbers."""
 
     argv: Sequence[str]
@@ -105,7 +105,7 @@ def wanted_seconds(pid: int) -> float:
     return spent / 1e9 if spent else sum(cpu_seconds(pid))
 
 
-def spawn(launch: Launch) -> int:
+def spawn(launch: ProcessLaunch) -> int:
     """Starts a program in a session of its own; returns its pid. Raises `StartFailed`.
 
     No Python runs between fork and exec, so the child shares our memory until then (vfork): a server of any size starts a program
@@ -142,7 +142,7 @@ def spawn(launch: Launch) -> int:
     return int(child.pid)
 
 
-def _rights(launch: Launch) -> list[str]:
+def _rights(launch: ProcessLaunch) -> list[str]:
     if not launch.user:
         return []
     groups = ["--groups", ",".join(map(str, launch.groups))] if launch.groups else ["--clear-groups"]

@@ -2,19 +2,19 @@
 
 import os
 
-from paddock.engine.machine.directory import Program, Record
+from paddock.engine.machine.directory import QemuProgram, RunRecord
 
 
-def identify(path: str) -> Program | None:
+def identify(path: str) -> QemuProgram | None:
     """The program as it is now; None: there is none."""
     try:
         found = os.stat(path)
     except OSError:
         return None
-    return Program(path, found.st_size, found.st_mtime_ns)
+    return QemuProgram(path, found.st_size, found.st_mtime_ns)
 
 
-def is_outdated(record: Record) -> bool:
+def is_outdated(record: RunRecord) -> bool:
     """The QEMU that the machine was started from was replaced since: by an upgrade, as a rule. False when nobody can know."""
     if record.program is None or not record.active:
         return False

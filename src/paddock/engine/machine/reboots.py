@@ -5,7 +5,7 @@ its next shutdown is one again.
 """
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 
 # A guest that has not shut down after so long does not mean this button any more.
 PATIENCE_SECONDS = 180.0
@@ -15,7 +15,7 @@ _NAME = "reboot"
 class Reboots:
     """The reboots of one machine."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self._returning = False
         owner.returns = self._returns

@@ -23,13 +23,13 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine import limits, migration, survey, taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Pins
-from paddock.engine.machine.argv.renewed import Now, obstacles, renewed
-from paddock.engine.machine.config import User
-from paddock.engine.machine.directory import Program, Renewal
-from paddock.engine.machine.errors import QemuRefused, Refused, StartFailed, Unanswered
+from paddock.engine.machine.argv.renewed import RunningHardware, obstacles, renewed
+from paddock.engine.machine.config import UserNetwork
+from paddock.engine.machine.directory import QemuProgram, Renewal
+from paddock.engine.machine.errors import QemuRefused, RequestRefused, StartFailed, Unanswered
 from paddock.engine.machine.events import Events
-from paddock.engine.machine.observation import Renewed
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.observation import RenewalResult
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import Process, holders, start_ticks
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
@@ -51,7 +51,7 @@ _UNDER_WAY = ("setup", "active", "device", "pre-switchover", "cancelling", "wait
 class _Beside:
     """The QEMU that the guest is to move into."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MachineOwner) -> None:
         self.id = owner.id
         self.started = owner.started
         self.events = Events()
@@ -60,7 +60,7 @@ class _Beside:
         self.helpers: dict[str, tuple[int, int]] = {}
         self.qmp: Qmp | None = None
         # the machine's own, once it is that
-        self.owner: Owner | None = None
+        self.owner: MachineOwner | None = None
 
     async def connect(self, patience: float) -> None:
         """To its monitor."""
@@ -90,11 +90,11 @@ class _Beside:
 class Renewals:
     """The moves of one machine. Called by the owner's inbox only."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         owner.found.append(self._adopt)
 
-    async def renew(self) -> Renewed:
+    async def renew(self) -> RenewalResult:
         """Returns when the guest runs in the new QEMU. Raises when it does not; unless it ended, it then runs on in the old one."""
         owner, loop = self._owner, asyncio.get_running_loop()
         began = loop.time()
@@ -118,7 +118,7 @@ class Renewals:
             owner.busy -= 1
         after = await _version(owner)
         await self._finish()
-        return Renewed(loop.time() - began, pause, before, after)
+        return RenewalResult(loop.time() - began, pause, before, after)
 
     # --- what has to hold -------------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class Renewals:
         processors = [
             {"driver": slot["type"], "id": slot["qom-path"].rpartition("/")[2], **slot["props"]} for slot in sorted(plugged, key=str)
         ]
-        return renewed(started, Now(owner.config, await self._places(), processors), owner.surroundings.look(owner.config))
+        return renewed(started, RunningHardware(owner.config, await self._places(), processors), owner.surroundings.look(owner.config))
 
     async def _places(self) -> dict[str, dict[str, Any]]:
         owner, found = self._owner, dict[str, dict[str, Any]]()
@@ -168,8 +168,8 @@ class Renewals:
                 found[device]["scsi-id"] = await owner.execute("qom-get", {"path": path, "property": "scsi-id"})
         return found
 
-    def _refused(self, reason: str, why: str, fix: str = "") -> Refused:
-        return Refused(f"cannot renew machine {self._owner.id}", reason=reason, why=why, fix=fix)
+    def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
+        return RequestRefused(f"cannot renew machine {self._owner.id}", reason=reason, why=why, fix=fix)
 
     # --- before the commit ------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class Renewals:
         with contextlib.suppress(PaddockError):
             await self._owner.execute("stop")
 
-    async def _commit(self, beside: _Beside, program: Program | None) -> None:
+    async def _commit(self, beside: _Beside, program: QemuProgram | None) -> None:
         """From one write on the machine's process is the new one; then it runs the guest."""
         owner, old = self._owner, self._owner.record
         monitor, before = beside.qmp, owner.qmp
@@ -337,7 +337,7 @@ class Renewals:
         """Ports that the card lists. Others are opened when somebody asks for them."""
         owner, failed = self._owner, list[str]()
         for nic in owner.config.nics:
-            for protocol, address, outside, inside in nic.backend.forwards if isinstance(nic.backend, User) else ():
+            for protocol, address, outside, inside in nic.backend.forwards if isinstance(nic.backend, UserNetwork) else ():
                 line = f"hostfwd_add {names.netdev(nic.name)} {protocol}:{address}:{outside}-:{inside}"
                 said = await owner.execute("human-monitor-command", {"command-line": line})
                 failed += [f"port {inside} of card {nic.name} is not forwarded any more: {str(said).strip()}"] if said else []
@@ -352,7 +352,7 @@ class Renewals:
             owner.watch_helper(name, pid)
 
 
-async def settle(owner: Owner) -> None:
+async def settle(owner: MachineOwner) -> None:
     """After a restart of Paddock in the middle of a move, before anything is asked: one process is left, and the files are its own."""
     renewal = owner.record.renewal
     if renewal is None:
@@ -366,7 +366,7 @@ async def settle(owner: Owner) -> None:
     owner.directory.drop_beside()
 
 
-async def clear(owner: Owner) -> None:
+async def clear(owner: MachineOwner) -> None:
     """The QEMU that the guest has left goes, and the files of the new one take the place of its."""
     renewal = owner.record.renewal
     if renewal is not None and renewal.moved:
@@ -375,7 +375,7 @@ async def clear(owner: Owner) -> None:
         owner.directory.promote()
 
 
-def _has_moved(owner: Owner) -> bool:
+def _has_moved(owner: MachineOwner) -> bool:
     return owner.record.renewal is not None and owner.record.renewal.moved
 
 
@@ -411,13 +411,13 @@ async def _ended(pid: int, ticks: int, patience: float) -> None:
             await gone.wait()
 
 
-async def _version(owner: Owner) -> str:
+async def _version(owner: MachineOwner) -> str:
     answer = await owner.execute("query-version")
     number = ".".join(str(answer["qemu"][part]) for part in ("major", "minor", "micro"))
     return f"{number} {answer.get('package', '')}".strip()
 
 
-def _resident(owner: Owner) -> int:
+def _resident(owner: MachineOwner) -> int:
     """Bytes that the process has, if the new one cannot map the same."""
     if owner.started.memory.file is not None and not owner.started.memory.private:
         return 0

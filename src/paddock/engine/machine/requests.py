@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from paddock.engine.machine.errors import Refused, Unanswered
+from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.observation import Observation
 
 State = Literal["defined", "queued", "starting", "running", "paused", "stopping", "ended"]
@@ -106,10 +106,10 @@ def judge(verb: Verb, observed: Observation) -> Rule:
 
 
 def admit(verb: Verb, observed: Observation, name: str, action: str = "") -> bool:
-    """True: do it. False: it is so already. Raises `Refused`, or `Unanswered`; `action` is said instead of the verb."""
+    """True: do it. False: it is so already. Raises `RequestRefused`, or `Unanswered`; `action` is said instead of the verb."""
     rule = judge(verb, observed)
     if isinstance(rule, Refuse):
-        raise Refused(f"cannot {action or verb.value} machine {name}", reason=rule.reason, why=rule.why, fix=rule.fix)
+        raise RequestRefused(f"cannot {action or verb.value} machine {name}", reason=rule.reason, why=rule.why, fix=rule.fix)
     if observed.fault is not None and observed.fault.silent and verb not in _WITHOUT_MONITOR:
         why = observed.fault.message.rstrip(".")
         raise Unanswered(f"cannot {action or verb.value} machine {name}", why=why, fix="it was not told; try again when it answers")

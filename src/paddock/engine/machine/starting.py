@@ -11,20 +11,20 @@ from pathlib import Path
 
 from paddock.engine.machine import taps
 from paddock.engine.machine.argv import names
-from paddock.engine.machine.argv.line import Command, Copy, Helper
+from paddock.engine.machine.argv.line import Command, FileCopy, HelperProgram
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory, Renewal
 from paddock.engine.machine.errors import StartFailed, Unanswered
-from paddock.engine.machine.process import Launch, end_process, spawn, start_ticks
+from paddock.engine.machine.process import ProcessLaunch, end_process, spawn, start_ticks
 from paddock.engine.machine.qmp import open_socket
-from paddock.engine.machine.users import Users, groups, hand_over, hand_over_disk, hand_over_memory
+from paddock.engine.machine.users import UserRange, groups, hand_over, hand_over_disk, hand_over_memory
 
 _LOOK_SECONDS = 0.01
 # A QEMU that ends closes its monitor this much before it is gone.
 _ENDING_SECONDS = 1.0
 
 
-def make_files(directory: Directory, config: MachineConfig, command: Command, user: int, users: Users) -> None:
+def make_files(directory: Directory, config: MachineConfig, command: Command, user: int, users: UserRange) -> None:
     """Directories, copies, and whose they are."""
     directory.make()
     directory.sweep()
@@ -46,7 +46,7 @@ def make_files(directory: Directory, config: MachineConfig, command: Command, us
     hand_over(directory.run, user, mode=0o700)
 
 
-def _copy(folder: Path, copy: Copy, user: int) -> None:
+def _copy(folder: Path, copy: FileCopy, user: int) -> None:
     target = folder / copy.to
     if not copy.fresh and target.exists():
         hand_over(target, user)
@@ -78,12 +78,12 @@ def _hand_over_tree(folder: Path, user: int) -> None:
             hand_over(path, user)
 
 
-def start_helper(directory: Directory, helper: Helper, log: int, user: int) -> int:
+def start_helper(directory: Directory, helper: HelperProgram, log: int, user: int) -> int:
     """Returns its pid. It has to be waited for: see `listens`."""
-    return spawn(Launch(helper.argv, directory.run, log, user=0 if helper.needs_root else user))
+    return spawn(ProcessLaunch(helper.argv, directory.run, log, user=0 if helper.needs_root else user))
 
 
-async def listens(directory: Directory, helper: Helper, pid: int, user: int, patience: float) -> None:
+async def listens(directory: Directory, helper: HelperProgram, pid: int, user: int, patience: float) -> None:
     """Returns when a helper does what QEMU needs. Raises `StartFailed`."""
     pause = 0.002
     try:
@@ -136,7 +136,9 @@ def make_files_beside(directory: Directory, command: Command, user: int) -> None
     hand_over(other.run, user, mode=0o700)
 
 
-def start_qemu(directory: Directory, config: MachineConfig, command: Command, log: int, rights: tuple[int, Users], beside: int = 0) -> int:
+def start_qemu(
+    directory: Directory, config: MachineConfig, command: Command, log: int, rights: tuple[int, UserRange], beside: int = 0
+) -> int:
     """Returns its pid. The lock is taken here and inherited by QEMU alone. Raises `StartFailed`.
 
     `beside` is the process whose guest it takes over.
@@ -154,7 +156,7 @@ def start_qemu(directory: Directory, config: MachineConfig, command: Command, lo
             argv = command.arguments(files.taps, files.vhosts)
             inherited: Sequence[int] = [lock, *files.all()]
             extra = groups(config, users, kvm=command.accelerator == "kvm") if user else ()
-            return spawn(Launch(argv, directory.run, log, inherited, user, extra, command.environment))
+            return spawn(ProcessLaunch(argv, directory.run, log, inherited, user, extra, command.environment))
         finally:
             files.close()
     finally:

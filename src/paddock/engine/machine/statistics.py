@@ -10,7 +10,7 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import MachineConfig, Tap
 from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics, VcpuStatistics
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import cpu_seconds
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -31,7 +31,7 @@ _GUEST_MEMORY = {
 }
 
 
-async def collect(owner: Owner) -> Statistics:
+async def collect(owner: MachineOwner) -> Statistics:
     """All of it, with two or three questions to QEMU."""
     user, system = cpu_seconds(owner.observed.pid)
     blocks = disks(owner.config, await owner.execute("query-blockstats"))
@@ -85,7 +85,7 @@ def _vcpu(pid: int, number: int, thread: int) -> VcpuStatistics:
     return VcpuStatistics(number, ran, delay, waited, "BLOCKED" if letter == b"D" else "RUNNING")
 
 
-async def _memory(owner: Owner) -> MemoryStatistics:
+async def _memory(owner: MachineOwner) -> MemoryStatistics:
     resident = 0
     with contextlib.suppress(OSError, ValueError, IndexError):
         resident = int(Path(f"/proc/{owner.observed.pid}/statm").read_text().split()[1]) * _PAGE

@@ -9,7 +9,7 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Pins
 from paddock.engine.machine.argv.processors import boot_size
-from paddock.engine.machine.config import Disk, MachineConfig
+from paddock.engine.machine.config import DiskConfig, MachineConfig
 from paddock.engine.machine.observation import DiskState, NicState, Observation
 
 # A full file system counts as having room again from here on.
@@ -18,7 +18,7 @@ _ROOM = 64 << 20
 __all__ = ["boot_size", "changes", "devices", "disk_of", "has_room", "pin"]
 
 
-class Asked(Protocol):
+class OwnerState(Protocol):
     """The owner, as far as a survey needs it."""
 
     @property
@@ -31,7 +31,7 @@ class Asked(Protocol):
     async def execute(self, command: str, arguments: Mapping[str, Any] | None = None) -> Any: ...
 
 
-async def devices(owner: Asked) -> None:
+async def devices(owner: OwnerState) -> None:
     """Disks with their sizes, cards, processors, memory: as configured, where QEMU says nothing else."""
     config = owner.config
     blocks = await owner.execute("query-block")
@@ -45,7 +45,7 @@ async def devices(owner: Asked) -> None:
     )
 
 
-async def changes(owner: Asked) -> None:
+async def changes(owner: OwnerState) -> None:
     """What was changed in this run: processors and memory that were plugged."""
     cpu = owner.started.cpu
     count = len(await owner.execute("query-cpus-fast"))
@@ -57,7 +57,7 @@ async def changes(owner: Asked) -> None:
     owner.observe(sockets=max(1, count // (cpu.cores * cpu.threads)), memory=memory)
 
 
-async def pin(owner: Asked, pins: Pins) -> None:
+async def pin(owner: OwnerState, pins: Pins) -> None:
     """Puts QEMU's threads on the processors they were given."""
     if not (pins.vcpus or pins.emulator):
         return
@@ -99,7 +99,7 @@ def disk_of(config: MachineConfig, node: str, path: str, device: str) -> str:
     return ""
 
 
-def _nodes(disk: Disk) -> set[str]:
+def _nodes(disk: DiskConfig) -> set[str]:
     found, layer = set[str](), disk.layer
     while layer is not None:
         found |= {names.format_node(disk.name, layer.path), names.file_node(disk.name, layer.path)}

@@ -8,7 +8,7 @@ from paddock.engine.machine.startqueue import StartQueue
 _LOOK_SECONDS = 0.5
 
 
-class Turns:
+class StartSlots:
     """Who starts when. A place is held until the guest is quiet, has had its time, or is given back."""
 
     def __init__(self, queue: StartQueue, wanted: Callable[[str], float | None]) -> None:

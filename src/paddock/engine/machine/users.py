@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paddock.base.errors import Terminal
 from paddock.engine.claims import BLOCK, FIRST
-from paddock.engine.machine.config import Disk, MachineConfig, Memory
+from paddock.engine.machine.config import DiskConfig, MachineConfig, MemoryConfig
 
 COUNT = 50_000
 
@@ -23,7 +23,7 @@ class NoUser(Terminal):
 
 
 @dataclass(frozen=True)
-class Users:
+class UserRange:
     """The range of numbers. `first` 0: machines run as whoever runs Paddock."""
 
     first: int = 0
@@ -69,22 +69,22 @@ class Users:
         raise NoUser("cannot give a machine a user of its own", why=f"all {self.count} numbers are in use", fix="delete machines")
 
 
-def on_this_host(claim: Callable[[], int], counter: Path | None = None) -> Users:
-    """The range that `claim` gives where Paddock is root and the numbers exist; else none. `counter` is a file for `Users`."""
+def on_this_host(claim: Callable[[], int], counter: Path | None = None) -> UserRange:
+    """The range that `claim` gives where Paddock is root and the numbers exist; else none. `counter` is a file for `UserRange`."""
     if os.geteuid() != 0:
-        return Users()
+        return UserRange()
     with contextlib.suppress(OSError, ValueError):
         for line in Path("/proc/self/uid_map").read_text().splitlines():
             start, _, length = map(int, line.split())
             if start <= FIRST and start + length >= 2**31:
-                return Users(claim(), counter=counter)
+                return UserRange(claim(), counter=counter)
             # A user namespace that maps fewer: the upper half of what there is. Nobody outside has its numbers.
             if start == 0 and length >= 2000:
-                return Users(length // 2, min(COUNT, length // 2 - 1))
-    return Users()
+                return UserRange(length // 2, min(COUNT, length // 2 - 1))
+    return UserRange()
 
 
-def groups(config: MachineConfig, users: Users, *, kvm: bool) -> tuple[int, ...]:
+def groups(config: MachineConfig, users: UserRange, *, kvm: bool) -> tuple[int, ...]:
     """The groups QEMU needs besides its own."""
     found = []
     if kvm and (group := _group_of_kvm()) is not None:
@@ -97,7 +97,7 @@ def groups(config: MachineConfig, users: Users, *, kvm: bool) -> tuple[int, ...]
     )
 
 
-def read_only(disk: Disk) -> list[Path]:
+def read_only(disk: DiskConfig) -> list[Path]:
     """The layers of a disk that its machine only reads."""
     found = []
     layer = disk.layer
@@ -109,7 +109,7 @@ def read_only(disk: Disk) -> list[Path]:
     return found
 
 
-def lent(disk: Disk, user: int, users: Users) -> list[Path]:
+def lent(disk: DiskConfig, user: int, users: UserRange) -> list[Path]:
     """The layers that QEMU got no group for when it started. Those of the disk's own volume become the machine's, as they may be merged."""
     found = []
     for path in read_only(disk):
@@ -158,7 +158,7 @@ def hand_over(path: Path, user: int, group: int | None = None, mode: int = 0o600
         os.close(handle)
 
 
-def hand_over_disk(disk: Disk, user: int, users: Users) -> None:
+def hand_over_disk(disk: DiskConfig, user: int, users: UserRange) -> None:
     """The layer that the guest writes becomes the machine's. Those below can be read by the machines that have them below."""
     if disk.layer is None or not user:
         return
@@ -172,7 +172,7 @@ def hand_over_disk(disk: Disk, user: int, users: Users) -> None:
         hand_over(disk.layer.path, user)
 
 
-def hand_over_memory(memory: Memory, user: int, users: Users) -> None:
+def hand_over_memory(memory: MemoryConfig, user: int, users: UserRange) -> None:
     """The file that is the machine's memory is made, or becomes what all its clones map.
 
     QEMU up to 8.1 opens a file for writing even where it maps it privately and never writes it, so clones may.
@@ -189,7 +189,7 @@ def hand_over_memory(memory: Memory, user: int, users: Users) -> None:
         os.chmod(memory.file, 0o660)
 
 
-def show(path: Path, users: Users) -> None:
+def show(path: Path, users: UserRange) -> None:
     """Makes a layer readable for the machines that only read it: by a group of its own, or where there is none for everybody.
 
     What everybody may read already, such as an image, stays so. The owner keeps the right to write: a QEMU that runs on the layer opens

@@ -1,7 +1,7 @@
 """Who is to see to it that a QEMU answers."""
 
 
-class Watcher:
+class MachineWatcher:
     """Told by a machine's owner; this one does nothing."""
 
     def arm(self) -> None:

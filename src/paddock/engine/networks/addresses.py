@@ -28,7 +28,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Entry:
+class AddressEntry:
     """What a card has."""
 
     owner: str
@@ -43,21 +43,21 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Book:
+class AddressTable:
     """Everything that was given and not taken back."""
 
     # "" until machines have one
     network: str
     # 40 random bits of the host's own IPv6 network
     site: str = ""
-    entries: Mapping[Key, Entry] = field(default_factory=dict)
+    entries: Mapping[Key, AddressEntry] = field(default_factory=dict)
     # number -> when it was released
     resting: Mapping[int, float] = field(default_factory=dict)
     # the numbers that may be given: these and those between; 0: all but the network's, the host's and the last
     lowest: int = 0
     highest: int = 0
 
-    def give(self, key: Key, now: float, mac: str = "") -> tuple["Book", Entry]:
+    def give(self, key: Key, now: float, mac: str = "") -> tuple["AddressTable", AddressEntry]:
         """The card's entry, made when there is none. A MAC that the user wrote is taken as it is."""
         found = self.entries.get(key)
         if found is not None:
@@ -67,10 +67,10 @@ class Book:
             entry = replace(found, mac=wanted)
         else:
             chosen = mac.lower() or free_mac(key, {each.mac for each in self.entries.values()})
-            entry = Entry(*key, chosen, self._free_index(key, now))
+            entry = AddressEntry(*key, chosen, self._free_index(key, now))
         return replace(self, entries={**self.entries, key: entry}), entry
 
-    def release(self, owner: str, now: float) -> "Book":
+    def release(self, owner: str, now: float) -> "AddressTable":
         """The owner's cards have nothing any more."""
         gone = [entry for entry in self.entries.values() if entry.owner == owner]
         if not gone:
@@ -97,18 +97,18 @@ class Book:
             fix="delete machines, or choose a larger pod network",
         )
 
-    def moved(self, network: str) -> "Book":
+    def moved(self, network: str) -> "AddressTable":
         """Return the book in another network. Whoever has a number that this one has not is given another."""
         room = range(_FIRST, Network(network).num_addresses - _LAST_FREE)
         entries = {key: entry for key, entry in self.entries.items() if entry.index in room}
         resting = {index: at for index, at in self.resting.items() if index in room}
         return replace(self, network=network, entries=entries, resting=resting)
 
-    def address(self, entry: Entry) -> str:
+    def address(self, entry: AddressEntry) -> str:
         """Its address in the pod network."""
         return str(Network(self.network)[entry.index])
 
-    def address6(self, entry: Entry) -> str:
+    def address6(self, entry: AddressEntry) -> str:
         """Its address in the host's own IPv6 network."""
         return str(self.network6[entry.index])
 

@@ -4,16 +4,16 @@ import hashlib
 import ipaddress
 from dataclasses import dataclass, replace
 
-from paddock.engine.networks.addresses import Book
-from paddock.engine.networks.cards import Bridge, Card, Range
-from paddock.engine.networks.dhcp import Lease
+from paddock.engine.networks.addresses import AddressTable
+from paddock.engine.networks.cards import HostBridge, NicSpec, Range
+from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.errors import NetworkUnusable
 
 _DEVICE_NAME = 15
 
 
 @dataclass(frozen=True)
-class Given:
+class BridgeOptions:
     """What a guest in a bridge is told; without it somebody else's DHCP server decides."""
 
     address: str
@@ -21,7 +21,7 @@ class Given:
     routes: tuple[tuple[str, str], ...] = ()
 
 
-def segment(bridge: Bridge) -> Bridge:
+def segment(bridge: HostBridge) -> HostBridge:
     """What a VLAN is in a bridge of ours: a bridge of its own. Nobody sees tags there, and every kernel has bridges."""
     name = f"{bridge.name}.{bridge.vlan}"
     if len(name) > _DEVICE_NAME:
@@ -29,7 +29,7 @@ def segment(bridge: Bridge) -> Bridge:
     return replace(bridge, name=name, vlan=0)
 
 
-def book(of: Range) -> Book:
+def book(of: Range) -> AddressTable:
     """The book of a range: all but the network's address, the gateway's and the broadcast address."""
     network = ipaddress.IPv4Network(of.network)
     base = int(network.network_address)
@@ -44,7 +44,7 @@ def book(of: Range) -> Book:
     if not 1 <= lowest <= highest < network.num_addresses - 1:
         raise NetworkUnusable(f"cannot give addresses of {of.network}", why="its range is empty", fix="mend rangeStart and rangeEnd")
     resting = {gateway: float("inf")} if lowest < gateway < highest else {}
-    return Book(of.network, lowest=lowest, highest=highest, resting=resting)
+    return AddressTable(of.network, lowest=lowest, highest=highest, resting=resting)
 
 
 def gateway_of(of: Range) -> str:
@@ -52,28 +52,28 @@ def gateway_of(of: Range) -> str:
     return of.gateway or str(ipaddress.IPv4Network(of.network)[1])
 
 
-def fixed(bridge: Bridge) -> Given | None:
+def fixed(bridge: HostBridge) -> BridgeOptions | None:
     """The address that the bridge's definition itself says."""
     for address, gateway in bridge.static:
         if ":" not in address:
-            return Given(address, gateway, bridge.routes)
+            return BridgeOptions(address, gateway, bridge.routes)
     return None
 
 
-def from_range(bridge: Bridge, of: Range, address: str) -> Given:
+def from_range(bridge: HostBridge, of: Range, address: str) -> BridgeOptions:
     """An address that was taken from a range."""
     prefix = ipaddress.IPv4Network(of.network).prefixlen
     gateway = gateway_of(of) if of.gateway or bridge.is_gateway else ""
-    return Given(f"{address}/{prefix}", gateway, (*bridge.routes, *of.routes))
+    return BridgeOptions(f"{address}/{prefix}", gateway, (*bridge.routes, *of.routes))
 
 
-def lease(card: Card, given: Given, mac: str, mtu: int) -> Lease:
+def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int) -> DhcpLease:
     """What the guest is told by DHCP."""
     bridge = card.bridge
     assert bridge is not None
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
     server = given.gateway or str(ipaddress.IPv4Interface(given.address).network[1])
-    return Lease(
+    return DhcpLease(
         mac=mac,
         address=given.address,
         server=server,
@@ -88,7 +88,7 @@ def lease(card: Card, given: Given, mac: str, mtu: int) -> Lease:
     )
 
 
-def own_addresses(bridge: Bridge) -> list[tuple[str, int]]:
+def own_addresses(bridge: HostBridge) -> list[tuple[str, int]]:
     """What the host takes for itself at the bridge: (address, prefix length)."""
     if not bridge.is_gateway:
         return []
@@ -101,7 +101,7 @@ def own_addresses(bridge: Bridge) -> list[tuple[str, int]]:
     return list(dict.fromkeys(found))
 
 
-def networks(bridge: Bridge) -> list[str]:
+def networks(bridge: HostBridge) -> list[str]:
     """The IPv4 networks of a bridge that leave behind the host's address."""
     if not bridge.masquerade:
         return []

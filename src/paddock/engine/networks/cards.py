@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paddock.engine.machine.config import Stream, Tap, User
+from paddock.engine.machine.config import StreamNetwork, Tap, UserNetwork
 from paddock.engine.networks.errors import NetworkUnusable
 
 Protocol = Literal["tcp", "udp"]
@@ -36,7 +36,7 @@ class Ports:
 
 
 @dataclass(frozen=True)
-class Dhcp:
+class DhcpOptions:
     """What a guest is told by DHCP besides its address."""
 
     tftp_server: str = ""
@@ -59,7 +59,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Bridge:
+class HostBridge:
     """A bridge of the host that a card is put into."""
 
     name: str
@@ -81,7 +81,7 @@ class Bridge:
 
 
 @dataclass(frozen=True)
-class Card:
+class NicSpec:
     """A network card as it is wanted. (owner, name) says which one it is."""
 
     owner: str
@@ -92,14 +92,14 @@ class Card:
     # what the guest sees behind masquerade: 10.0.2.0/24 where empty
     network: str = ""
     network6: str = ""
-    bridge: Bridge | None = None
+    bridge: HostBridge | None = None
     # what may be reached from outside; empty: everything
     ports: tuple[Ports, ...] = ()
     hostname: str = ""
     domain: str = ""
     # empty: those of the group
     search: tuple[str, ...] = ()
-    dhcp: Dhcp = field(default_factory=Dhcp)
+    dhcp: DhcpOptions = field(default_factory=DhcpOptions)
     model: str = "virtio"
     queues: int = 1
     # machines of a group find each other by their plain names
@@ -121,14 +121,14 @@ _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}\Z")
 _DOMAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*\.?\Z")
 
 
-def check_card(card: Card) -> None:
+def check_card(card: NicSpec) -> None:
     """What a user wrote in it is what it should be: it goes into packet filters, command lines and packets. Raises `NetworkUnusable`."""
     wrong = next(_wrong(card), "")
     if wrong:
         raise NetworkUnusable(f"cannot plug the card {card.name!r}", why=wrong, fix="correct the interface or its network")
 
 
-def _wrong(card: Card) -> Iterator[str]:
+def _wrong(card: NicSpec) -> Iterator[str]:
     if card.mac and not _is_mac(card.mac.lower()):
         yield f"{card.mac!r} is no MAC of a single card"
     for text in (card.network, card.network6):
@@ -172,7 +172,7 @@ def _is_network(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Plug:
+class AttachedNic:
     """A card that is ready for a machine."""
 
     mac: str
@@ -180,7 +180,7 @@ class Plug:
     address: str
     # what the guest believes, with its prefix length; "" when somebody else's DHCP server decides
     guest_address: str
-    backend: Tap | User | Stream
+    backend: Tap | UserNetwork | StreamNetwork
     mtu: int = 1500
     # what does not work, as sentences for the user; always the same for the same card
     limits: tuple[str, ...] = ()
@@ -192,7 +192,7 @@ class Plug:
 
 
 @dataclass(frozen=True)
-class Target:
+class ForwardTarget:
     """A port of a card that a published port leads to."""
 
     owner: str
@@ -206,13 +206,13 @@ class PublishedPort:
 
     protocol: Protocol
     port: int
-    targets: tuple[Target, ...]
+    targets: tuple[ForwardTarget, ...]
     # the same on every address of the host; 0: not
     node_port: int = 0
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedService:
     """A service: addresses inside, ports of the host, addresses outside."""
 
     # whose it is, in problems and statistics
@@ -229,7 +229,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Peer:
+class NicPeer:
     """Who may talk: an address block without some parts, or cards by their owners."""
 
     block: str = ""
@@ -238,18 +238,18 @@ class Peer:
 
 
 @dataclass(frozen=True)
-class Allow:
+class PolicyAllowance:
     """What is allowed: any of the peers (None: everybody) on any of the ports (None: every protocol and port)."""
 
-    peers: tuple[Peer, ...] | None = None
+    peers: tuple[NicPeer, ...] | None = None
     ports: tuple[Ports, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Policy:
+class NicPolicy:
     """What the cards of some owners may receive and send. None: the policy does not speak of that direction. Policies add up."""
 
     name: str
     owners: tuple[str, ...]
-    ingress: tuple[Allow, ...] | None = None
-    egress: tuple[Allow, ...] | None = None
+    ingress: tuple[PolicyAllowance, ...] | None = None
+    egress: tuple[PolicyAllowance, ...] | None = None

@@ -3,7 +3,7 @@
 import asyncio
 from typing import cast
 
-from paddock.engine.networks.errors import Unreachable
+from paddock.engine.networks.errors import GuestUnreachable
 
 _MOST_WAITING = 512
 
@@ -54,5 +54,5 @@ async def open_datagrams(place: tuple[str, int]) -> Datagrams:
     try:
         _, flow = await asyncio.get_running_loop().create_datagram_endpoint(Datagrams, remote_addr=place)
     except OSError as error:
-        raise Unreachable(f"cannot send to {place[0]}:{place[1]}", why=error.strerror or str(error)) from error
+        raise GuestUnreachable(f"cannot send to {place[0]}:{place[1]}", why=error.strerror or str(error)) from error
     return flow

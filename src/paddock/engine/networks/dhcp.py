@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from paddock.engine.networks.cards import LEASE_SECONDS, Dhcp
+from paddock.engine.networks.cards import LEASE_SECONDS, DhcpOptions
 
 CLIENT_PORT, SERVER_PORT = 68, 67
 DISCOVER, OFFER, REQUEST, DECLINE, ACK, NAK, RELEASE, INFORM = range(1, 9)
@@ -23,7 +23,7 @@ _MOST_IN_OPTION = 255
 
 
 @dataclass(frozen=True)
-class Lease:
+class DhcpLease:
     """What a guest is told."""
 
     mac: str
@@ -38,11 +38,11 @@ class Lease:
     search: tuple[str, ...] = ()
     # (destination, gateway; "" where it is on the link)
     routes: tuple[tuple[str, str], ...] = ()
-    options: Dhcp = field(default_factory=Dhcp)
+    options: DhcpOptions = field(default_factory=DhcpOptions)
 
 
 @dataclass(frozen=True)
-class Asked:
+class DhcpRequest:
     """A request of a client."""
 
     kind: int
@@ -56,7 +56,7 @@ class Asked:
     server: str
 
 
-def read(payload: bytes) -> Asked | None:
+def read(payload: bytes) -> DhcpRequest | None:
     """The request in a UDP payload; None when it is none that we understand."""
     if len(payload) < _FIXED.size + 4 or payload[_FIXED.size : _FIXED.size + 4] != _COOKIE:
         return None
@@ -67,7 +67,7 @@ def read(payload: bytes) -> Asked | None:
     said = options.get(53, b"")
     if len(said) != 1 or not DISCOVER <= said[0] <= INFORM:
         return None
-    return Asked(
+    return DhcpRequest(
         said[0], transaction, flags, has, hardware[:6].hex(":"), _text(has), _text(options.get(50, b"")), _text(options.get(54, b""))
     )
 
@@ -97,7 +97,7 @@ def _options(data: bytes) -> dict[int, bytes]:
     return found
 
 
-def answer(asked: Asked, lease: Lease) -> bytes | None:
+def answer(asked: DhcpRequest, lease: DhcpLease) -> bytes | None:
     """The payload of the answer; None when there is none."""
     if asked.mac != lease.mac:
         return None
@@ -114,7 +114,7 @@ def answer(asked: Asked, lease: Lease) -> bytes | None:
     return _reply(asked, lease, ACK if (asked.wants or asked.has) == own else NAK)
 
 
-def _reply(asked: Asked, lease: Lease, kind: int) -> bytes:
+def _reply(asked: DhcpRequest, lease: DhcpLease, kind: int) -> bytes:
     own = socket.inet_aton(lease.address.partition("/")[0])
     given = _NO_ADDRESS if kind == NAK or asked.kind == INFORM else own
     has = asked.client if asked.kind == INFORM else _NO_ADDRESS
@@ -130,7 +130,7 @@ def _reply(asked: Asked, lease: Lease, kind: int) -> bytes:
     return body.ljust(_SMALLEST, b"\0")
 
 
-def _told(lease: Lease) -> Iterable[tuple[int, bytes]]:
+def _told(lease: DhcpLease) -> Iterable[tuple[int, bytes]]:
     interface = ipaddress.IPv4Interface(lease.address)
     yield 1, interface.netmask.packed
     # A client that understands 121 ignores 3: both say the same.
@@ -152,7 +152,7 @@ def _told(lease: Lease) -> Iterable[tuple[int, bytes]]:
     yield from _given(lease.options)
 
 
-def _given(options: Dhcp) -> Iterable[tuple[int, bytes]]:
+def _given(options: DhcpOptions) -> Iterable[tuple[int, bytes]]:
     if options.ntp:
         yield 42, b"".join(map(socket.inet_aton, options.ntp))
     if options.tftp_server:
@@ -217,7 +217,7 @@ def unframe(frame: bytes) -> tuple[str, bytes] | None:
     return source.hex(":"), frame[start + _UDP.size : start + size]
 
 
-def frame(payload: bytes, lease: Lease, gateway_mac: str) -> bytes:
+def frame(payload: bytes, lease: DhcpLease, gateway_mac: str) -> bytes:
     """The frame that carries an answer to the guest: to its MAC, and to everybody's address, since it may have none yet."""
     source, target = socket.inet_aton(lease.server), b"\xff\xff\xff\xff"
     length = _UDP.size + len(payload)

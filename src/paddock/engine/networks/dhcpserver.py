@@ -7,7 +7,7 @@ import socket
 import struct
 
 from paddock.engine.networks import dhcp
-from paddock.engine.networks.dhcp import Lease
+from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.errors import NetworkBusy
 
 # With a protocol of its own it would hear nothing at a tap that is in a bridge.
@@ -32,7 +32,7 @@ _AT_ONCE = 16
 
 
 class _Port:
-    def __init__(self, device: str, lease: Lease, mac: str) -> None:
+    def __init__(self, device: str, lease: DhcpLease, mac: str) -> None:
         self.lease = lease
         self.mac = mac
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, 0)
@@ -72,7 +72,7 @@ class DhcpServer:
     def __init__(self) -> None:
         self._ports: dict[str, _Port] = {}
 
-    def serve(self, device: str, lease: Lease, mac: str) -> None:
+    def serve(self, device: str, lease: DhcpLease, mac: str) -> None:
         """Answer at a device. `mac` is the server's."""
         self.stop(device)
         try:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from paddock.engine.networks.cards import Card
+from paddock.engine.networks.cards import NicSpec
 
 A, PTR, SOA, AAAA, ANY, OPT = 1, 12, 6, 28, 255, 41
 _IN = 1
@@ -22,7 +22,7 @@ _MOST_ANSWERS = 64
 
 
 @dataclass(frozen=True)
-class Question:
+class DnsQuestion:
     """What a query asks."""
 
     id: int
@@ -35,7 +35,7 @@ class Question:
     size: int = _LARGEST_UDP
 
 
-class Malformed(ValueError):
+class MalformedQuery(ValueError):
     """No query. `id` is 0 where not even that can be read."""
 
     def __init__(self, id: int, code: int) -> None:
@@ -44,25 +44,25 @@ class Malformed(ValueError):
         self.code = code
 
 
-def read(data: bytes) -> Question:
-    """The question of a query; raises `Malformed`."""
+def read(data: bytes) -> DnsQuestion:
+    """The question of a query; raises `MalformedQuery`."""
     if len(data) < _HEADER.size:
-        raise Malformed(0, FORMAT)
+        raise MalformedQuery(0, FORMAT)
     number, flags, questions, answers, authorities, more = _HEADER.unpack_from(data)
     if flags & 0x8000:
-        raise Malformed(0, FORMAT)
+        raise MalformedQuery(0, FORMAT)
     if flags & 0x7800:
-        raise Malformed(number, NOT_IMPLEMENTED)
+        raise MalformedQuery(number, NOT_IMPLEMENTED)
     if questions != 1 or answers or authorities:
-        raise Malformed(number, FORMAT)
+        raise MalformedQuery(number, FORMAT)
     name, place = _name(data, _HEADER.size, number)
     if len(data) < place + 4:
-        raise Malformed(number, FORMAT)
+        raise MalformedQuery(number, FORMAT)
     kind, kind_class = struct.unpack_from("!HH", data, place)
     if kind_class != _IN:
-        raise Malformed(number, REFUSED)
+        raise MalformedQuery(number, REFUSED)
     raw = data[_HEADER.size : place + 4]
-    return Question(number, name, kind, bool(flags & 0x0100), raw, _size(data, place + 4, more))
+    return DnsQuestion(number, name, kind, bool(flags & 0x0100), raw, _size(data, place + 4, more))
 
 
 def _name(data: bytes, place: int, number: int) -> tuple[str, int]:
@@ -70,7 +70,7 @@ def _name(data: bytes, place: int, number: int) -> tuple[str, int]:
     total = 0
     while True:
         if place >= len(data):
-            raise Malformed(number, FORMAT)
+            raise MalformedQuery(number, FORMAT)
         length = data[place]
         place += 1
         if not length:
@@ -78,7 +78,7 @@ def _name(data: bytes, place: int, number: int) -> tuple[str, int]:
         total += length + 1
         # A question holds no pointers: there is nothing before it.
         if length > 63 or total > 254 or place + length > len(data):
-            raise Malformed(number, FORMAT)
+            raise MalformedQuery(number, FORMAT)
         labels.append(data[place : place + length].decode("latin-1"))
         place += length
 
@@ -97,7 +97,7 @@ def error(number: int, code: int) -> bytes:
     return _HEADER.pack(number, 0x8080 | code, 0, 0, 0, 0)
 
 
-def answer(question: Question, code: int, values: Iterable[bytes] = (), *, truncate: bool = True) -> bytes:
+def answer(question: DnsQuestion, code: int, values: Iterable[bytes] = (), *, truncate: bool = True) -> bytes:
     """An answer of ours. `truncate`: what does not fit a datagram is asked for again by TCP."""
     listed = list(values)[:_MOST_ANSWERS]
     records = b"".join(struct.pack("!HHHIH", 0xC00C, question.kind, _IN, TTL, len(value)) + value for value in listed)
@@ -127,7 +127,9 @@ class Zone:
     parents: Collection[str] = frozenset()
 
     @classmethod
-    def of(cls, suffix: str, cards: Iterable[tuple[Card, Collection[str]]], names: Mapping[str, Collection[str]], *networks: str) -> "Zone":
+    def of(
+        cls, suffix: str, cards: Iterable[tuple[NicSpec, Collection[str]]], names: Mapping[str, Collection[str]], *networks: str
+    ) -> "Zone":
         """From cards with their addresses, and names as they are."""
         found: dict[str, dict[str, None]] = {}
         reverse: dict[str, str] = {}
@@ -144,7 +146,7 @@ class Zone:
         parents = {parent for name in found for parent in _parents(name)}
         return cls(suffix, {name: tuple(listed) for name, listed in found.items()}, networks, reverse, frozenset(parents))
 
-    def look(self, question: Question) -> tuple[int, list[bytes]] | None:
+    def look(self, question: DnsQuestion) -> tuple[int, list[bytes]] | None:
         """The answer's code and values; None when somebody else has to be asked."""
         name = question.name
         if name in self.names:
@@ -169,7 +171,7 @@ class Zone:
         return any(address in ipaddress.ip_network(network) for network in self.networks if ":" not in network)
 
 
-def own_names(card: Card, suffix: str) -> tuple[str, ...]:
+def own_names(card: NicSpec, suffix: str) -> tuple[str, ...]:
     """The names of a card's machine."""
     host = card.hostname.lower()
     if not host:

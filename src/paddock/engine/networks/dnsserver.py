@@ -124,7 +124,7 @@ class DnsServer:
         """The answer from what is known; empty where there is none to be given; None when others have to be asked."""
         try:
             question = dns.read(data)
-        except dns.Malformed as error:
+        except dns.MalformedQuery as error:
             return dns.error(error.id, error.code) if error.id else b""
         found = self._zone().look(question)
         if found is not None:

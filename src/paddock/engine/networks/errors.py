@@ -11,5 +11,5 @@ class NetworkBusy(Transient):
     """Something on the host failed that may work the next time."""
 
 
-class Unreachable(Transient):
+class GuestUnreachable(Transient):
     """A guest cannot be reached at a port now."""

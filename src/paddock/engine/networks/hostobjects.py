@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paddock.engine.networks import hostnetwork, nft, rules, taps
-from paddock.engine.networks.netlink import UNREACHABLE, Link, Netlink
+from paddock.engine.networks.netlink import UNREACHABLE, Netlink, NetworkDevice
 
 RULE_PRIORITY = 33000
 _TABLES = 0x504B0000
@@ -17,7 +17,7 @@ _BRIDGE = re.compile(r"pk[0-9a-f]{4}")
 _MARK = "paddock"
 
 
-class Mark(NamedTuple):
+class BridgeMark(NamedTuple):
     """Whose a bridge is."""
 
     network: str
@@ -49,11 +49,11 @@ def alias(network: str, directory: Path) -> str:
     return f"{_MARK} {network} {directory.resolve()}"
 
 
-def read(link: Link | None) -> Mark | None:
+def read(link: NetworkDevice | None) -> BridgeMark | None:
     """The mark of a device; None when it has none."""
     word, _, rest = link.alias.partition(" ") if link is not None else ("", "", "")
     network, _, directory = rest.partition(" ")
-    return Mark(network, directory) if word == _MARK and directory else None
+    return BridgeMark(network, directory) if word == _MARK and directory else None
 
 
 async def remove(netlink: Netlink, instance: str, network: str) -> None:

@@ -7,21 +7,21 @@ from typing import Any
 
 import orjson
 
-from paddock.engine.networks.addresses import Book, Entry, Key
+from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
 from paddock.engine.networks.errors import NetworkUnusable
 
 _VERSION = 1
 
 
-class Ledger:
+class AddressStore:
     """The book and its file. What was answered is on disk."""
 
-    def __init__(self, path: Path, book: Book) -> None:
+    def __init__(self, path: Path, book: AddressTable) -> None:
         self._path = path
         self.book = book
 
     @classmethod
-    def open(cls, path: Path, fresh: Callable[[], Book]) -> "Ledger":
+    def open(cls, path: Path, fresh: Callable[[], AddressTable]) -> "AddressStore":
         """The book as it was left; `fresh` makes the first one."""
         # Others may pass through to sockets whose names they were told.
         path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ class Ledger:
             return ledger
         return cls(path, _decoded(path, raw))
 
-    def give(self, key: Key, now: float, mac: str = "") -> Entry:
+    def give(self, key: Key, now: float, mac: str = "") -> AddressEntry:
         """The card's entry."""
         book, entry = self.book.give(key, now, mac)
         self._set(book)
@@ -48,7 +48,7 @@ class Ledger:
         if network != self.book.network:
             self._set(self.book.moved(network))
 
-    def get(self, key: Key) -> Entry | None:
+    def get(self, key: Key) -> AddressEntry | None:
         """The card's entry, when it has one."""
         return self.book.entries.get(key)
 
@@ -56,7 +56,7 @@ class Ledger:
         """Everybody who has something."""
         return {entry.owner for entry in self.book.entries.values()}
 
-    def _set(self, book: Book) -> None:
+    def _set(self, book: AddressTable) -> None:
         if book is self.book:
             return
         before, self.book = self.book, book
@@ -76,7 +76,7 @@ class Ledger:
         fresh.replace(self._path)
 
 
-def _encoded(book: Book) -> bytes:
+def _encoded(book: AddressTable) -> bytes:
     data = {
         "version": _VERSION,
         "network": book.network,
@@ -90,14 +90,14 @@ def _encoded(book: Book) -> bytes:
     return orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def _decoded(path: Path, raw: bytes) -> Book:
+def _decoded(path: Path, raw: bytes) -> AddressTable:
     try:
         data: dict[str, Any] = orjson.loads(raw)
         version = data["version"]
         if version == _VERSION:
-            entries = [Entry(each["owner"], each["name"], each["mac"], each["index"]) for each in data["cards"]]
+            entries = [AddressEntry(each["owner"], each["name"], each["mac"], each["index"]) for each in data["cards"]]
             resting = {int(index): float(at) for index, at in data["resting"].items()}
-            return Book(data["network"], data["site"], {entry.key: entry for entry in entries}, resting)
+            return AddressTable(data["network"], data["site"], {entry.key: entry for entry in entries}, resting)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise _unreadable(path, f"{type(error).__name__}: {error}") from error
     raise _unreadable(path, f"it is of version {version}")

@@ -10,15 +10,15 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from paddock.engine.networks.cards import Protocol, Published, Target
+from paddock.engine.networks.cards import ForwardTarget, Protocol, PublishedService
 from paddock.engine.networks.forwarding import TcpForward, UdpForward
 
-Reach = Callable[[Target, Protocol], Awaitable[tuple[str, int]]]
+Reach = Callable[[ForwardTarget, Protocol], Awaitable[tuple[str, int]]]
 _MOST_CLIENTS = 4096
 
 
 @dataclass(frozen=True)
-class Place:
+class ListenEndpoint:
     """Where something is listened at."""
 
     protocol: Protocol
@@ -30,18 +30,18 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Lead:
+class ForwardTo:
     """Where a place leads."""
 
     service: str
-    targets: tuple[Target, ...]
+    targets: tuple[ForwardTarget, ...]
     sources: tuple[str, ...] = ()
     affinity_seconds: int = 0
 
 
-def plan(services: Collection[Published], everywhere: str) -> tuple[dict[Place, Lead], dict[str, tuple[str, ...]]]:
+def plan(services: Collection[PublishedService], everywhere: str) -> tuple[dict[ListenEndpoint, ForwardTo], dict[str, tuple[str, ...]]]:
     """What should be listened at, and who cannot have what because somebody else was first. `everywhere` is the address of node ports."""
-    wanted: dict[Place, Lead] = {}
+    wanted: dict[ListenEndpoint, ForwardTo] = {}
     problems: dict[str, list[str]] = {}
     for service in sorted(services, key=lambda each: each.name):
         for place, targets in _places(service, everywhere):
@@ -49,26 +49,26 @@ def plan(services: Collection[Published], everywhere: str) -> tuple[dict[Place, 
             if holder is not None:
                 problems.setdefault(service.name, []).append(f"{place} belongs to {holder.service}")
                 continue
-            wanted[place] = Lead(service.name, targets, service.sources, service.affinity_seconds)
+            wanted[place] = ForwardTo(service.name, targets, service.sources, service.affinity_seconds)
     return wanted, {name: tuple(said) for name, said in problems.items()}
 
 
-def _places(service: Published, everywhere: str) -> Iterable[tuple[Place, tuple[Target, ...]]]:
+def _places(service: PublishedService, everywhere: str) -> Iterable[tuple[ListenEndpoint, tuple[ForwardTarget, ...]]]:
     for port in service.ports:
         if port.node_port:
-            yield Place(port.protocol, everywhere, port.node_port), port.targets
+            yield ListenEndpoint(port.protocol, everywhere, port.node_port), port.targets
         for address in service.outside:
-            yield Place(port.protocol, address, port.port), port.targets
+            yield ListenEndpoint(port.protocol, address, port.port), port.targets
 
 
 class _Choice:
     """Which target a client gets: in turns, or the same as before."""
 
-    def __init__(self, lead: Lead, reach: Reach) -> None:
+    def __init__(self, lead: ForwardTo, reach: Reach) -> None:
         self.lead = lead
         self._reach = reach
         self._turn = 0
-        self._stays: OrderedDict[str, tuple[float, Target]] = OrderedDict()
+        self._stays: OrderedDict[str, tuple[float, ForwardTarget]] = OrderedDict()
 
     def allowed(self, client: str) -> bool:
         if not self.lead.sources:
@@ -82,7 +82,7 @@ class _Choice:
 
     protocol: Protocol = "tcp"
 
-    def _target(self, client: str) -> Target | None:
+    def _target(self, client: str) -> ForwardTarget | None:
         targets = self.lead.targets
         if not targets:
             return None
@@ -98,7 +98,7 @@ class _Choice:
             self._remember(client, now, chosen)
         return chosen
 
-    def _remember(self, client: str, now: float, target: Target) -> None:
+    def _remember(self, client: str, now: float, target: ForwardTarget) -> None:
         self._stays[client] = (now + self.lead.affinity_seconds, target)
         self._stays.move_to_end(client)
         if len(self._stays) > _MOST_CLIENTS:
@@ -110,18 +110,18 @@ class Listeners:
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
-        self._open: dict[Place, tuple[_Choice, TcpForward | UdpForward]] = {}
+        self._open: dict[ListenEndpoint, tuple[_Choice, TcpForward | UdpForward]] = {}
 
     @property
-    def places(self) -> Collection[Place]:
+    def places(self) -> Collection[ListenEndpoint]:
         """What is listened at now."""
         return self._open.keys()
 
-    async def bring(self, wanted: Mapping[Place, Lead]) -> dict[Place, str]:
+    async def bring(self, wanted: Mapping[ListenEndpoint, ForwardTo]) -> dict[ListenEndpoint, str]:
         """Bring about what is wanted; returns what could not be, and why."""
         for place in [place for place in self._open if place not in wanted]:
             self._open.pop(place)[1].end()
-        failed: dict[Place, str] = {}
+        failed: dict[ListenEndpoint, str] = {}
         for place, lead in wanted.items():
             known = self._open.get(place)
             if known is not None:
@@ -133,7 +133,7 @@ class Listeners:
                 failed[place] = _why(error)
         return failed
 
-    async def _listen(self, place: Place, lead: Lead) -> tuple[_Choice, TcpForward | UdpForward]:
+    async def _listen(self, place: ListenEndpoint, lead: ForwardTo) -> tuple[_Choice, TcpForward | UdpForward]:
         choice = _Choice(lead, self._reach)
         choice.protocol = place.protocol
         kind = TcpForward if place.protocol == "tcp" else UdpForward

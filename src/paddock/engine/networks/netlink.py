@@ -27,7 +27,7 @@ _BRIDGE_FAMILY, _BRIDGE_SPEC, _VLAN_INFO = 7, 26, 2
 _VLAN_OF_PORT, _UNTAGGED, _FIRST_VLAN = 2, 4, 1
 
 
-class Link(NamedTuple):
+class NetworkDevice(NamedTuple):
     """A device as it is."""
 
     number: int
@@ -91,7 +91,7 @@ class Netlink:
         """Close the socket."""
         self._socket.close()
 
-    def link(self, name: str) -> Link | None:
+    def link(self, name: str) -> NetworkDevice | None:
         """One device."""
         number = index(name)
         if not number:
@@ -99,7 +99,7 @@ class Netlink:
         answer = self._ask(GETLINK, 0, _LINK.pack(0, 0, number, 0, 0), errno.ENODEV)
         return _read_link(answer[0]) if answer else None
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, NetworkDevice]:
         """All devices by name."""
         found = (_read_link(body) for body in self._ask(GETLINK, _DUMP, _LINK.pack(0, 0, 0, 0, 0)))
         return {link.name: link for link in found}
@@ -229,13 +229,13 @@ class Netlink:
                 found.append(content)
 
 
-def _read_link(body: bytes) -> Link:
+def _read_link(body: bytes) -> NetworkDevice:
     _, _, number, flags, _ = _LINK.unpack_from(body)
     said = dict(attributes(body[_LINK.size :]))
     about = dict(attributes(said.get(18, b"")))
     kind = about.get(1, b"").rstrip(b"\0").decode(errors="replace")
     data = dict(attributes(about.get(2, b"")))
-    return Link(
+    return NetworkDevice(
         number,
         said.get(3, b"").rstrip(b"\0").decode(errors="replace"),
         kind,

@@ -1,7 +1,7 @@
 """`Networks`: the cards of machines, and who reaches them.
 
 As root each card is a tap that the host routes to; otherwise QEMU's user-mode network or passt. Callers see the same calls either way, and
-what cannot be done is said in `Plug.limits`. Every call may be repeated.
+what cannot be done is said in `AttachedNic.limits`. Every call may be repeated.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from paddock.engine.claims import Claims
+from paddock.engine.claims import HostReservations
 from paddock.engine.networks import hostnetwork, hostobjects, leading, listeners, nft, rules
-from paddock.engine.networks.addresses import Book, check_network, choose_network, intruder
-from paddock.engine.networks.cards import Card, Plug, Policy, Protocol, Published, Target, check_card
+from paddock.engine.networks.addresses import AddressTable, check_network, choose_network, intruder
+from paddock.engine.networks.cards import AttachedNic, ForwardTarget, NicPolicy, NicSpec, Protocol, PublishedService, check_card
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.dnsserver import DnsServer
-from paddock.engine.networks.errors import NetworkUnusable, Unreachable
-from paddock.engine.networks.ledger import Ledger
+from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.ledger import AddressStore
 from paddock.engine.networks.listeners import Listeners
-from paddock.engine.networks.routed import Routed, Surroundings
+from paddock.engine.networks.routed import PodNetworkSettings, RoutedPodNetwork
 from paddock.engine.networks.usermode import Forward, UserMode, connect
 
 _LOG = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _DIAL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class NetworkSettings:
     """How machines are connected."""
 
     # "auto" is routed where that is possible
@@ -52,9 +52,9 @@ class Networks:
     def __init__(
         self,
         directory: Path,
-        settings: Settings = Settings(),
+        settings: NetworkSettings = NetworkSettings(),
         *,
-        claims: Claims | None = None,
+        claims: HostReservations | None = None,
         seconds: Callable[[], float] = time.time,
     ) -> None:
         self._directory = directory
@@ -65,19 +65,19 @@ class Networks:
         self._why_user = "user mode was chosen" if settings.mode == "user" else hostnetwork.why_not_routed()
         if settings.mode == "routed" and self._why_user:
             raise NetworkUnusable("cannot route to machines", why=self._why_user, fix="run as root, or choose user mode")
-        self._ledger = Ledger.open(directory / "addresses.json", lambda: Book("", os.urandom(5).hex()))
-        self._cards: dict[tuple[str, str], Card] = {}
-        self._plugs: dict[tuple[str, str], Plug] = {}
+        self._ledger = AddressStore.open(directory / "addresses.json", lambda: AddressTable("", os.urandom(5).hex()))
+        self._cards: dict[tuple[str, str], NicSpec] = {}
+        self._plugs: dict[tuple[str, str], AttachedNic] = {}
         self._names: Mapping[str, Collection[str]] = {}
         self._zone: Zone | None = None
         reasons = (f"no pod network: {self._why_user}",) if self._why_user else ()
         self._user = UserMode(directory, passt_program=shutil.which("passt"), reasons=reasons)
-        surroundings = Surroundings(directory, settings.service_network, settings.zone)
-        self._routed = None if self._why_user else Routed(surroundings)
+        surroundings = PodNetworkSettings(directory, settings.service_network, settings.zone)
+        self._routed = None if self._why_user else RoutedPodNetwork(surroundings)
         self._dns = DnsServer(self.zone, hostnetwork.nameservers, seconds=time.monotonic)
         self._listeners = Listeners(self._reach_target)
-        self._published: tuple[Published, ...] | None = None
-        self._policies: tuple[Policy, ...] | None = None
+        self._published: tuple[PublishedService, ...] | None = None
+        self._policies: tuple[NicPolicy, ...] | None = None
         # the users that QEMU and its helpers run as, when they have some of their own; set by whoever runs the machines
         self.users = (0, 0)
         self._opening = asyncio.Lock()
@@ -133,7 +133,7 @@ class Networks:
                 await self._routed.police(self._policies)
             await self._lead()
 
-    def _place(self, routed: Routed) -> None:
+    def _place(self, routed: RoutedPodNetwork) -> None:
         """Give machines a network that neither the host nor another server on it uses. What is on the host already stays."""
         if self._ledger.book.network and routed.is_open():
             return
@@ -209,7 +209,7 @@ class Networks:
         """Whom to ask, in user mode, for a port of a running machine."""
         self._user.forward = forward
 
-    async def plug(self, card: Card) -> Plug:
+    async def plug(self, card: NicSpec) -> AttachedNic:
         """The card is ready for a machine, with the same MAC and addresses each time."""
         check_card(card)
         if self._routed is None or card.binding == "passt":
@@ -224,7 +224,7 @@ class Networks:
             await self._lead(card.owner)
         return plug
 
-    async def _plug_user(self, card: Card) -> Plug:
+    async def _plug_user(self, card: NicSpec) -> AttachedNic:
         self._plugging += 1
         try:
             await self._guard()
@@ -232,7 +232,7 @@ class Networks:
         finally:
             self._plugging -= 1
 
-    async def _plug_routed(self, routed: Routed, card: Card) -> Plug:
+    async def _plug_routed(self, routed: RoutedPodNetwork, card: NicSpec) -> AttachedNic:
         await self._open()
         try:
             return await routed.plug(card, self._ledger.give(card.key, self._seconds(), card.mac))
@@ -273,14 +273,14 @@ class Networks:
         return entry.mac if entry is not None else ""
 
     async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A TCP connection to the guest; raises `Unreachable`."""
+        """A TCP connection to the guest; raises `GuestUnreachable`."""
         return await connect(await self._reach(owner, name, "tcp", port), _DIAL_SECONDS)
 
     async def datagrams(self, owner: str, name: str, port: int) -> Datagrams:
-        """UDP to the guest; raises `Unreachable`."""
+        """UDP to the guest; raises `GuestUnreachable`."""
         return await open_datagrams(await self._reach(owner, name, "udp", port))
 
-    async def publish(self, services: Collection[Published]) -> Mapping[str, tuple[str, ...]]:
+    async def publish(self, services: Collection[PublishedService]) -> Mapping[str, tuple[str, ...]]:
         """Listen for exactly these services. Returns what could not be had, by the name of the service; publish again to try again."""
         self._published = tuple(services)
         wanted, problems = listeners.plan(services, self._settings.node_port_address)
@@ -291,9 +291,9 @@ class Networks:
         await self._lead()
         return {name: tuple(said) for name, said in told.items()}
 
-    async def police(self, policies: Collection[Policy]) -> None:
+    async def police(self, policies: Collection[NicPolicy]) -> None:
         """Hold cards to exactly these policies. Without a pod network no machine reaches another: there is nothing to police but what
-        leaves, which user mode cannot; see `Plug.limits`."""
+        leaves, which user mode cannot; see `AttachedNic.limits`."""
         self._policies = tuple(policies)
         if self._routed is not None and self._is_open:
             await self._routed.police(self._policies)
@@ -319,19 +319,19 @@ class Networks:
         if not owner or concerned:
             await self._routed.serve(leading.services(self._published, self._listeners.places, self._address))
 
-    def _address(self, target: Target) -> str:
+    def _address(self, target: ForwardTarget) -> str:
         plug = self._plugs.get((target.owner, target.name))
         card = self._cards.get((target.owner, target.name))
         # Behind passt a machine has a loopback address, to which the kernel leads nobody.
         return plug.address if plug is not None and card is not None and card.binding != "passt" else ""
 
-    async def _reach_target(self, target: Target, protocol: Protocol) -> tuple[str, int]:
+    async def _reach_target(self, target: ForwardTarget, protocol: Protocol) -> tuple[str, int]:
         return await self._reach(target.owner, target.name, protocol, target.port)
 
     async def _reach(self, owner: str, name: str, protocol: Protocol, port: int) -> tuple[str, int]:
         entry, card = self._ledger.get((owner, name)), self._cards.get((owner, name))
         if entry is None or card is None:
-            raise Unreachable(f"cannot reach {name}", why="the card is not plugged")
+            raise GuestUnreachable(f"cannot reach {name}", why="the card is not plugged")
         if self._routed is None or card.binding == "passt":
             return await self._user.reach(entry, protocol, port)
         return self._routed.place(entry, port)

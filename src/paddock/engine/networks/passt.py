@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.engine.machine import limits
-from paddock.engine.networks.cards import Card
+from paddock.engine.networks.cards import NicSpec
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
 
 # Whom it becomes when it is started as root for a machine without a user of its own.
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PasstRequest:
     """What one process is for."""
 
     socket: Path
@@ -38,14 +38,14 @@ class Wanted:
     forwards: tuple[tuple[str, str, int, int], ...] = ()
 
 
-class Places:
+class PasstSockets:
     """Where the processes listen: a directory for each card, owned by the user that its process runs as."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "passt"
         self._secret = directory / "passt.key"
 
-    def socket(self, card: Card, mac: str) -> Path:
+    def socket(self, card: NicSpec, mac: str) -> Path:
         """The socket of a card; its directory is there when this returns."""
         place = Path(card.directory) if card.directory else self._directory / self._name(card, mac)
         if not card.directory:
@@ -60,7 +60,7 @@ class Places:
             )
         return path
 
-    def _name(self, card: Card, mac: str) -> str:
+    def _name(self, card: NicSpec, mac: str) -> str:
         try:
             key = self._secret.read_bytes()
         except FileNotFoundError:
@@ -71,7 +71,7 @@ class Places:
         return hashlib.sha256(key + f"{card.owner}\0{card.name}\0{mac}".encode()).hexdigest()[:24]
 
 
-def argv(program: str, wanted: Wanted) -> list[str]:
+def argv(program: str, wanted: PasstRequest) -> list[str]:
     """The command line. Nothing in it was written by a user but the search list."""
     inner = ipaddress.IPv4Network(wanted.inner)
     command = [program, "--foreground", "--quiet", "--one-off", "--no-map-gw", "--ipv4-only", "--socket", str(wanted.socket)]
@@ -88,7 +88,7 @@ def argv(program: str, wanted: Wanted) -> list[str]:
     return command
 
 
-class Helper:
+class PasstProcess:
     """A passt that was started, by us or by a former run."""
 
     def __init__(self, pid: int, socket: Path) -> None:
@@ -126,16 +126,16 @@ def _said(socket: Path) -> str:
     return next((line for line in reversed(lines) if line and "syslog" not in line), "")
 
 
-def find(socket: Path) -> Helper | None:
+def find(socket: Path) -> PasstProcess | None:
     """The one that a former run started."""
     try:
-        helper = Helper(int(_pid_file(socket).read_text()), socket)
+        helper = PasstProcess(int(_pid_file(socket).read_text()), socket)
     except (OSError, ValueError):
         return None
     return helper if helper.alive() else None
 
 
-async def start(program: str, wanted: Wanted) -> Helper:
+async def start(program: str, wanted: PasstRequest) -> PasstProcess:
     """A process that listens at the socket; one that does already is kept."""
     found = find(wanted.socket)
     if found is not None:
@@ -165,7 +165,7 @@ async def start(program: str, wanted: Wanted) -> Helper:
     # It outlives Paddock, whatever ends the unit that Paddock is.
     limits.enclose(limits.on_this_host(), _GROUP, [process.pid], {})
     _pid_file(wanted.socket).write_text(f"{process.pid}\n")
-    return Helper(process.pid, wanted.socket)
+    return PasstProcess(process.pid, wanted.socket)
 
 
 async def _listening(process: asyncio.subprocess.Process, socket: Path) -> None:

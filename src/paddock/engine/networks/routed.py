@@ -16,21 +16,21 @@ import msgspec
 
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import bridging, dns, hostnetwork, hostobjects, nft, rules, taps
-from paddock.engine.networks.addresses import Book, Entry, Key
-from paddock.engine.networks.cards import INNER_NETWORK, Bridge, Card, Plug, Policy, Range
-from paddock.engine.networks.dhcp import Lease
+from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
+from paddock.engine.networks.cards import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
+from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcpserver import DhcpServer
-from paddock.engine.networks.errors import NetworkUnusable, Unreachable
-from paddock.engine.networks.ledger import Ledger
+from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.ledger import AddressStore
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
-from paddock.engine.networks.rules import Bridged, Service, Table, Tapped
+from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
 _LOOPBACK = 1
 _MTU, _SMALLEST_MTU = 1500, 1280
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class PodNetworkSettings:
     """What the pod network is like."""
 
     directory: Path
@@ -40,27 +40,27 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class _Plugged:
-    card: Card
-    entry: Entry
-    plug: Plug
-    rule: Tapped | Bridged
+    card: NicSpec
+    entry: AddressEntry
+    plug: AttachedNic
+    rule: TapNic | BridgedNic
     # the device as it was made; another number means that somebody removed it
     number: int
 
 
-class Routed:
+class RoutedPodNetwork:
     """The pod network of one Paddock, and cards in bridges."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: PodNetworkSettings) -> None:
         self._surroundings = surroundings
-        self._book = Book("")
+        self._book = AddressTable("")
         self.instance = hostobjects.instance_of(surroundings.directory)
         self._prefix = hostobjects.prefix(self.instance)
         self._routes = hostobjects.routes(self.instance)
         self._netlink = Netlink()
         self._dhcp = DhcpServer()
         self._cards: dict[Key, _Plugged] = {}
-        self._table = self._fresh = Table(hostobjects.filters(self.instance), "", "")
+        self._table = self._fresh = RuleTable(hostobjects.filters(self.instance), "", "")
         self._wanted = self._written = 0
         self._writing = asyncio.Lock()
 
@@ -82,7 +82,7 @@ class Routed:
         table = self._table
         return not (self._cards or table.cards or table.bridged or table.made)
 
-    def open(self, book: Book, users: tuple[int, int] = (0, 0)) -> None:
+    def open(self, book: AddressTable, users: tuple[int, int] = (0, 0)) -> None:
         """The host's side: an address for itself, routes that let nothing of machines out by mistake. What a former run left is kept."""
         self._book = book
         self._fresh = replace(self._fresh, pod_network=book.network, host=book.host, users=users)
@@ -104,10 +104,10 @@ class Routed:
         self._netlink.add_rule(self._routes, hostobjects.RULE_PRIORITY)
         self._table = self._read()
 
-    def _read(self) -> Table:
+    def _read(self) -> RuleTable:
         """What the table said last, without the cards whose device is gone: a host that was started anew has none."""
         try:
-            table = msgspec.json.decode(self._path.read_bytes(), type=Table)
+            table = msgspec.json.decode(self._path.read_bytes(), type=RuleTable)
         except (FileNotFoundError, msgspec.MsgspecError):
             return self._fresh
         known = self._netlink.links()
@@ -141,7 +141,7 @@ class Routed:
         self._path.unlink(missing_ok=True)
         self._table = self._fresh
 
-    async def plug(self, card: Card, entry: Entry) -> Plug:
+    async def plug(self, card: NicSpec, entry: AddressEntry) -> AttachedNic:
         """A tap of its own for the card."""
         device = self.device(card.key)
         found = self._cards.get(card.key)
@@ -166,7 +166,7 @@ class Routed:
         """The card's tap goes, and what the table says of it."""
         found = self._cards.pop(key, None)
         self._remove(self.device(key))
-        if found is not None and isinstance(found.rule, Bridged):
+        if found is not None and isinstance(found.rule, BridgedNic):
             self._leave(found.rule.bridge)
         await self._write()
 
@@ -179,7 +179,7 @@ class Routed:
 
     async def collect(self, owners: Collection[str]) -> list[str]:
         """Remove the taps of ours that belong to none of these; returns their names."""
-        known: list[Tapped | Bridged] = [*self._table.cards, *self._table.bridged]
+        known: list[TapNic | BridgedNic] = [*self._table.cards, *self._table.bridged]
         kept = {self.device(key) for key in self._cards} | {card.device for card in known if card.owner in owners} | {self._prefix}
         gone = [name for name in self._netlink.links() if name.startswith(self._prefix) and name not in kept]
         for name in gone:
@@ -192,26 +192,26 @@ class Routed:
         await self._write()
         return gone
 
-    async def serve(self, services: Collection[Service]) -> None:
+    async def serve(self, services: Collection[ServiceForward]) -> None:
         """Lead these services to their targets."""
         self._change(replace(self._table, services=tuple(services)))
         await self._write()
 
-    async def police(self, policies: Collection[Policy]) -> None:
+    async def police(self, policies: Collection[NicPolicy]) -> None:
         """Hold cards to these policies."""
         self._change(replace(self._table, policies=tuple(policies)))
         await self._write()
 
-    def place(self, entry: Entry, port: int) -> tuple[str, int]:
+    def place(self, entry: AddressEntry, port: int) -> tuple[str, int]:
         """Where a port of a card is."""
         found = self._cards.get(entry.key)
         if found is None or not found.plug.address:
-            raise Unreachable(f"cannot reach {entry.name}", why="its address is not known here")
+            raise GuestUnreachable(f"cannot reach {entry.name}", why="its address is not known here")
         return found.plug.address, port
 
     # -- a card on a tap of its own
 
-    def _route(self, card: Card, entry: Entry, device: str) -> _Plugged:
+    def _route(self, card: NicSpec, entry: AddressEntry, device: str) -> _Plugged:
         if card.binding == "passt":
             raise NetworkUnusable(f"cannot route {card.name}", why="it is bound by passt")
         number = self._tap(card, device)
@@ -227,14 +227,14 @@ class Routed:
             if inner.num_addresses < 4:
                 raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
             self._netlink.set_route(str(inner), _LOOPBACK, table=self._routes)
-            rule = Tapped(device, card.owner, entry.mac, address, str(inner[2]), str(inner[1]), card.ports)
+            rule = TapNic(device, card.owner, entry.mac, address, str(inner[2]), str(inner[1]), card.ports)
             guest, gateway = f"{inner[2]}/{inner.prefixlen}", str(inner[1])
         else:
-            rule = Tapped(device, card.owner, entry.mac, address, ports=card.ports)
+            rule = TapNic(device, card.owner, entry.mac, address, ports=card.ports)
             guest, gateway = f"{address}/{ipaddress.IPv4Network(self._book.network).prefixlen}", self._book.host
         searched = card.search or dns.search(card.group, self._surroundings.zone)
         own = dns.own_names(card, self._surroundings.zone)
-        lease = Lease(
+        lease = DhcpLease(
             mac=entry.mac,
             address=guest,
             server=gateway,
@@ -247,10 +247,10 @@ class Routed:
             options=card.dhcp,
         )
         self._dhcp.serve(device, lease, taps.GATEWAY_MAC)
-        plug = Plug(entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=(gateway,), search=searched)
+        plug = AttachedNic(entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=(gateway,), search=searched)
         return _Plugged(card, entry, plug, rule, number)
 
-    def _tap(self, card: Card, device: str) -> int:
+    def _tap(self, card: NicSpec, device: str) -> int:
         known = self._netlink.link(device)
         if known is not None and known.many_queues != (card.queues > 1):
             # It cannot be changed, and no machine uses it: a machine's queues do not change while it runs.
@@ -271,7 +271,7 @@ class Routed:
 
     # -- a card in a bridge
 
-    def _bridge(self, card: Card, entry: Entry, device: str) -> _Plugged:
+    def _bridge(self, card: NicSpec, entry: AddressEntry, device: str) -> _Plugged:
         bridge = self._bridge_for(card)
         number = index(bridge.name)
         if not number:
@@ -295,7 +295,7 @@ class Routed:
         if given is not None:
             self._dhcp.serve(device, bridging.lease(card, given, entry.mac, mtu), self._netlink.links()[bridge.name].mac)
         address = given.address.partition("/")[0] if given is not None else ""
-        plug = Plug(
+        plug = AttachedNic(
             entry.mac,
             address,
             given.address if given is not None else "",
@@ -303,9 +303,9 @@ class Routed:
             mtu=mtu,
             gateway=given.gateway if given is not None else "",
         )
-        return _Plugged(card, entry, plug, Bridged(device, card.owner, entry.mac, bridge.name, address), tap)
+        return _Plugged(card, entry, plug, BridgedNic(device, card.owner, entry.mac, bridge.name, address), tap)
 
-    def _bridge_for(self, card: Card) -> Bridge:
+    def _bridge_for(self, card: NicSpec) -> HostBridge:
         """The device that a card is put into. A VLAN is kept apart by the host's own bridge, or has a bridge of ours to itself."""
         bridge, action = card.bridge, f"cannot connect {card.name}"
         if bridge is None:
@@ -325,7 +325,7 @@ class Routed:
                 raise NetworkUnusable(action, why=f"the host cannot be the gateway of a VLAN of {bridge.name}", fix="leave isGateway out")
         return bridge
 
-    def _given(self, card: Card, bridge: Bridge) -> bridging.Given | None:
+    def _given(self, card: NicSpec, bridge: HostBridge) -> bridging.BridgeOptions | None:
         said = bridging.fixed(bridge)
         if said is not None or not bridge.ranges:
             return said
@@ -333,14 +333,14 @@ class Routed:
         ledger = self._ledger_of(bridge.name, of)
         return bridging.from_range(bridge, of, ledger.book.address(ledger.give(card.key, 0.0)))
 
-    def _ledger_of(self, bridge: str, of: Range) -> Ledger:
+    def _ledger_of(self, bridge: str, of: Range) -> AddressStore:
         name = hashlib.sha256(f"{bridge}\0{of}".encode()).hexdigest()[:12]
-        return Ledger.open(self._surroundings.directory / "bridges" / f"{name}.json", lambda: bridging.book(of))
+        return AddressStore.open(self._surroundings.directory / "bridges" / f"{name}.json", lambda: bridging.book(of))
 
     def release(self, owner: str, seconds: float) -> None:
         """The owner's addresses in bridges are free."""
         for path in (self._surroundings.directory / "bridges").glob("*.json"):
-            Ledger.open(path, _never).release(owner, seconds)
+            AddressStore.open(path, _never).release(owner, seconds)
 
     def _leave(self, bridge: str) -> None:
         """A bridge of ours goes with its last card."""
@@ -356,15 +356,15 @@ class Routed:
 
     # -- the table
 
-    def _say(self, rule: Tapped | Bridged) -> None:
-        if isinstance(rule, Tapped):
+    def _say(self, rule: TapNic | BridgedNic) -> None:
+        if isinstance(rule, TapNic):
             others = tuple(card for card in self._table.cards if card.device != rule.device)
             self._change(replace(self._table, cards=(*others, rule)))
         else:
             kept = tuple(card for card in self._table.bridged if card.device != rule.device)
             self._change(replace(self._table, bridged=(*kept, rule)))
 
-    def _change(self, table: Table) -> None:
+    def _change(self, table: RuleTable) -> None:
         if table != self._table:
             self._table = table
             self._wanted += 1
@@ -385,5 +385,5 @@ class Routed:
             fresh.replace(self._path)
 
 
-def _never() -> Book:
+def _never() -> AddressTable:
     raise NetworkUnusable("a book of addresses vanished while it was read")

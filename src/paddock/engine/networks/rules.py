@@ -12,11 +12,11 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from paddock.engine.networks.cards import Allow, Peer, Policy, Ports, Protocol
+from paddock.engine.networks.cards import NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol
 
 
 @dataclass(frozen=True)
-class Tapped:
+class TapNic:
     """A card on a tap of its own."""
 
     device: str
@@ -30,7 +30,7 @@ class Tapped:
 
 
 @dataclass(frozen=True)
-class Bridged:
+class BridgedNic:
     """A card whose tap is in a bridge."""
 
     device: str
@@ -42,7 +42,7 @@ class Bridged:
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceForward:
     """One port of an address of a service, and the (address, port) pairs it leads to."""
 
     # "" for every address of the host
@@ -54,17 +54,17 @@ class Service:
 
 
 @dataclass(frozen=True)
-class Table:
+class RuleTable:
     """Everything the table says."""
 
     name: str
     pod_network: str
     # the host's address in it
     host: str
-    cards: tuple[Tapped, ...] = ()
-    bridged: tuple[Bridged, ...] = ()
-    services: tuple[Service, ...] = ()
-    policies: tuple[Policy, ...] = ()
+    cards: tuple[TapNic, ...] = ()
+    bridged: tuple[BridgedNic, ...] = ()
+    services: tuple[ServiceForward, ...] = ()
+    policies: tuple[NicPolicy, ...] = ()
     # (bridge, its network) that leave behind the host's address
     masqueraded: tuple[tuple[str, str], ...] = ()
     # bridges that we made
@@ -79,7 +79,7 @@ class Table:
 LINK_LOCAL = "169.254.0.0/16"
 
 
-def text(table: Table) -> str:
+def text(table: RuleTable) -> str:
     """What `nft -f -` is given."""
     owners = _addresses_by_owner(table.cards)
     lines = [f"table inet {table.name}", f"delete table inet {table.name}", f"table inet {table.name} {{"]
@@ -117,7 +117,7 @@ def removal(name: str) -> str:
     return "".join(f"table {family} {name}\ndelete table {family} {name}\n" for family in ("inet", "bridge"))
 
 
-def _bridged(table: Table) -> Iterator[str]:
+def _bridged(table: RuleTable) -> Iterator[str]:
     """In a bridge a card sends in its own name alone, and DHCP that we answer goes no further."""
     yield from (f"table bridge {table.name}", f"delete table bridge {table.name}", f"table bridge {table.name} {{")
     cards = table.bridged
@@ -140,7 +140,7 @@ def _bridged(table: Table) -> Iterator[str]:
     yield "}"
 
 
-def _addresses_by_owner(cards: Iterable[Tapped]) -> dict[str, list[str]]:
+def _addresses_by_owner(cards: Iterable[TapNic]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for card in cards:
         found.setdefault(card.owner, []).append(card.address)
@@ -167,7 +167,7 @@ def _chain(name: str, rules: Iterable[str], hook: str = "") -> Iterator[str]:
     yield "  }"
 
 
-def _sets(table: Table) -> Iterator[str]:
+def _sets(table: RuleTable) -> Iterator[str]:
     cards = table.cards
     yield from _set("set", "taps", "ifname", (f'"{card.device}"' for card in cards))
     yield from _set("set", "macs", "ifname . ether_addr", (f'"{card.device}" . {card.mac}' for card in cards))
@@ -215,7 +215,7 @@ def _guard() -> Iterator[str]:
     yield from _chain("guard", rules, "filter hook prerouting priority -310")
 
 
-def _exchange(table: Table) -> Iterator[str]:
+def _exchange(table: RuleTable) -> Iterator[str]:
     before = (
         f"iifname . ip daddr @own_gateway ip daddr set {table.host}",
         "ip saddr set iifname map @outer_of",
@@ -228,7 +228,7 @@ def _exchange(table: Table) -> Iterator[str]:
     yield from _chain("exchange_out", after, "filter hook postrouting priority 300")
 
 
-def _forward(table: Table) -> Iterator[str]:
+def _forward(table: RuleTable) -> Iterator[str]:
     devices = ", ".join(f'"{device}"' for device in sorted(table.opened))
     sources = ["@taps", *(f'"{bridge}"' for bridge in sorted({card.bridge for card in table.bridged}))]
     rules = [
@@ -268,7 +268,7 @@ def _forward(table: Table) -> Iterator[str]:
     )
 
 
-def _input(table: Table) -> Iterator[str]:
+def _input(table: RuleTable) -> Iterator[str]:
     rules = (
         "ct state established,related accept",
         "udp sport 68 udp dport 67 accept",
@@ -282,7 +282,7 @@ def _input(table: Table) -> Iterator[str]:
     yield from _chain("incoming", ("iifname @taps jump from_machines", *bridges), "filter hook input priority 0")
 
 
-def _services(table: Table) -> Iterator[str]:
+def _services(table: RuleTable) -> Iterator[str]:
     inside: list[str] = []
     everywhere: list[str] = []
     for service in sorted(table.services, key=lambda each: (each.address, each.protocol, each.port)):
@@ -306,7 +306,7 @@ def _services(table: Table) -> Iterator[str]:
     yield from _chain("services_out", (lead,), "nat hook output priority -100")
 
 
-def _nat(table: Table) -> Iterator[str]:
+def _nat(table: RuleTable) -> Iterator[str]:
     rules = [
         f"ip saddr . ip daddr @selves snat ip to {table.host}",
         f"ip saddr {table.pod_network} ip daddr != {table.pod_network} oifname != @taps masquerade",
@@ -316,10 +316,10 @@ def _nat(table: Table) -> Iterator[str]:
     yield from _chain("leaving", rules, "nat hook postrouting priority 100")
 
 
-def _policies(table: Table, owners: dict[str, list[str]]) -> Iterator[str]:
+def _policies(table: RuleTable, owners: dict[str, list[str]]) -> Iterator[str]:
     """A chain for each distinct set of policies and direction; a card whose direction nobody speaks of goes through none."""
     for direction in ("ingress", "egress"):
-        bearing: dict[str, list[Policy]] = {}
+        bearing: dict[str, list[NicPolicy]] = {}
         for policy in sorted(table.policies, key=lambda each: each.name):
             if getattr(policy, direction) is not None:
                 for owner in sorted(set(policy.owners)):
@@ -337,7 +337,7 @@ def _policies(table: Table, owners: dict[str, list[str]]) -> Iterator[str]:
         yield from _set("map", f"{direction}_of", "ipv4_addr : verdict", led)
 
 
-def _allow(allow: Allow, direction: str, owners: dict[str, list[str]]) -> Iterator[str]:
+def _allow(allow: PolicyAllowance, direction: str, owners: dict[str, list[str]]) -> Iterator[str]:
     ports = [""] if allow.ports is None else [_matching(each) for each in _merged(allow.ports)]
     peers = [""] if allow.peers is None else [match for peer in allow.peers for match in _peer(peer, direction, owners)]
     for peer in peers:
@@ -349,7 +349,7 @@ def _matching(ports: Ports) -> str:
     return f"{ports.protocol} dport {_range(ports)} "
 
 
-def _peer(peer: Peer, direction: str, owners: dict[str, list[str]]) -> Iterator[str]:
+def _peer(peer: NicPeer, direction: str, owners: dict[str, list[str]]) -> Iterator[str]:
     side = "ip saddr" if direction == "ingress" else "ip daddr"
     if peer.block:
         if ":" not in peer.block:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine.config import Stream, User
+from paddock.engine.machine.config import StreamNetwork, UserNetwork
 from paddock.engine.networks import passt
-from paddock.engine.networks.addresses import Entry, Key, loopback
-from paddock.engine.networks.cards import INNER_NETWORK, Card, Plug, Protocol
-from paddock.engine.networks.errors import NetworkUnusable, Unreachable
+from paddock.engine.networks.addresses import AddressEntry, Key, loopback
+from paddock.engine.networks.cards import INNER_NETWORK, AttachedNic, NicSpec, Protocol
+from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 
 # owner, name of the card, protocol, address and port on the host, port of the guest
 Forward = Callable[[str, str, Protocol, str, int, int], Awaitable[None]]
@@ -47,10 +47,10 @@ def host_place(index: int, port: int) -> tuple[str, int]:
 
 @dataclass
 class _Plugged:
-    card: Card
-    entry: Entry
-    plug: Plug
-    helper: passt.Helper | None = None
+    card: NicSpec
+    entry: AddressEntry
+    plug: AttachedNic
+    helper: passt.PasstProcess | None = None
 
 
 class UserMode:
@@ -58,7 +58,7 @@ class UserMode:
 
     def __init__(self, directory: Path, *, passt_program: str | None, reasons: tuple[str, ...] = ()) -> None:
         # QEMU connects as another user: nobody can list the places, and nobody guesses their names
-        self._places = passt.Places(directory)
+        self._places = passt.PasstSockets(directory)
         self._passt = passt_program
         self._reasons = reasons
         self._cards: dict[Key, _Plugged] = {}
@@ -67,7 +67,7 @@ class UserMode:
         # set by whoever runs the machines
         self.forward: Forward | None = None
 
-    async def plug(self, card: Card, entry: Entry) -> Plug:
+    async def plug(self, card: NicSpec, entry: AddressEntry) -> AttachedNic:
         """A network of its own for the card."""
         found = self._cards.get(card.key)
         if found is not None and found.card == card and found.entry == entry and (found.helper is None or found.helper.alive()):
@@ -88,14 +88,14 @@ class UserMode:
         if found is not None:
             await self._end(found)
 
-    async def reach(self, entry: Entry, protocol: Protocol, port: int) -> tuple[str, int]:
+    async def reach(self, entry: AddressEntry, protocol: Protocol, port: int) -> tuple[str, int]:
         """Where on the host a port of the guest is; it is opened now if it is not."""
         found = self._cards.get(entry.key)
         if found is None:
-            raise Unreachable(f"cannot reach port {port} of {entry.name}", why="the card is not plugged")
+            raise GuestUnreachable(f"cannot reach port {port} of {entry.name}", why="the card is not plugged")
         ports = found.card.ports
         if ports and not any(each.protocol == protocol and each.first <= port <= each.end for each in ports):
-            raise Unreachable(
+            raise GuestUnreachable(
                 f"cannot reach {protocol} port {port} of {entry.name}", why="the interface lists other ports", fix="add it to `ports`"
             )
         place = host_place(entry.index, port)
@@ -106,7 +106,7 @@ class UserMode:
 
     async def _open(self, found: _Plugged, protocol: Protocol, place: tuple[str, int], port: int) -> None:
         if self.forward is None:
-            raise Unreachable(f"cannot reach port {port} of {found.entry.name}", why="the machine does not run")
+            raise GuestUnreachable(f"cannot reach port {port} of {found.entry.name}", why="the machine does not run")
         try:
             await self.forward(found.entry.owner, found.entry.name, protocol, *place, port)
         except PaddockError:
@@ -126,11 +126,11 @@ class UserMode:
         if found.helper is not None:
             await found.helper.end()
 
-    def _with_slirp(self, card: Card, entry: Entry) -> _Plugged:
+    def _with_slirp(self, card: NicSpec, entry: AddressEntry) -> _Plugged:
         inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
         _check_inner(inner)
         forwards = tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(_ahead(card)))
-        backend = User(
+        backend = UserNetwork(
             network=str(inner),
             gateway=str(inner[1]),
             address=str(inner[2]),
@@ -147,13 +147,13 @@ class UserMode:
             limits.append("the card is behind masquerade: bridges need root")
         return _Plugged(card, entry, self._plug(card, entry, backend, inner, limits))
 
-    async def _with_passt(self, card: Card, entry: Entry) -> _Plugged:
+    async def _with_passt(self, card: NicSpec, entry: AddressEntry) -> _Plugged:
         if self._passt is None:
             raise NetworkUnusable(f"cannot connect {card.name} by passt", why="there is no passt on this host", fix="install passt")
         inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
         _check_inner(inner)
         opened = _ahead(card)
-        wanted = passt.Wanted(
+        wanted = passt.PasstRequest(
             socket=self._places.socket(card, entry.mac),
             inner=str(inner),
             mac="02:00:00:00:00:00",
@@ -163,10 +163,12 @@ class UserMode:
         )
         helper = await passt.start(self._passt, wanted)
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._link_local(), *self._reasons]
-        return _Plugged(card, entry, self._plug(card, entry, Stream(wanted.socket), inner, limits), helper)
+        return _Plugged(card, entry, self._plug(card, entry, StreamNetwork(wanted.socket), inner, limits), helper)
 
-    def _plug(self, card: Card, entry: Entry, backend: User | Stream, inner: ipaddress.IPv4Network, limits: list[str]) -> Plug:
-        return Plug(
+    def _plug(
+        self, card: NicSpec, entry: AddressEntry, backend: UserNetwork | StreamNetwork, inner: ipaddress.IPv4Network, limits: list[str]
+    ) -> AttachedNic:
+        return AttachedNic(
             mac=entry.mac,
             address=loopback(entry.index),
             guest_address=f"{inner[2]}/{inner.prefixlen}",
@@ -178,7 +180,7 @@ class UserMode:
         )
 
 
-def _ahead(card: Card) -> set[tuple[Protocol, int]]:
+def _ahead(card: NicSpec) -> set[tuple[Protocol, int]]:
     listed = [(each.protocol, port) for each in card.ports for port in range(each.first, each.end + 1)]
     return set(listed[:_MOST_AHEAD])
 
@@ -207,6 +209,6 @@ async def connect(place: tuple[str, int], seconds: float) -> tuple[asyncio.Strea
         async with asyncio.timeout(seconds):
             return await asyncio.open_connection(*place)
     except TimeoutError as error:
-        raise Unreachable(f"cannot connect to {place[0]}:{place[1]}", why=f"no answer within {seconds:g} s") from error
+        raise GuestUnreachable(f"cannot connect to {place[0]}:{place[1]}", why=f"no answer within {seconds:g} s") from error
     except OSError as error:
-        raise Unreachable(f"cannot connect to {place[0]}:{place[1]}", why=error.strerror or str(error)) from error
+        raise GuestUnreachable(f"cannot connect to {place[0]}:{place[1]}", why=error.strerror or str(error)) from error

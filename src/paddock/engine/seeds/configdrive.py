@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from paddock.engine.seeds.seed import Guest, Seed, Texts, numbered
+from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts, numbered
 
 LABEL = "config-2"
 _FOLDER = "openstack/latest"
 
 
 @dataclass(frozen=True)
-class Device:
+class TaggedDevice:
     """A device of the guest that the user gave a tag, so that the guest finds it."""
 
     kind: Literal["nic", "hostdev"]
@@ -23,7 +23,7 @@ class Device:
     bus: str = "pci"
 
 
-def seed(guest: Guest, texts: Texts, devices: Sequence[Device] = ()) -> Seed:
+def seed(guest: SeedIdentity, texts: Texts, devices: Sequence[TaggedDevice] = ()) -> Seed:
     """The disk. `uuid` is what cloud-init compares to see whether this is a new machine."""
     said: dict[str, object] = {
         "instance_type": guest.instance_type,
@@ -43,7 +43,7 @@ def seed(guest: Guest, texts: Texts, devices: Sequence[Device] = ()) -> Seed:
     return Seed(LABEL, files)
 
 
-def _device(one: Device) -> dict[str, object]:
+def _device(one: TaggedDevice) -> dict[str, object]:
     said: dict[str, object] = {"type": one.kind, "bus": one.bus, "address": one.address}
     if one.mac:
         said["mac"] = one.mac

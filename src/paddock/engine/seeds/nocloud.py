@@ -2,12 +2,12 @@
 
 import json
 
-from paddock.engine.seeds.seed import Guest, Seed, Texts, numbered
+from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts, numbered
 
 LABEL = "cidata"
 
 
-def seed(guest: Guest, texts: Texts) -> Seed:
+def seed(guest: SeedIdentity, texts: Texts) -> Seed:
     """The disk. cloud-init takes it for one only with both `meta-data` and `user-data`, so an empty text is a file, too."""
     said: dict[str, object] = {"instance-type": guest.instance_type, "instance-id": guest.uuid, "local-hostname": guest.hostname}
     said["public-keys"] = numbered(guest.public_keys)

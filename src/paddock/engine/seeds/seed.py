@@ -20,7 +20,7 @@ class Seed:
 
 
 @dataclass(frozen=True)
-class Guest:
+class SeedIdentity:
     """Who the guest is. A guest that finds another `uuid` takes itself for a new machine and sets itself up again."""
 
     # of its firmware

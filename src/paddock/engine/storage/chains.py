@@ -4,35 +4,35 @@ import contextlib
 import stat
 from pathlib import Path
 
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import records
 from paddock.engine.storage.errors import VolumeBroken
-from paddock.engine.storage.places import RECORD, Places
-from paddock.engine.storage.records import Base, FrozenBase, ImageBase, LayerFile, Record
+from paddock.engine.storage.places import RECORD, VolumePaths
+from paddock.engine.storage.records import Base, FrozenBase, ImageBase, LayerFile, VolumeRecord
 
 # Deeper is a circle, or a mistake.
 _DEEPEST = 500
 
 
-def top(places: Places, directory: Path, record: Record) -> Layer:
+def top(places: VolumePaths, directory: Path, record: VolumeRecord) -> DiskLayer:
     """The layer of a volume that is written, with all below it."""
     return layer_of(places, directory, record, record.top)
 
 
-def layer_of(places: Places, directory: Path, record: Record, layer: LayerFile, depth: int = 0) -> Layer:
+def layer_of(places: VolumePaths, directory: Path, record: VolumeRecord, layer: LayerFile, depth: int = 0) -> DiskLayer:
     """A layer of a volume with all below it."""
     below = None if record.base is None else resolved(places, record.base, depth + 1)
     for each in record.layers:
-        below = Layer(directory / each.path, each.format, below)
+        below = DiskLayer(directory / each.path, each.format, below)
         if each == layer:
             return below
     raise VolumeBroken(f"volume {directory.name} has no layer {layer.name}", fix="restore it from a backup")
 
 
-def resolved(places: Places, base: Base, depth: int = 0) -> Layer:
+def resolved(places: VolumePaths, base: Base, depth: int = 0) -> DiskLayer:
     """What lies below a volume."""
     if isinstance(base, ImageBase):
-        return Layer(places.root / base.path, base.format)
+        return DiskLayer(places.root / base.path, base.format)
     directory = places.find(base.volume)
     record = records.read(directory / RECORD) if directory is not None else None
     found = next((each for each in record.layers if each.name == base.layer), None) if record is not None else None
@@ -41,7 +41,7 @@ def resolved(places: Places, base: Base, depth: int = 0) -> Layer:
     return layer_of(places, directory, record, found, depth)
 
 
-def image_of(places: Places, record: Record) -> str:
+def image_of(places: VolumePaths, record: VolumeRecord) -> str:
     """The digest of the image that lies below a volume; empty when none does."""
     base = record.base
     for _ in range(_DEEPEST):
@@ -53,7 +53,7 @@ def image_of(places: Places, record: Record) -> str:
     return ""
 
 
-def needed(places: Places) -> set[tuple[str, str]]:
+def needed(places: VolumePaths) -> set[tuple[str, str]]:
     """Layers (volume, name) that a snapshot or another volume has below it."""
     found = {(record.volume, record.layer) for _, record in places.every_snapshot()}
     for _, record in places.volumes():
@@ -62,19 +62,19 @@ def needed(places: Places) -> set[tuple[str, str]]:
     return found
 
 
-def unneeded(places: Places) -> list[Path]:
+def unneeded(places: VolumePaths) -> list[Path]:
     """Deleted volumes of which nothing needs a layer."""
     holders = {volume for volume, _ in needed(places)}
     return [directory for directory, record in places.volumes() if record.deleted and directory.name not in holders]
 
 
-def superfluous(places: Places, id: str, record: Record) -> int | None:
+def superfluous(places: VolumePaths, id: str, record: VolumeRecord) -> int | None:
     """The place of a layer of a volume that nothing else needs, so that the one above it can be merged into it; None: each is needed."""
     others = needed(places)
     return next((place for place, each in enumerate(record.layers[:-1]) if (id, each.name) not in others), None)
 
 
-def close_to_others(places: Places) -> None:
+def close_to_others(places: VolumePaths) -> None:
     """Earlier versions let everybody read frozen layers. Now their QEMUs have groups for them, which they get when they start."""
     for directory, record in places.volumes():
         for each in record.layers if record.deleted else record.layers[:-1]:

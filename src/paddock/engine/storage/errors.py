@@ -40,7 +40,7 @@ class TooSmall(StorageError, Terminal):
     """What should be in the volume is larger than the volume."""
 
 
-class TooLarge(StorageError, Terminal):
+class SizeTooLarge(StorageError, Terminal):
     """No file can be as large as what was asked for."""
 
 
@@ -57,7 +57,7 @@ def of(error: OSError, what: str, place: Path) -> StorageError:
     if error.errno in _FULL:
         return StoreFull(what, why=f"no space is left below {place} ({why})", fix="free space there; it is tried again")
     if error.errno == errno.EFBIG:
-        return TooLarge(what, why=f"no file below {place} can be that large", fix="ask for less, or use another file system there")
+        return SizeTooLarge(what, why=f"no file below {place} can be that large", fix="ask for less, or use another file system there")
     if error.errno == errno.EROFS:
         return StoreReadOnly(what, why=f"{place} is read-only", fix="mount it writable; it is tried again")
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import IO
 
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import errors, qemuimg
 from paddock.engine.storage.errors import NotAllowed
 
@@ -19,7 +19,7 @@ _PIECE = 1024 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-async def stream(layer: Layer, format: str, scratch: Path) -> AsyncIterator[bytes]:
+async def stream(layer: DiskLayer, format: str, scratch: Path) -> AsyncIterator[bytes]:
     """The disk in pieces, each a few hundred kilobytes to a megabyte."""
     if format not in FORMATS:
         raise NotAllowed(f"cannot export as {format}", fix=f"use one of {', '.join(FORMATS)}")
@@ -60,7 +60,7 @@ async def _pieces(number: int) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def _flat(layer: Layer, format: str, scratch: Path) -> int:
+async def _flat(layer: DiskLayer, format: str, scratch: Path) -> int:
     """A descriptor of a file that holds the whole disk. A raw disk of one file is that file."""
     with errors.spoken("cannot export a volume", scratch):
         if layer.format == "raw" and layer.backing is None and format != "qcow2":

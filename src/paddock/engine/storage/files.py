@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import overlays
 from paddock.engine.storage.errors import NotAllowed
 
@@ -66,7 +66,7 @@ def make_blank(path: Path, size: int, *, allocate: bool) -> None:
         os.close(number)
 
 
-def make_layer(path: Path, below: Layer, size: int) -> None:
+def make_layer(path: Path, below: DiskLayer, size: int) -> None:
     """An empty layer over others, of which nothing is opened; what an earlier try left is overwritten. Raises `NotAllowed` or `OSError`."""
     try:
         layer = overlays.empty(size, overlays.name_of(below.path, path.parent), below.format)

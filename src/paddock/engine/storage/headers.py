@@ -10,32 +10,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import chains, overlays, qemuimg
 from paddock.engine.storage.errors import VolumeBusy
-from paddock.engine.storage.places import Places
-from paddock.engine.storage.records import FrozenBase, Record
+from paddock.engine.storage.places import VolumePaths
+from paddock.engine.storage.records import FrozenBase, VolumeRecord
 
 _MAGIC = b"QFI\xfb"
 _FORMAT = 0xE2792ACA
 _AREA = 1 << 16
 
 
-class Below(NamedTuple):
+class BackingFile(NamedTuple):
     """What a header says lies below."""
 
     name: str
     format: str
 
 
-def read(path: Path) -> Below | None:
+def read(path: Path) -> BackingFile | None:
     """What a header names; None when it names nothing, or is of another version."""
     with path.open("rb") as file:
         head = file.read(_AREA)
     if len(head) < 104 or head[:4] != _MAGIC or int.from_bytes(head[4:8], "big") < 3:
         return None
     offset, length = struct.unpack_from(">QI", head, 8)
-    return Below(head[offset : offset + length].decode(errors="replace"), _format(head)) if offset and offset < _AREA else None
+    return BackingFile(head[offset : offset + length].decode(errors="replace"), _format(head)) if offset and offset < _AREA else None
 
 
 def _format(head: bytes) -> str:
@@ -50,7 +50,7 @@ def _format(head: bytes) -> str:
     return ""
 
 
-async def correct(places: Places, id: str) -> None:
+async def correct(places: VolumePaths, id: str) -> None:
     """Correct the headers of a volume's layers, and those of the volumes that are laid over it."""
     for directory, record in places.volumes():
         if directory.name == id or (isinstance(record.base, FrozenBase) and record.base.volume == id):
@@ -59,11 +59,11 @@ async def correct(places: Places, id: str) -> None:
                     await qemuimg.rename_below(layer, wanted.name, wanted.format)
 
 
-def _wrong(places: Places, directory: Path, record: Record) -> Iterator[tuple[Layer, Below]]:
-    layer: Layer | None = chains.top(places, directory, record)
+def _wrong(places: VolumePaths, directory: Path, record: VolumeRecord) -> Iterator[tuple[DiskLayer, BackingFile]]:
+    layer: DiskLayer | None = chains.top(places, directory, record)
     while layer is not None and layer.path.parent == directory:
         if layer.format == "qcow2" and layer.backing is not None:
-            wanted = Below(overlays.name_of(layer.backing.path, directory), layer.backing.format)
+            wanted = BackingFile(overlays.name_of(layer.backing.path, directory), layer.backing.format)
             found = read(layer.path)
             if found is not None and found != wanted:
                 yield layer, wanted

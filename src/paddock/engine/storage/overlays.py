@@ -24,7 +24,7 @@ _HEADER = struct.Struct(">4sIQIIQIIQQIIQQQQIIB7x")
 
 
 @dataclass(frozen=True)
-class Empty:
+class SparseImage:
     """The file: `head` from its beginning, zeros after it up to `length`."""
 
     head: bytes
@@ -37,7 +37,7 @@ def name_of(below: Path, directory: Path) -> str:
     return found if ":" not in found else os.path.join(".", found)
 
 
-def empty(size: int, below: str, below_format: str) -> Empty:
+def empty(size: int, below: str, below_format: str) -> SparseImage:
     """A layer of `size` bytes in which nothing is written. Raises `ValueError` when the format has no room for the size or the name."""
     name, kind = below.encode(), below_format.encode()
     if not 0 < len(name) <= _LONGEST_NAME:
@@ -55,4 +55,4 @@ def empty(size: int, below: str, below_format: str) -> Empty:
     table = struct.pack(">Q", 2 * CLUSTER)
     counts = struct.pack(">H", 1) * clusters
     head = (header + extensions + name).ljust(CLUSTER, b"\0") + table.ljust(CLUSTER, b"\0") + counts
-    return Empty(head, clusters * CLUSTER)
+    return SparseImage(head, clusters * CLUSTER)

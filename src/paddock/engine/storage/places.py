@@ -7,14 +7,14 @@ from pathlib import Path
 
 from paddock.engine.storage import records
 from paddock.engine.storage.errors import NotAllowed
-from paddock.engine.storage.records import Record, SnapshotRecord
+from paddock.engine.storage.records import SnapshotRecord, VolumeRecord
 
 RECORD = "volume.json"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Places:
+class VolumePaths:
     """Directories of volumes and snapshots below the engine's directory; pools may be elsewhere."""
 
     root: Path
@@ -51,7 +51,7 @@ class Places:
         """The record of a snapshot."""
         return self.snapshots / f"{checked(id)}.json"
 
-    def volumes(self) -> Iterator[tuple[Path, Record]]:
+    def volumes(self) -> Iterator[tuple[Path, VolumeRecord]]:
         """All volumes that can be read."""
         for pool in self.every_pool:
             for record_path in sorted(pool.glob(f"[!.]*/{RECORD}")):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paddock.engine.machine.config import Format, Layer
+from paddock.engine.machine.config import DiskLayer, Format
 from paddock.engine.storage import errors
 from paddock.engine.storage.errors import StoreFailed, StoreFull, VolumeBroken, VolumeBusy
 
@@ -35,7 +35,7 @@ QUICK = Bounds()
 LONG = Bounds(seconds=6 * 3600.0, cpu_seconds=3 * 3600)
 
 
-def described(layer: Layer) -> dict[str, Any]:
+def described(layer: DiskLayer) -> dict[str, Any]:
     """A chain of layers as QEMU describes it. Raises `VolumeBroken` when a file is not of its format."""
     _check(layer)
     node: dict[str, Any] = {"driver": layer.format, "file": {"driver": "file", "filename": os.fspath(layer.path.absolute())}}
@@ -45,7 +45,7 @@ def described(layer: Layer) -> dict[str, Any]:
     return node
 
 
-def _check(layer: Layer) -> None:
+def _check(layer: DiskLayer) -> None:
     if layer.format != "qcow2":
         return
     with errors.spoken(f"cannot read {layer.path}", layer.path.parent), open(layer.path, "rb") as file:
@@ -57,28 +57,28 @@ def _check(layer: Layer) -> None:
         raise VolumeBroken(f"cannot use {layer.path}", why="it names another file as its data", fix="restore it from a backup")
 
 
-async def resize(layer: Layer, size: int) -> None:
+async def resize(layer: DiskLayer, size: int) -> None:
     """Make a disk larger."""
     await run("resize", "-q", _json(layer), str(size))
 
 
-async def convert(layer: Layer, path: Path, to: Format) -> None:
+async def convert(layer: DiskLayer, path: Path, to: Format) -> None:
     """The whole content of a disk in one file."""
     await run("convert", "-q", "-t", "writeback", "-O", to, _json(layer), os.fspath(path), bounds=LONG)
 
 
-async def commit(layer: Layer) -> None:
+async def commit(layer: DiskLayer) -> None:
     """Merge the uppermost layer into the one below it; the file of the uppermost is left as it is."""
     await run("commit", "-q", "-d", _json(layer), bounds=LONG)
 
 
-async def rename_below(layer: Layer, name: str, format: Format | str) -> None:
+async def rename_below(layer: DiskLayer, name: str, format: Format | str) -> None:
     """Write another name of what lies below into a layer's header. Nothing below is opened."""
     _check(layer)
     await run("rebase", "-q", "-u", "-f", layer.format, "-F", format, "-b", name, os.fspath(layer.path.absolute()))
 
 
-def _json(layer: Layer) -> str:
+def _json(layer: DiskLayer) -> str:
     return "json:" + json.dumps(described(layer))
 
 

@@ -44,7 +44,7 @@ class LayerFile(msgspec.Struct, frozen=True):
         return self.file or self.name
 
 
-class Record(msgspec.Struct, frozen=True):
+class VolumeRecord(msgspec.Struct, frozen=True):
     """`volume.json`."""
 
     size: int
@@ -72,11 +72,11 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
     version: int = VERSION
 
 
-_RECORDS = msgspec.json.Decoder(Record)
+_RECORDS = msgspec.json.Decoder(VolumeRecord)
 _SNAPSHOTS = msgspec.json.Decoder(SnapshotRecord)
 
 
-def read(path: Path) -> Record | None:
+def read(path: Path) -> VolumeRecord | None:
     """The record of a volume; None when there is none."""
     try:
         record = _RECORDS.decode(path.read_bytes())
@@ -107,6 +107,6 @@ def _check_version(path: Path, version: int) -> None:
         )
 
 
-def write(path: Path, record: Record | SnapshotRecord) -> None:
+def write(path: Path, record: VolumeRecord | SnapshotRecord) -> None:
     """Replace a record as a whole."""
     files.write_whole(path, msgspec.json.encode(record))

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Protocol
 
 from paddock.base import quantity
-from paddock.engine.machine.config import Format, Layer
+from paddock.engine.machine.config import DiskLayer, Format
 from paddock.engine.storage import files as on_disk
 from paddock.engine.storage import overlays
-from paddock.engine.storage.errors import TooLarge, TooSmall, VolumeBusy
+from paddock.engine.storage.errors import SizeTooLarge, TooSmall, VolumeBusy
 
 LARGEST = overlays.LARGEST
 
@@ -27,11 +27,11 @@ class BaseImage(Protocol):
 
 
 @dataclass(frozen=True)
-class Volume:
+class StoredVolume:
     """A volume as it is now."""
 
     id: str
-    layer: Layer
+    layer: DiskLayer
     # what a guest sees, in bytes
     size: int
     # what its own files take on the disk of the host
@@ -55,11 +55,11 @@ class Snapshot:
     id: str
     volume: str
     size: int
-    layer: Layer
+    layer: DiskLayer
 
 
 @dataclass(frozen=True)
-class Capacity:
+class FilesystemCapacity:
     """The file system where volumes are, in bytes."""
 
     total: int
@@ -71,10 +71,10 @@ def busy(id: str) -> VolumeBusy:
     return VolumeBusy(f"volume {id} is in use", why="a machine has it open", fix="stop the machine, or wait until it ends")
 
 
-def too_large(size: int) -> TooLarge:
+def too_large(size: int) -> SizeTooLarge:
     """The refusal of a volume that no layer can have."""
     why = f"{size} bytes were asked for, and a disk has at most {quantity.binary(LARGEST)}"
-    return TooLarge("cannot make the volume", why=why, fix="ask for less")
+    return SizeTooLarge("cannot make the volume", why=why, fix="ask for less")
 
 
 def too_small(needed: int, size: int) -> TooSmall:

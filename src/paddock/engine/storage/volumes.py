@@ -19,12 +19,12 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import chains, errors, exports, files, headers, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBusy, VolumeMissing
-from paddock.engine.storage.places import RECORD, Places, checked
-from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, Record, SnapshotRecord
-from paddock.engine.storage.volume import LARGEST, BaseImage, Capacity, Snapshot, Volume, busy, too_large, too_small
+from paddock.engine.storage.places import RECORD, VolumePaths, checked
+from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, SnapshotRecord, VolumeRecord
+from paddock.engine.storage.volume import LARGEST, BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, too_large, too_small
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,7 +38,7 @@ class Volumes:
     """Makes, copies, grows and removes volumes. Every operation may be repeated."""
 
     def __init__(self, root: Path, pools: Mapping[str, Path] | None = None) -> None:
-        self._places = Places(root, dict(pools or {}))
+        self._places = VolumePaths(root, dict(pools or {}))
         # with how many hold or want it
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._shares: dict[Path, bool] = {}
@@ -66,7 +66,7 @@ class Volumes:
 
     # --- looking ----------------------------------------------------------------------------------------------------------
 
-    def get(self, id: str) -> Volume | None:
+    def get(self, id: str) -> StoredVolume | None:
         """A volume, if it is there."""
         directory = self._places.find(id)
         record = records.read(directory / RECORD) if directory is not None else None
@@ -75,7 +75,7 @@ class Volumes:
         layer = chains.top(self._places, directory, record)
         allocated = sum(files.allocated(directory / each.path) for each in record.layers)
         unpacked = directory / _FILES if record.is_files else None
-        return Volume(id, layer, record.size, allocated, directory, chains.image_of(self._places, record), unpacked)
+        return StoredVolume(id, layer, record.size, allocated, directory, chains.image_of(self._places, record), unpacked)
 
     def get_snapshot(self, id: str) -> Snapshot | None:
         """A snapshot, if it is there."""
@@ -93,16 +93,16 @@ class Volumes:
         """Digests of the images that lie below volumes."""
         return {record.base.digest for _, record in self._places.volumes() if isinstance(record.base, ImageBase)}
 
-    def capacity(self, pool: str = "") -> Capacity:
+    def capacity(self, pool: str = "") -> FilesystemCapacity:
         """How much space there is."""
         place = self._places.pool(pool)
         with errors.spoken("cannot tell how much space there is", place):
             found = os.statvfs(place)
-        return Capacity(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+        return FilesystemCapacity(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     # --- making -----------------------------------------------------------------------------------------------------------
 
-    async def create(self, id: str, size: int, *, base: BaseImage | None = None, preallocate: bool = False, pool: str = "") -> Volume:
+    async def create(self, id: str, size: int, *, base: BaseImage | None = None, preallocate: bool = False, pool: str = "") -> StoredVolume:
         """A blank volume, or one that begins with what an image holds. One that is there already is left as it is."""
         if base is not None and base.virtual_size > size:
             raise too_small(base.virtual_size, size)
@@ -115,29 +115,29 @@ class Volumes:
             async with self._making(id, pool, what) as fresh:
                 if base is None:
                     await _blocking(what, fresh, files.make_blank, fresh / _DISK, size, allocate=preallocate)
-                    record = Record(size, (LayerFile(_DISK, "raw"),))
+                    record = VolumeRecord(size, (LayerFile(_DISK, "raw"),))
                 else:
                     record = await self._over_image(fresh, size, base, preallocate=preallocate)
                 await self._publish(id, fresh, record)
         return self._there(id)
 
-    async def _over_image(self, fresh: Path, size: int, base: BaseImage, *, preallocate: bool) -> Record:
+    async def _over_image(self, fresh: Path, size: int, base: BaseImage, *, preallocate: bool) -> VolumeRecord:
         disk = fresh / _DISK
-        below = Layer(base.path, base.format)
+        below = DiskLayer(base.path, base.format)
         if preallocate:
             await qemuimg.convert(below, disk, "raw")
-            await qemuimg.resize(Layer(disk, "raw"), size)
+            await qemuimg.resize(DiskLayer(disk, "raw"), size)
             await _blocking("cannot take the space of a volume", fresh, files.allocate_all, disk, size)
-            return Record(size, (LayerFile(_DISK, "raw"),))
+            return VolumeRecord(size, (LayerFile(_DISK, "raw"),))
         if base.format == "raw" and await self._can_share(fresh) and await _shared(base.path, disk):
-            await qemuimg.resize(Layer(disk, "raw"), size)
-            return Record(size, (LayerFile(_DISK, "raw"),))
+            await qemuimg.resize(DiskLayer(disk, "raw"), size)
+            return VolumeRecord(size, (LayerFile(_DISK, "raw"),))
         disk.unlink(missing_ok=True)
         await _blocking("cannot make a layer", disk.parent, files.make_layer, disk, below, size)
         place = os.path.relpath(base.path, self._places.root)
-        return Record(size, (LayerFile(_DISK, "qcow2"),), ImageBase(base.digest, place, base.format))
+        return VolumeRecord(size, (LayerFile(_DISK, "qcow2"),), ImageBase(base.digest, place, base.format))
 
-    async def create_files(self, id: str, size: int, fill: Callable[[Path], None], pool: str = "") -> Volume:
+    async def create_files(self, id: str, size: int, fill: Callable[[Path], None], pool: str = "") -> StoredVolume:
         """A volume of files instead of a disk. `fill` puts them into a directory; it runs in a thread."""
         async with self._locked(id):
             found = self.get(id)
@@ -148,10 +148,10 @@ class Volumes:
                 (fresh / _FILES).mkdir(mode=0o700)
                 await _blocking(what, fresh, fill, fresh / _FILES)
                 await _blocking(what, fresh, files.make_blank, fresh / _DISK, 0, allocate=False)
-                await self._publish(id, fresh, Record(_rounded(size), (LayerFile(_DISK, "raw"),), is_files=True))
+                await self._publish(id, fresh, VolumeRecord(_rounded(size), (LayerFile(_DISK, "raw"),), is_files=True))
         return self._there(id)
 
-    async def clone(self, source: str, id: str, size: int, *, tell: Tell | None = None, pool: str = "") -> Volume:
+    async def clone(self, source: str, id: str, size: int, *, tell: Tell | None = None, pool: str = "") -> StoredVolume:
         """A volume that begins with what another holds, which must be at rest. Only what the other wrote itself is copied."""
         async with self._locked(id):
             found = self.get(id)
@@ -167,7 +167,7 @@ class Volumes:
                     await self._publish(id, fresh, record)
         return self._there(id)
 
-    async def _copied(self, source: Volume, fresh: Path, size: int, tell: Tell | None) -> Record:
+    async def _copied(self, source: StoredVolume, fresh: Path, size: int, tell: Tell | None) -> VolumeRecord:
         record = self._record(source.directory)
         disk, what = fresh / _DISK, f"cannot copy volume {source.id}"
         if source.files is not None:
@@ -181,12 +181,12 @@ class Volumes:
             raise
         base = record.base if len(record.layers) == 1 else FrozenBase(source.id, record.layers[-2].name)
         if size > source.size and source.files is None:
-            await qemuimg.resize(Layer(disk, record.top.format, source.layer.backing), size)
-        return Record(size, (LayerFile(_DISK, record.top.format),), base, is_files=record.is_files)
+            await qemuimg.resize(DiskLayer(disk, record.top.format, source.layer.backing), size)
+        return VolumeRecord(size, (LayerFile(_DISK, record.top.format),), base, is_files=record.is_files)
 
     # --- changing ---------------------------------------------------------------------------------------------------------
 
-    async def grow(self, id: str, size: int) -> Volume:
+    async def grow(self, id: str, size: int) -> StoredVolume:
         """Make a volume at rest larger; a smaller size changes nothing."""
         async with self._locked(id):
             volume, size = self._there(id), _rounded(size)
@@ -212,7 +212,7 @@ class Volumes:
                 await self._write(volume.directory, msgspec.structs.replace(record, is_files=True))
             return volume.directory / _FILES
 
-    async def grown(self, id: str, size: int) -> Volume:
+    async def grown(self, id: str, size: int) -> StoredVolume:
         """The machine that has this volume made it larger; write that down."""
         async with self._locked(id):
             volume = self._there(id)
@@ -241,7 +241,7 @@ class Volumes:
             await self.next_layer(id, snapshot)
             await self.frozen(id, snapshot)
 
-    async def next_layer(self, id: str, snapshot: str) -> Layer:
+    async def next_layer(self, id: str, snapshot: str) -> DiskLayer:
         """The layer in which a volume goes on so that what is below it is the snapshot. A machine that runs is to go on in it now.
 
         Repeated, the same layer. Between this and `frozen` there is no snapshot yet.
@@ -272,7 +272,7 @@ class Volumes:
             record = SnapshotRecord(id, below, volume.size)
             await _blocking("cannot write a snapshot down", self._places.snapshots, records.write, self._places.snapshot(snapshot), record)
 
-    async def restore(self, snapshot: str, id: str, size: int, *, pool: str = "") -> Volume:
+    async def restore(self, snapshot: str, id: str, size: int, *, pool: str = "") -> StoredVolume:
         """A volume that begins with what a snapshot holds."""
         async with self._locked(id):
             found = self.get(id)
@@ -288,7 +288,7 @@ class Volumes:
                 if (record := records.read_snapshot(self._places.snapshot(snapshot))) is None:
                     raise VolumeMissing(f"snapshot {snapshot} was deleted while it was restored")
                 base = FrozenBase(record.volume, record.layer)
-                await self._publish(id, fresh, Record(_rounded(size), (LayerFile(_DISK, "qcow2"),), base))
+                await self._publish(id, fresh, VolumeRecord(_rounded(size), (LayerFile(_DISK, "qcow2"),), base))
         return self._there(id)
 
     async def delete_snapshot(self, snapshot: str) -> None:
@@ -321,7 +321,7 @@ class Volumes:
                 await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
                 (volume.directory / above.path).unlink(missing_ok=True)
 
-    async def flatten(self, id: str) -> Volume:
+    async def flatten(self, id: str) -> StoredVolume:
         """Make a volume at rest one raw file, which several machines may write at the same time."""
         async with self._locked(id):
             volume = self._there(id)
@@ -349,22 +349,22 @@ class Volumes:
         directory.chmod(0o711)
         return directory / f"{checked(name)}.img"
 
-    async def overlay(self, path: Path, below: Layer, size: int) -> Layer:
+    async def overlay(self, path: Path, below: DiskLayer, size: int) -> DiskLayer:
         """An empty layer over others; one that is there is left as it is."""
         if not path.exists():
             fresh = path.with_name(f".{path.name}")
             await _blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, below, _rounded(size))
             await _blocking("cannot make a layer", path.parent, os.replace, fresh, path)
-        return Layer(path, "qcow2", below)
+        return DiskLayer(path, "qcow2", below)
 
-    async def blank(self, path: Path, size: int) -> Layer:
+    async def blank(self, path: Path, size: int) -> DiskLayer:
         """An empty disk; one that is there is left as it is."""
         if not path.exists():
             fresh = path.with_name(f".{path.name}")
             fresh.unlink(missing_ok=True)
             await _blocking("cannot make a disk", path.parent, files.make_blank, fresh, _rounded(size), allocate=False)
             await _blocking("cannot make a disk", path.parent, os.replace, fresh, path)
-        return Layer(path, "raw")
+        return DiskLayer(path, "raw")
 
     async def drop_scratch(self, machine: str) -> None:
         """Remove everything that ends with a machine."""
@@ -423,7 +423,7 @@ class Volumes:
         finally:
             await asyncio.to_thread(shutil.rmtree, fresh, True)
 
-    async def _publish(self, id: str, fresh: Path, record: Record) -> None:
+    async def _publish(self, id: str, fresh: Path, record: VolumeRecord) -> None:
         def publish() -> None:
             records.write(fresh / RECORD, record)
             target = fresh.with_name(id)
@@ -435,22 +435,22 @@ class Volumes:
 
         await _blocking(f"cannot make volume {id}", fresh.parent, publish)
 
-    async def _write(self, directory: Path, record: Record) -> None:
+    async def _write(self, directory: Path, record: VolumeRecord) -> None:
         await _blocking("cannot write a volume down", directory, records.write, directory / RECORD, record)
 
-    def _record(self, directory: Path) -> Record:
+    def _record(self, directory: Path) -> VolumeRecord:
         record = records.read(directory / RECORD)
         if record is None:
             raise VolumeMissing(f"volume {directory.name} has gone")
         return record
 
-    def _there(self, id: str) -> Volume:
+    def _there(self, id: str) -> StoredVolume:
         volume = self.get(id)
         if volume is None:
             raise VolumeMissing(f"there is no volume {id}", fix="make it first")
         return volume
 
-    def _has_next(self, volume: Volume, snapshot: str) -> bool:
+    def _has_next(self, volume: StoredVolume, snapshot: str) -> bool:
         return any(each.name == _next_name(snapshot) for each in self._record(volume.directory).layers)
 
     def _sweep(self) -> None:

@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 from paddock.meta import failure
 from paddock.meta.apply import lastapplied, ownership, types, values
-from paddock.meta.apply.differences import Difference, difference
-from paddock.meta.apply.ownership import APPLY, UPDATE, Entry, Manager
+from paddock.meta.apply.differences import ApplyDifference, difference
+from paddock.meta.apply.ownership import APPLY, UPDATE, ManagedFieldsEntry, Manager
 from paddock.meta.apply.places import Places, common, every, minus, show, union
-from paddock.meta.apply.types import Type
-from paddock.meta.failure import About
+from paddock.meta.apply.types import MergeType
+from paddock.meta.failure import FailureTarget
 
 Data = dict[str, Any]
 # Owns what was there before anybody kept books.
@@ -18,21 +18,21 @@ _BEFORE = "before-first-apply"
 def claim(config: Data | None, new: Data, schema: Data, manager: Manager, now: str) -> None:
     """Set managedFields of an object that an apply makes: the applier owns what it sent."""
     sent = ownership.owned(values.places_of(types.of_schema(schema), config or {}), manager.subresource)
-    ownership.write(new, [Entry(manager, APPLY, sent, now)] if sent else [])
+    ownership.write(new, [ManagedFieldsEntry(manager, APPLY, sent, now)] if sent else [])
 
 
-class Applying(NamedTuple):
+class ApplyRequest(NamedTuple):
     """Who applies, to what, and how."""
 
     manager: Manager
-    about: About
+    about: FailureTarget
     now: str
     force: bool = False
     # where this applier gives other values without a conflict, whoever owns them
     free: Places = {}
 
 
-def apply(live: Data, config: Data, schema: Data, asked: Applying) -> Data:
+def apply(live: Data, config: Data, schema: Data, asked: ApplyRequest) -> Data:
     """The object with the configuration applied and its managedFields; raises a `Failure` on conflicts and unmergeable lists."""
     root = types.of_schema(schema)
     manager = asked.manager
@@ -54,11 +54,13 @@ def apply(live: Data, config: Data, schema: Data, asked: Applying) -> Data:
     return merged
 
 
-def settle(root: Type, values_: tuple[Data, Data], wanted: Places, entries: list[Entry], asked: Applying) -> tuple[Data, list[Entry]]:
+def settle(
+    root: MergeType, values_: tuple[Data, Data], wanted: Places, entries: list[ManagedFieldsEntry], asked: ApplyRequest
+) -> tuple[Data, list[ManagedFieldsEntry]]:
     """From the live and the merged value, and the places that are applied: what there will be, and who owns what; raises a `Failure`."""
     live, merged = values_
     entries = [each.over(values.fitted(root, each.places)) for each in entries]
-    identity = Entry(asked.manager, APPLY, {}, "").identity
+    identity = ManagedFieldsEntry(asked.manager, APPLY, {}, "").identity
     mine = next((entry for entry in entries if entry.identity == identity), None)
     others = [entry for entry in entries if entry is not mine]
     if mine is not None:
@@ -69,7 +71,7 @@ def settle(root: Type, values_: tuple[Data, Data], wanted: Places, entries: list
         return merged, others
     # The time is that of the last change that this applier made to the object, not of the last time it spoke.
     time = asked.now if any((changed.added, changed.modified, changed.removed)) else mine.time if mine is not None else ""
-    return merged, [*others, Entry(asked.manager, APPLY, wanted, time)]
+    return merged, [*others, ManagedFieldsEntry(asked.manager, APPLY, wanted, time)]
 
 
 def _subresources(schema: Data) -> tuple[str, ...]:
@@ -77,12 +79,12 @@ def _subresources(schema: Data) -> tuple[str, ...]:
     return tuple(schema.get("x-paddock-subresources") or ())
 
 
-def _entries(live: Data, root: types.Type, now: str) -> list[Entry]:
+def _entries(live: Data, root: types.MergeType, now: str) -> list[ManagedFieldsEntry]:
     entries = ownership.read(live)
     if entries:
         return entries
     everything = ownership.owned(values.everything(root, _compared(live)), "")
-    return [Entry(Manager(_BEFORE, str(live.get("apiVersion", ""))), UPDATE, everything, now)] if everything else []
+    return [ManagedFieldsEntry(Manager(_BEFORE, str(live.get("apiVersion", ""))), UPDATE, everything, now)] if everything else []
 
 
 def _compared(data: Data) -> Data:
@@ -90,7 +92,7 @@ def _compared(data: Data) -> Data:
     return {**{key: value for key, value in data.items() if key not in ("apiVersion", "kind")}, "metadata": metadata}
 
 
-def _without_unwanted(root: Type, merged: Data, last: Places, owned: list[Places]) -> Data:
+def _without_unwanted(root: MergeType, merged: Data, last: Places, owned: list[Places]) -> Data:
     """What this applier owned and no longer sends goes, unless somebody owns it; what nobody ever owned stays where it is held."""
     # Every applier says the name, and nobody owns it.
     kept: Places = {"f:metadata": {"f:name": {}}}
@@ -105,11 +107,11 @@ def _without_unwanted(root: Type, merged: Data, last: Places, owned: list[Places
     return values.without(root, merged, common(minus(there, left), last)) or {}
 
 
-def _places_there(root: Type, value: Data) -> Places:
+def _places_there(root: MergeType, value: Data) -> Places:
     return values.with_containers(root, values.places_of(root, value, live=True))
 
 
-def _resolve(others: list[Entry], changed: Difference, asked: Applying) -> list[Entry]:
+def _resolve(others: list[ManagedFieldsEntry], changed: ApplyDifference, asked: ApplyRequest) -> list[ManagedFieldsEntry]:
     """The other managers after this change; raises a conflict where their fields get other values, unless forced."""
     touched = union(changed.added, changed.modified)
     conflicts = [(entry, both) for entry in others if (both := common(entry.places, touched))]
@@ -121,12 +123,12 @@ def _resolve(others: list[Entry], changed: Difference, asked: Applying) -> list[
     for entry in others:
         places = minus(minus(entry.places, touched), changed.removed)
         if places:
-            kept.append(Entry(entry.manager, entry.operation, places, entry.time))
+            kept.append(ManagedFieldsEntry(entry.manager, entry.operation, places, entry.time))
     return kept
 
 
-def _conflict(conflicts: list[tuple[Entry, Places]], about: About) -> failure.Failure:
-    causes: list[failure.Cause] = []
+def _conflict(conflicts: list[tuple[ManagedFieldsEntry, Places]], about: FailureTarget) -> failure.Failure:
+    causes: list[failure.StatusCause] = []
     texts: list[str] = []
     for entry, both in conflicts:
         who = f'"{entry.manager.name}"'
@@ -135,7 +137,7 @@ def _conflict(conflicts: list[tuple[Entry, Places]], about: About) -> failure.Fa
         if entry.operation == UPDATE:
             who += f" using {entry.manager.api_version}"
         fields = [show(chain) for chain in every(both)]
-        causes.extend(failure.Cause("FieldManagerConflict", f"conflict with {who}", field) for field in fields)
+        causes.extend(failure.StatusCause("FieldManagerConflict", f"conflict with {who}", field) for field in fields)
         listed = f" {fields[0]}" if len(fields) == 1 else "\n- " + "\n- ".join(fields)
         texts.append(f"conflict{'s' if len(fields) > 1 else ''} with {who}:{listed}")
     plural = "s" if len(causes) > 1 else ""

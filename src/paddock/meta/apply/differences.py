@@ -4,11 +4,11 @@ from typing import Any
 
 from paddock.base.jsondata import identical
 from paddock.meta.apply.places import SELF, Places, field, union
-from paddock.meta.apply.types import DEDUCED, KEYED, MAP, SET, Type, resolve
+from paddock.meta.apply.types import DEDUCED, KEYED, MAP, SET, MergeType, resolve
 from paddock.meta.apply.values import live_entries
 
 
-class Difference:
+class ApplyDifference:
     """What changed between two values."""
 
     def __init__(self) -> None:
@@ -21,14 +21,14 @@ _MISSING: Any = object()
 Sets = tuple[Places, Places, Places]
 
 
-def difference(kind: Type, before: dict[str, Any], after: dict[str, Any]) -> Difference:
+def difference(kind: MergeType, before: dict[str, Any], after: dict[str, Any]) -> ApplyDifference:
     """How an object changed."""
-    found = Difference()
+    found = ApplyDifference()
     _compare_maps(kind, before, after, (found.added, found.modified, found.removed))
     return found
 
 
-def _compare(kind: Type, pair: tuple[Any, Any], step: str, sets: Sets) -> None:
+def _compare(kind: MergeType, pair: tuple[Any, Any], step: str, sets: Sets) -> None:
     before, after = pair
     if before is not _MISSING and after is not _MISSING and identical(before, after):
         return
@@ -49,7 +49,7 @@ def _compare(kind: Type, pair: tuple[Any, Any], step: str, sets: Sets) -> None:
             place[step] = union(place, {step: made})[step] if step in place else made
 
 
-def _read_as(kind: Type, before: Any, after: Any) -> tuple[Type, ...]:
+def _read_as(kind: MergeType, before: Any, after: Any) -> tuple[MergeType, ...]:
     """The type, or where it is deduced the types of both values, if they are not of one."""
     if kind is not DEDUCED:
         return (kind,)
@@ -57,7 +57,7 @@ def _read_as(kind: Type, before: Any, after: Any) -> tuple[Type, ...]:
     return (found[0],) if found[0] is found[-1] else (found[0], found[-1])
 
 
-def _descend(kind: Type, before: Any, after: Any) -> Sets | None:
+def _descend(kind: MergeType, before: Any, after: Any) -> Sets | None:
     """What differs inside containers; None where the values are compared as a whole."""
     if kind.kind not in (MAP, SET, KEYED):
         return None
@@ -70,12 +70,12 @@ def _descend(kind: Type, before: Any, after: Any) -> Sets | None:
     return below
 
 
-def _compare_maps(kind: Type, before: Any, after: Any, sets: Sets) -> None:
+def _compare_maps(kind: MergeType, before: Any, after: Any, sets: Sets) -> None:
     for name in {**before, **after}:
         _compare(kind.member(name), (before.get(name, _MISSING), after.get(name, _MISSING)), field(name), sets)
 
 
-def _compare_lists(kind: Type, before: Any, after: Any, sets: Sets) -> None:
+def _compare_lists(kind: MergeType, before: Any, after: Any, sets: Sets) -> None:
     item = kind.item or kind
     former, later = live_entries(kind, before), live_entries(kind, after)
     for step in {**former, **later}:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from paddock.meta.apply.places import Key, keyed, show
-from paddock.meta.apply.types import Type, of_schema, resolve
+from paddock.meta.apply.types import MergeType, of_schema, resolve
 
 Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
@@ -61,14 +61,14 @@ def _member(schema: Schema, name: str) -> Schema | None:
     return None if closed else {}
 
 
-def _of_member(place: str, schema: Schema | None, kind: Type, value: Any) -> Iterator[str]:
+def _of_member(place: str, schema: Schema | None, kind: MergeType, value: Any) -> Iterator[str]:
     if schema is None:
         yield f"{place}: field not declared in schema"
     elif schema and value is not None:
         yield from _misfits(place, schema, resolve(kind, value), value)
 
 
-def _misfits(place: str, schema: Schema, kind: Type, value: Any) -> Iterator[str]:
+def _misfits(place: str, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
     if schema.get("x-kubernetes-embedded-resource"):
         schema = {**schema, "properties": {**schema.get("properties", {}), "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}}
     wanted = schema.get("type")
@@ -98,7 +98,7 @@ def _is(wanted: str, value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _of_list(place: str, schema: Schema, kind: Type, value: Any) -> Iterator[str]:
+def _of_list(place: str, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
     if not isinstance(value, list):
         yield f"{place}: expected list, got {_said(value)}"
         return
@@ -124,7 +124,7 @@ def _of_list(place: str, schema: Schema, kind: Type, value: Any) -> Iterator[str
             yield from _misfits(f"{place}{step}", items, resolve(item, entry), entry)
 
 
-def _key(index: int, entry: Any, kind: Type) -> tuple[Key | None, str]:
+def _key(index: int, entry: Any, kind: MergeType) -> tuple[Key | None, str]:
     if not isinstance(entry, dict):
         return None, f"element {index}: associative list with keys may not have non-map elements"
     key = kind.key_of(entry)

@@ -17,7 +17,7 @@ ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 _KUBECTL = "kubectl"
 
 
-def yielding(live: dict[str, Any], root: types.Type, manager: Manager) -> Places:
+def yielding(live: dict[str, Any], root: types.MergeType, manager: Manager) -> Places:
     """The places of an object that yield to this applier."""
     if manager.name != _KUBECTL or manager.subresource:
         return {}

@@ -46,7 +46,7 @@ class Manager(NamedTuple):
     subresource: str = ""
 
 
-class Entry:
+class ManagedFieldsEntry:
     """One entry of managedFields."""
 
     # `stored`: how it stands in an object already
@@ -59,9 +59,9 @@ class Entry:
         self.time = time
         self.stored = stored
 
-    def over(self, places: Places) -> "Entry":
+    def over(self, places: Places) -> "ManagedFieldsEntry":
         """The same manager with other places."""
-        return self if places is self.places else Entry(self.manager, self.operation, places, self.time)
+        return self if places is self.places else ManagedFieldsEntry(self.manager, self.operation, places, self.time)
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class Entry:
         return made
 
 
-def read(data: Data | None) -> list[Entry] | None:
+def read(data: Data | None) -> list[ManagedFieldsEntry] | None:
     """The entries of an object; None when they cannot be read, which is as if there were none."""
     found = []
     for raw in ((data or {}).get("metadata") or {}).get("managedFields") or []:
@@ -94,7 +94,7 @@ def read(data: Data | None) -> list[Entry] | None:
         if not isinstance(fields, dict) or raw.get("operation") not in (APPLY, UPDATE) or not isinstance(raw.get("manager"), str):
             return None
         manager = Manager(raw["manager"], str(raw.get("apiVersion", "")), str(raw.get("subresource", "")))
-        found.append(Entry(manager, raw["operation"], fields, str(raw.get("time", "")), raw))
+        found.append(ManagedFieldsEntry(manager, raw["operation"], fields, str(raw.get("time", "")), raw))
     return found
 
 
@@ -120,12 +120,14 @@ def record(live: Data | None, new: Data, schema: Data, manager: Manager, now: st
     root = types.of_schema(schema)
     if live is None:
         made = owned(values.everything(root, _plain(new)), manager.subresource)
-        write(new, [Entry(manager, UPDATE, made, now)] if made else [])
+        write(new, [ManagedFieldsEntry(manager, UPDATE, made, now)] if made else [])
         return
-    write(new, updated(root, (_plain(live), _plain(new)), read(live) or [], Entry(manager, UPDATE, {}, now)))
+    write(new, updated(root, (_plain(live), _plain(new)), read(live) or [], ManagedFieldsEntry(manager, UPDATE, {}, now)))
 
 
-def updated(root: types.Type, values_: tuple[Data, Data], entries: list[Entry], mine: Entry) -> list[Entry]:
+def updated(
+    root: types.MergeType, values_: tuple[Data, Data], entries: list[ManagedFieldsEntry], mine: ManagedFieldsEntry
+) -> list[ManagedFieldsEntry]:
     """Who owns what after a value was replaced by another: the writer takes what changed, everybody loses what is gone."""
     live, new = values_
     changed = difference(root, live, new)
@@ -135,7 +137,7 @@ def updated(root: types.Type, values_: tuple[Data, Data], entries: list[Entry], 
         places = minus(values.fitted(root, entry.places), changed.removed)
         if entry.identity == mine.identity:
             places = union(places, taken)
-            mine = entry if places == entry.places else Entry(mine.manager, UPDATE, places, now)
+            mine = entry if places == entry.places else ManagedFieldsEntry(mine.manager, UPDATE, places, now)
         elif rest := minus(places, taken):
             kept.append(entry.over(rest))
     if not mine.places:
@@ -155,7 +157,7 @@ def _plain(data: Data | None) -> Data:
     return {key: value for key, value in (data or {}).items() if key not in ("apiVersion", "kind")}
 
 
-def write(data: Data, entries: list[Entry]) -> None:
+def write(data: Data, entries: list[ManagedFieldsEntry]) -> None:
     """Put entries into an object, in their order."""
     updaters = [entry for entry in entries if entry.operation == UPDATE and not entry.manager.subresource]
     if len(updaters) > _MOST_UPDATERS:
@@ -167,14 +169,14 @@ def write(data: Data, entries: list[Entry]) -> None:
         data["metadata"].pop("managedFields", None)
 
 
-def _with_ancient(entries: list[Entry], updaters: list[Entry]) -> list[Entry]:
+def _with_ancient(entries: list[ManagedFieldsEntry], updaters: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
     oldest = sorted(updaters, key=lambda entry: (entry.time, *entry.manager))[: len(updaters) - _MOST_UPDATERS + 1]
-    merged: dict[str, Entry] = {}
+    merged: dict[str, ManagedFieldsEntry] = {}
     for entry in oldest:
         version = entry.manager.api_version
         before = merged.get(version)
         places = entry.places if before is None else union(before.places, entry.places)
-        merged[version] = Entry(Manager(_ANCIENT, version), UPDATE, places, entry.time)
+        merged[version] = ManagedFieldsEntry(Manager(_ANCIENT, version), UPDATE, places, entry.time)
     return [entry for entry in entries if entry not in oldest] + list(merged.values())
 
 
@@ -190,4 +192,4 @@ def _timeless(metadata: Data) -> Data:
     return {**metadata, "managedFields": fields}
 
 
-__all__ = ["APPLY", "UPDATE", "Entry", "Manager", "common", "owned", "read", "record", "same", "write"]
+__all__ = ["APPLY", "UPDATE", "ManagedFieldsEntry", "Manager", "common", "owned", "read", "record", "same", "write"]

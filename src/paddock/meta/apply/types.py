@@ -11,7 +11,7 @@ from paddock.meta.apply.places import Key
 SCALAR, MAP, ATOMIC, SET, KEYED = "scalar", "map", "atomic", "set", "keyed"
 
 
-class Type:
+class MergeType:
     """How one place is merged."""
 
     # `present`: a struct that objects of its kind always have, so that nobody owns the fact that it is there
@@ -22,8 +22,8 @@ class Type:
         self,
         kind: str,
         *,
-        fields: "dict[str, Type] | None" = None,
-        item: "Type | None" = None,
+        fields: "dict[str, MergeType] | None" = None,
+        item: "MergeType | None" = None,
         keys: tuple[str, ...] = (),
         defaults: dict[str, Any] | None = None,
     ) -> None:
@@ -35,7 +35,7 @@ class Type:
         self.present = False
         self.steps = {name: (f"f:{name}", below) for name, below in self.fields.items()}
 
-    def member(self, name: str) -> "Type":
+    def member(self, name: str) -> "MergeType":
         """The type of a member of a map."""
         return self.fields.get(name) or self.item or DEDUCED
 
@@ -57,12 +57,12 @@ class Type:
         return tuple(sorted(found)) or None
 
 
-DEDUCED = Type("deduced")
-_ATOMIC = Type(ATOMIC)
-_SCALAR = Type(SCALAR)
+DEDUCED = MergeType("deduced")
+_ATOMIC = MergeType(ATOMIC)
+_SCALAR = MergeType(SCALAR)
 
 
-def resolve(kind: Type, *values: Any) -> Type:
+def resolve(kind: MergeType, *values: Any) -> MergeType:
     """A deduced type, settled by the values that stand there."""
     if kind is not DEDUCED:
         return kind
@@ -71,14 +71,14 @@ def resolve(kind: Type, *values: Any) -> Type:
     return _ATOMIC if any(isinstance(value, list) for value in values) else _SCALAR
 
 
-_FREE_MAP = Type(MAP, item=DEDUCED)
-_METADATA = Type(
+_FREE_MAP = MergeType(MAP, item=DEDUCED)
+_METADATA = MergeType(
     MAP,
     fields={
-        "labels": Type(MAP, item=_SCALAR),
-        "annotations": Type(MAP, item=_SCALAR),
-        "finalizers": Type(SET, item=_SCALAR),
-        "ownerReferences": Type(KEYED, keys=("uid",), item=_ATOMIC),
+        "labels": MergeType(MAP, item=_SCALAR),
+        "annotations": MergeType(MAP, item=_SCALAR),
+        "finalizers": MergeType(SET, item=_SCALAR),
+        "ownerReferences": MergeType(KEYED, keys=("uid",), item=_ATOMIC),
         "managedFields": _ATOMIC,
         **dict.fromkeys(("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "selfLink"), _SCALAR),
         **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"), _SCALAR),
@@ -86,26 +86,26 @@ _METADATA = Type(
 )
 
 
-class Schema(dict[str, Any]):
+class MergeSchema(dict[str, Any]):
     """A schema that remembers how its objects are merged: definitions come and go, and what was made of them goes with them."""
 
     __slots__ = ("merged",)
-    merged: Type
+    merged: MergeType
 
 
-def of_schema(schema: dict[str, Any]) -> Type:
-    """The type of the root of an object; a `Schema` is read once."""
-    known: Type | None = getattr(schema, "merged", None)
+def of_schema(schema: dict[str, Any]) -> MergeType:
+    """The type of the root of an object; a `MergeSchema` is read once."""
+    known: MergeType | None = getattr(schema, "merged", None)
     if known is None:
         root = _read(schema)
         fields = {"apiVersion": _SCALAR, "kind": _SCALAR, **root.fields, "metadata": _METADATA}
-        known = Type(MAP, fields=fields, item=DEDUCED)
-        if isinstance(schema, Schema):
+        known = MergeType(MAP, fields=fields, item=DEDUCED)
+        if isinstance(schema, MergeSchema):
             schema.merged = known
     return known
 
 
-def _read(schema: dict[str, Any]) -> Type:
+def _read(schema: dict[str, Any]) -> MergeType:
     if schema.get("x-kubernetes-int-or-string"):
         return _SCALAR
     kind = schema.get("type")
@@ -118,20 +118,20 @@ def _read(schema: dict[str, Any]) -> Type:
     return _SCALAR
 
 
-def _read_list(schema: dict[str, Any]) -> Type:
+def _read_list(schema: dict[str, Any]) -> MergeType:
     items = schema.get("items") or {}
     match schema.get("x-kubernetes-list-type"):
         case "map":
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
             properties = items.get("properties") or {}
             defaults = {key: properties[key]["default"] for key in keys if "default" in properties.get(key, {})}
-            return Type(KEYED, item=_read(items), keys=keys, defaults=defaults)
+            return MergeType(KEYED, item=_read(items), keys=keys, defaults=defaults)
         case "set":
-            return Type(SET, item=_read(items))
+            return MergeType(SET, item=_read(items))
     return _ATOMIC
 
 
-def _read_map(schema: dict[str, Any]) -> Type:
+def _read_map(schema: dict[str, Any]) -> MergeType:
     if schema.get("x-kubernetes-map-type") == "atomic":
         return _ATOMIC
     if schema.get("x-kubernetes-embedded-resource"):
@@ -143,6 +143,6 @@ def _read_map(schema: dict[str, Any]) -> Type:
     item = _read(extra) if isinstance(extra, dict) else DEDUCED
     if not fields and extra is None and not schema.get("x-kubernetes-preserve-unknown-fields"):
         item = DEDUCED
-    made = Type(MAP, fields=fields, item=item)
+    made = MergeType(MAP, fields=fields, item=item)
     made.present = bool(schema.get("x-paddock-present"))
     return made

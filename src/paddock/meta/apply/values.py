@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.base.errors import Terminal
 from paddock.meta.apply.places import SELF, Places, belongs, field, keyed, valued
-from paddock.meta.apply.types import ATOMIC, DEDUCED, KEYED, MAP, SCALAR, SET, Type, resolve
+from paddock.meta.apply.types import ATOMIC, DEDUCED, KEYED, MAP, SCALAR, SET, MergeType, resolve
 
 # What a null is read as, where the type is deduced.
 _NULL = resolve(DEDUCED, {})
@@ -15,7 +15,7 @@ class Unmergeable(Terminal):
     """A list that is merged by keys or as a set has entries that cannot be told apart."""
 
 
-def entries(kind: Type, value: list[Any]) -> Iterator[tuple[str, Any]]:
+def entries(kind: MergeType, value: list[Any]) -> Iterator[tuple[str, Any]]:
     """The entries of a keyed list or a set with their steps; repeated and keyless ones raise `Unmergeable`."""
     seen = set()
     for entry in value:
@@ -28,14 +28,14 @@ def entries(kind: Type, value: list[Any]) -> Iterator[tuple[str, Any]]:
         yield step, entry
 
 
-def _step(kind: Type, entry: Any) -> str | None:
+def _step(kind: MergeType, entry: Any) -> str | None:
     if kind.kind == SET:
         return None if entry is None or isinstance(entry, dict | list) else valued(entry)
     key = kind.key_of(entry)
     return None if key is None else keyed(key)
 
 
-def live_entries(kind: Type, value: list[Any]) -> dict[str, list[Any]]:
+def live_entries(kind: MergeType, value: list[Any]) -> dict[str, list[Any]]:
     """The entries of a stored list by step; what a client stored twice is one place with several values."""
     found: dict[str, list[Any]] = {}
     for index, entry in enumerate(value):
@@ -46,7 +46,7 @@ def live_entries(kind: Type, value: list[Any]) -> dict[str, list[Any]]:
 # --- the places of a value ------------------------------------------------------------------------------------------------
 
 
-def places_of(kind: Type, value: Any, *, live: bool = False) -> Places:
+def places_of(kind: MergeType, value: Any, *, live: bool = False) -> Places:
     """The places that a configuration says something about (below its root). A `live` value may hold an entry twice."""
     made: Places = {}
     for name, member in value.items():
@@ -59,7 +59,7 @@ def places_of(kind: Type, value: Any, *, live: bool = False) -> Places:
     return made
 
 
-def _places(kind: Type, value: Any, live: bool) -> Places | None:
+def _places(kind: MergeType, value: Any, live: bool) -> Places | None:
     """What is below a place; {} for the place alone, None when the place is nobody's (a container of nothing, or of the wrong kind)."""
     kind = resolve(kind, value)
     if kind.kind == MAP:
@@ -72,7 +72,7 @@ def _places(kind: Type, value: Any, live: bool) -> Places | None:
     return {} if kind.kind in (SCALAR, ATOMIC) or value is None else None
 
 
-def _places_of_entries(kind: Type, value: list[Any], live: bool) -> Places:
+def _places_of_entries(kind: MergeType, value: list[Any], live: bool) -> Places:
     made: Places = {}
     item = kind.item or kind
     for step, found in live_entries(kind, value).items() if live else ((step, [entry]) for step, entry in entries(kind, value)):
@@ -82,12 +82,12 @@ def _places_of_entries(kind: Type, value: list[Any], live: bool) -> Places:
     return made
 
 
-def everything(kind: Type, value: dict[str, Any]) -> Places:
+def everything(kind: MergeType, value: dict[str, Any]) -> Places:
     """All places of a value, containers included: the difference from nothing, in one walk."""
     return _members(kind, value, {})
 
 
-def _members(kind: Type, value: dict[str, Any], made: Places) -> Places:
+def _members(kind: MergeType, value: dict[str, Any], made: Places) -> Places:
     steps, item = kind.steps, kind.item or DEDUCED
     for name, member in value.items():
         step, below = steps.get(name) or (f"f:{name}", item)
@@ -96,7 +96,7 @@ def _members(kind: Type, value: dict[str, Any], made: Places) -> Places:
     return made
 
 
-def _everything(kind: Type, value: Any) -> Places:
+def _everything(kind: MergeType, value: Any) -> Places:
     """The places below a container, itself among them; {} for the container alone."""
     if kind is DEDUCED:
         kind = resolve(kind, value)
@@ -116,7 +116,7 @@ def _everything(kind: Type, value: Any) -> Places:
 # --- merging --------------------------------------------------------------------------------------------------------------
 
 
-def merge(kind: Type, live: Any, config: Any) -> Any:
+def merge(kind: MergeType, live: Any, config: Any) -> Any:
     """The live value with everything that the configuration says; null is as good as an empty container."""
     kind = (_NULL if config is None else resolve(kind, config)) if kind is DEDUCED else kind
     if kind.kind == MAP:
@@ -128,14 +128,14 @@ def merge(kind: Type, live: Any, config: Any) -> Any:
     return config
 
 
-def _merge_maps(kind: Type, live: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+def _merge_maps(kind: MergeType, live: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     made = dict(live)
     for name, value in config.items():
         made[name] = merge(kind.member(name), live[name], value) if name in live else value
     return made
 
 
-def _merge_lists(kind: Type, live: list[Any], config: list[Any]) -> list[Any]:
+def _merge_lists(kind: MergeType, live: list[Any], config: list[Any]) -> list[Any]:
     """Entries of the configuration in its order; those only live keep their place among those that both have."""
     wanted = dict(entries(kind, config))
     present = live_entries(kind, live)
@@ -180,7 +180,7 @@ def _merge_lists(kind: Type, live: list[Any], config: list[Any]) -> list[Any]:
 # --- taking away ----------------------------------------------------------------------------------------------------------
 
 
-def without(kind: Type, value: Any, gone: Places) -> Any:
+def without(kind: MergeType, value: Any, gone: Places) -> Any:
     """A value without some places; null where nothing is left of a container."""
     kind = resolve(kind, value)
     if kind.kind == MAP and isinstance(value, dict):
@@ -197,7 +197,7 @@ def without(kind: Type, value: Any, gone: Places) -> Any:
     return None if isinstance(value, dict | list) else value
 
 
-def _without_entries(kind: Type, value: list[Any], gone: Places) -> list[Any]:
+def _without_entries(kind: MergeType, value: list[Any], gone: Places) -> list[Any]:
     made = []
     for entry in value:
         step = _step(kind, entry)
@@ -209,7 +209,7 @@ def _without_entries(kind: Type, value: list[Any], gone: Places) -> list[Any]:
     return made
 
 
-def with_containers(kind: Type, places: Places) -> Places:
+def with_containers(kind: MergeType, places: Places) -> Places:
     """Places, and the declared members that hold them: those belong to whoever owns something in them."""
     made: Places = {}
     for step, below in places.items():
@@ -222,7 +222,7 @@ def with_containers(kind: Type, places: Places) -> Places:
     return made
 
 
-def fitted(kind: Type, places: Places) -> Places:
+def fitted(kind: MergeType, places: Places) -> Places:
     """Places that were written down when maps and lists were merged that are one value now: whoever owned a part owns it all."""
     made: Places | None = None
     for step, below in places.items():

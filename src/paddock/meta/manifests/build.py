@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 
 from paddock.meta.manifests import resolve
-from paddock.meta.manifests.document import Document, Place, Position, Problem
-from paddock.meta.manifests.limits import Limits
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.document import Document, Position, SourceMap, TextProblem
+from paddock.meta.manifests.limits import ManifestLimits
+from paddock.meta.manifests.unreadable import UnreadableManifest
 from paddock.schema import finding
-from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.scalars import BareWord
 
 DUPLICATE_KEY = "yaml/duplicate-key"
@@ -32,7 +32,7 @@ _SCALAR_TAGS = frozenset(("str", "int", "float", "bool", "null", "timestamp"))
 class Counted:
     """The documents of an input, counted."""
 
-    def __init__(self, source: str, limits: Limits) -> None:
+    def __init__(self, source: str, limits: ManifestLimits) -> None:
         self.source = source
         self.limits = limits
         self.documents = 0
@@ -42,7 +42,7 @@ class Counted:
         self.documents += 1
         if self.documents > self.limits.documents:
             what = f"more than {self.limits.documents} documents in one input"
-            raise Unreadable(self.source, what, fix="split it into several files", line=position.line, column=position.column)
+            raise UnreadableManifest(self.source, what, fix="split it into several files", line=position.line, column=position.column)
 
 
 def place_of(mark: Any, base: Position) -> Position:
@@ -79,8 +79,8 @@ class Builder:
         self._values = 0
         self._most = counted.limits.values
         # name -> value, place, how many values it is; None while it is being read
-        self._anchors: dict[str, tuple[Any, Place, int] | None] = {}
-        self._problems: list[Problem] = []
+        self._anchors: dict[str, tuple[Any, SourceMap, int] | None] = {}
+        self._problems: list[TextProblem] = []
 
     def document(self) -> Document | None:
         """Read the document; None when it is empty."""
@@ -91,7 +91,7 @@ class Builder:
             kind = type(event)
             if kind is yaml.ScalarEvent:
                 value = resolve.plain(event.value) if event.implicit[0] else self._scalar(event)
-                at = Place(event.start_mark, None, event.value)
+                at = SourceMap(event.start_mark, None, event.value)
                 self._values += 1
                 if event.anchor:
                     self._anchors[event.anchor] = (value, at, 1)
@@ -114,7 +114,7 @@ class Builder:
             else:
                 root, place = value, at
 
-    def _finish(self, root: Any, place: Place) -> Document | None:
+    def _finish(self, root: Any, place: SourceMap) -> Document | None:
         if not isinstance(root, dict) and root is not None:
             what = "a list" if isinstance(root, list) else "a single value"
             text = f"a manifest is a mapping (apiVersion, kind, metadata, ...), this document is {what}"
@@ -129,7 +129,7 @@ class Builder:
         if len(self._stack) >= self._limits.depth:
             position = place_of(event.start_mark, self._base)
             what = f"nested deeper than {self._limits.depth} levels"
-            raise Unreadable(self._counted.source, what, line=position.line, column=position.column)
+            raise UnreadableManifest(self._counted.source, what, line=position.line, column=position.column)
         if event.tag is not None and event.tag not in ("!", f"{_STANDARD}map", f"{_STANDARD}seq"):
             self._bad_tag(event)
         frame = _Frame({}, {}, event, self._values) if type(event) is yaml.MappingStartEvent else _Frame([], [], event, self._values)
@@ -138,7 +138,7 @@ class Builder:
             self._anchors[event.anchor] = None
         self._stack.append(frame)
 
-    def _close(self) -> tuple[Any, Place]:
+    def _close(self) -> tuple[Any, SourceMap]:
         """A mapping or a list ends."""
         frame = self._stack.pop()
         for data, places in frame.merged:
@@ -146,12 +146,12 @@ class Builder:
                 if key not in frame.data:
                     frame.data[key] = value
                     frame.places[key] = places[key]
-        place = Place(frame.mark, frame.places, "")
+        place = SourceMap(frame.mark, frame.places, "")
         if frame.anchor:
             self._anchors[frame.anchor] = (frame.data, place, self._values - frame.before)
         return frame.data, place
 
-    def _attach(self, value: Any, at: Place, event: Any) -> None:
+    def _attach(self, value: Any, at: SourceMap, event: Any) -> None:
         """Put a value where it belongs: into its list, or as a key or under a key of its mapping."""
         frame = self._stack[-1]
         if type(frame.data) is list:
@@ -174,7 +174,7 @@ class Builder:
                 frame.places[frame.key] = (frame.key_mark, at)
             frame.key = _NO_KEY
 
-    def _alias(self, event: Any) -> tuple[Any, Place]:
+    def _alias(self, event: Any) -> tuple[Any, SourceMap]:
         """What an alias stands for. It is shared, not copied, and weighs as much as what it stands for."""
         target = self._anchors.get(event.anchor, _NO_KEY)
         if target is None or target is _NO_KEY:
@@ -183,12 +183,12 @@ class Builder:
             fix = "write the value out"
             if target is _NO_KEY:
                 what, fix = f"the alias *{event.anchor} has no anchor &{event.anchor} before it", "write the value out, or add the anchor"
-            raise Unreadable(self._counted.source, what, fix=fix, line=position.line, column=position.column)
+            raise UnreadableManifest(self._counted.source, what, fix=fix, line=position.line, column=position.column)
         value, place, count = target
         self._values += count
         return value, place
 
-    def _merge(self, frame: _Frame, value: Any, at: Place) -> None:
+    def _merge(self, frame: _Frame, value: Any, at: SourceMap) -> None:
         """The value of a merge key: a mapping, or a list of them of which the first wins."""
         pairs: list[tuple[Any, Any]] = [(value, at)]
         if type(value) is list:
@@ -199,7 +199,7 @@ class Builder:
             return
         frame.merged.extend((data, place.members) for data, place in pairs)
 
-    def _check_size(self, at: Place) -> None:
+    def _check_size(self, at: SourceMap) -> None:
         """Refuse an object with too many values; the objects in a list of objects count one by one."""
         stack, most = self._stack, self._limits.values
         what = f"more than {most} values in one object, aliases counted as often as they are used"
@@ -211,7 +211,7 @@ class Builder:
                 self._most = start + most
                 return
         position = place_of(at.mark, self._base)
-        raise Unreadable(self._counted.source, what, fix="split it", line=position.line, column=position.column)
+        raise UnreadableManifest(self._counted.source, what, fix="split it", line=position.line, column=position.column)
 
     def _scalar(self, event: Any) -> Any:
         """A scalar in quotes, or with a tag."""
@@ -241,7 +241,7 @@ class Builder:
         text = f"{event.value} is no number in JSON; quote it if a text is meant"
         self._problem(event.start_mark, Finding(path=self._path(), message=text, rule=NUMBER))
 
-    def _key(self, value: Any, at: Place) -> str | None:
+    def _key(self, value: Any, at: SourceMap) -> str | None:
         """The key that kubectl reads where no text stands; None when there is none."""
         if isinstance(value, BareWord):
             word = "true" if value.as_bool() else "false"
@@ -263,7 +263,7 @@ class Builder:
     def _twice(self, frame: _Frame) -> None:
         first = place_of(frame.places[frame.key][0], self._base)
         text = f'the key "{frame.key}" stands twice, first at {first.line}:{first.column}; keep one of them'
-        self._problem(frame.key_mark, Finding(path=self._path(), message=text, rule=DUPLICATE_KEY, cause=Cause.DUPLICATE))
+        self._problem(frame.key_mark, Finding(path=self._path(), message=text, rule=DUPLICATE_KEY, cause=CauseType.DUPLICATE))
 
     def _path(self) -> Path:
         """Where reading is."""
@@ -276,4 +276,4 @@ class Builder:
         return tuple(parts)
 
     def _problem(self, mark: Any, found: Finding) -> None:
-        self._problems.append(Problem(place_of(mark, self._base), found))
+        self._problems.append(TextProblem(place_of(mark, self._base), found))

@@ -3,8 +3,8 @@
 import codecs
 import re
 
-from paddock.meta.manifests.limits import Limits
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.limits import ManifestLimits
+from paddock.meta.manifests.unreadable import UnreadableManifest
 
 # What YAML 1.1 calls printable; carriage returns, tabs and NEL are.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -12,15 +12,15 @@ _TEXT = "a manifest is text in UTF-8; is this the right file?"
 _MAGIC = {b"\x1f\x8b": "gzip data", b"PK\x03\x04": "a zip archive", b"QFI\xfb": "a qcow2 image", b"\x7fELF": "a program"}
 
 
-def decode(data: bytes, source: str, limits: Limits) -> str:
-    """The text of an input; raises `Unreadable`."""
+def decode(data: bytes, source: str, limits: ManifestLimits) -> str:
+    """The text of an input; raises `UnreadableManifest`."""
     if len(data) > limits.size:
-        raise Unreadable(source, f"larger than {size_text(limits.size)}", fix="split it into several files")
+        raise UnreadableManifest(source, f"larger than {size_text(limits.size)}", fix="split it into several files")
     for magic, what in _MAGIC.items():
         if data.startswith(magic):
-            raise Unreadable(source, f"is {what}", fix=_TEXT)
+            raise UnreadableManifest(source, f"is {what}", fix=_TEXT)
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        raise Unreadable(source, "is written in UTF-32", fix="save it as UTF-8")
+        raise UnreadableManifest(source, "is written in UTF-32", fix="save it as UTF-8")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return _decode(data, "utf-16", source)
     return _decode(data.removeprefix(codecs.BOM_UTF8), "utf-8", source)
@@ -33,13 +33,13 @@ def _decode(data: bytes, encoding: str, source: str) -> str:
         before = data[: error.start].decode(encoding, errors="replace")
         line, column = place_in(before, len(before))
         if b"\0" in data[:4096] and encoding == "utf-8":
-            raise Unreadable(source, "is binary data", fix=_TEXT) from None
+            raise UnreadableManifest(source, "is binary data", fix=_TEXT) from None
         what = f"byte {error.start} (0x{data[error.start]:02x}) is not {encoding.upper()}"
-        raise Unreadable(source, what, fix="save it as UTF-8", line=line, column=column) from None
+        raise UnreadableManifest(source, what, fix="save it as UTF-8", line=line, column=column) from None
 
 
 def refuse_unprintable(text: str, source: str) -> None:
-    """Raise `Unreadable` for the first character that no YAML reader takes, if there is one."""
+    """Raise `UnreadableManifest` for the first character that no YAML reader takes, if there is one."""
     found = _UNPRINTABLE.search(text)
     if found is None:
         return
@@ -47,7 +47,7 @@ def refuse_unprintable(text: str, source: str) -> None:
     code = ord(found[0])
     name = "NUL" if code == 0 else f"U+{code:04X}"
     what = f"the control character {name} cannot stand in YAML or JSON"
-    raise Unreadable(source, what, fix='remove it, or write it as an escape in a quoted text ("\\u....")', line=line, column=column)
+    raise UnreadableManifest(source, what, fix='remove it, or write it as an escape in a quoted text ("\\u....")', line=line, column=column)
 
 
 def place_in(text: str, index: int) -> tuple[int, int]:

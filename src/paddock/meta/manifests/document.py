@@ -15,21 +15,21 @@ class Position(NamedTuple):
     column: int
 
 
-class Problem(NamedTuple):
+class TextProblem(NamedTuple):
     """Something that only the text shows, such as a key that stands twice: by now it is gone from the data."""
 
     position: Position
     finding: Finding
 
 
-class Place(NamedTuple):
+class SourceMap(NamedTuple):
     """Where a value starts, and the places in it: of a mapping by key, of a list in order. Lines and columns count from 0.
 
     `word` is a scalar as it is written.
     """
 
     mark: Any
-    members: "dict[str, tuple[Any, Place]] | list[Place] | None"
+    members: "dict[str, tuple[Any, SourceMap]] | list[SourceMap] | None"
     word: str
 
 
@@ -38,7 +38,7 @@ class Document:
 
     __slots__ = ("_base", "_place", "data", "problems", "source")
 
-    def __init__(self, source: str, data: Any, place: Place, base: Position, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, source: str, data: Any, place: SourceMap, base: Position, problems: tuple[TextProblem, ...]) -> None:
         self.source = source
         self.data = data
         self.problems = problems
@@ -81,7 +81,7 @@ class Document:
 
         What is wrong outside of all objects goes with the first.
         """
-        own: dict[int, list[Problem]] = {}
+        own: dict[int, list[TextProblem]] = {}
         for problem in self.problems:
             path = problem.finding.path
             inside = path[:1] == (name,) and len(path) > 1 and isinstance(path[1], int)
@@ -98,7 +98,7 @@ class Document:
         return Position(mark.line + self._base.line, column)
 
 
-def _step(place: Place, part: str | int) -> tuple[Any, Place] | None:
+def _step(place: SourceMap, part: str | int) -> tuple[Any, SourceMap] | None:
     """The key and the value one step further down."""
     members = place.members
     if isinstance(members, dict):

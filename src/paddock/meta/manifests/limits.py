@@ -7,7 +7,7 @@ enough that an input made to do harm is refused within a second or two and in li
 import msgspec
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of one input."""
 
     size: int = 16 * 1024 * 1024
@@ -17,4 +17,4 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 100
 
 
-DEFAULT = Limits()
+DEFAULT = ManifestLimits()

@@ -12,13 +12,13 @@ from paddock.meta.manifests import jsontext
 from paddock.meta.manifests.build import Builder, Counted, place_of
 from paddock.meta.manifests.decode import decode, refuse_unprintable
 from paddock.meta.manifests.document import Document, Position
-from paddock.meta.manifests.limits import DEFAULT, Limits
+from paddock.meta.manifests.limits import DEFAULT, ManifestLimits
 from paddock.meta.manifests.syntax import unreadable
 
 _START = Position(1, 1)
 
 
-def load(data: bytes, source: str, limits: Limits = DEFAULT) -> Iterator[Document]:
+def load(data: bytes, source: str, limits: ManifestLimits = DEFAULT) -> Iterator[Document]:
     """The documents of an input, empty ones left out. Raises `Unreadable` where reading cannot go on.
 
     Documents come as they are read: those before a place that cannot be read are good.

@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from paddock.meta.manifests.document import Position
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.unreadable import UnreadableManifest
 
 # problem -> what is wrong, what to do; the parser's own words serve for the rest
 _WORDS = {
@@ -36,7 +36,7 @@ _TAB = ("a tab where YAML wants spaces", "indent with spaces")
 _AT_THE_START = ("could not find expected ':'", "found unexpected end of stream")
 
 
-def unreadable(error: yaml.YAMLError, text: str, source: str, base: Position) -> Unreadable:
+def unreadable(error: yaml.YAMLError, text: str, source: str, base: Position) -> UnreadableManifest:
     """The error of the parser as ours."""
     problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "not readable as YAML or JSON")
     mark: Any = getattr(error, "problem_mark", None)
@@ -47,9 +47,9 @@ def unreadable(error: yaml.YAMLError, text: str, source: str, base: Position) ->
     else:
         what, fix = _WORDS.get(problem, (problem, ""))
     if mark is None:
-        return Unreadable(source, what, fix=fix)
+        return UnreadableManifest(source, what, fix=fix)
     column = mark.column + (base.column if mark.line == 0 else 1)
-    return Unreadable(source, what, fix=fix, line=mark.line + base.line, column=column)
+    return UnreadableManifest(source, what, fix=fix, line=mark.line + base.line, column=column)
 
 
 def _character(text: str, index: int) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from paddock.base.errors import Terminal
 
 
-class Unreadable(Terminal):
+class UnreadableManifest(Terminal):
     """An input, or the rest of it, is not a manifest. Line and column count from 1; 0 when the whole input is meant."""
 
     def __init__(self, source: str, what: str, *, fix: str = "", line: int = 0, column: int = 0) -> None:

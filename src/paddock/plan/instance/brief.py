@@ -18,7 +18,7 @@ class _Status(msgspec.Struct):
     phase: str | None = None
 
 
-class Brief(msgspec.Struct):
+class InstanceSummary(msgspec.Struct):
     """A VirtualMachineInstance, in short."""
 
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -36,10 +36,10 @@ class Brief(msgspec.Struct):
         return tuple(dict.fromkeys(name for name in found if name))
 
 
-_BRIEF = msgspec.json.Decoder(Brief)
+_BRIEF = msgspec.json.Decoder(InstanceSummary)
 
 
-def brief(raw: bytes) -> Brief:
+def brief(raw: bytes) -> InstanceSummary:
     """An instance in short, from its JSON."""
     return _BRIEF.decode(raw)
 

@@ -7,7 +7,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMa
 from paddock.dialects.kubevirt.networks import Interface, Network
 from paddock.dialects.kubevirt.status import InterfaceStatus
 from paddock.engine.machine.config import Tap
-from paddock.engine.networks.cards import INNER_NETWORK, Binding, Bridge, Card, Dhcp, Plug, Ports, Protocol
+from paddock.engine.networks.cards import INNER_NETWORK, AttachedNic, Binding, DhcpOptions, HostBridge, NicSpec, Ports, Protocol
 from paddock.plan.instance.identity import owner_of
 
 # Binding plug-ins that are known by name (docs/spec/kubevirt.md 3.5).
@@ -16,14 +16,14 @@ _MOST_QUEUES = 256
 
 
 @dataclass(frozen=True)
-class Refusal:
+class NicRefusal:
     """A card that cannot be had here, and why."""
 
     name: str
     message: str
 
 
-def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, Bridge | str], domain: str) -> Iterator[Card | Refusal]:
+def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, HostBridge | str], domain: str) -> Iterator[NicSpec | NicRefusal]:
     """The cards that are there. `bridges`: for each network by a definition, its bridge, or why there is none."""
     networks = {each.name: each for each in instance.spec.networks or ()}
     for card in instance.spec.domain.devices.interfaces or ():
@@ -32,18 +32,18 @@ def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, Bridge | st
             continue
         if network.multus is not None:
             found = bridges.get(card.name, f"the definition of the network {card.name} was not looked at")
-            yield Refusal(card.name, found) if isinstance(found, str) else _card(instance, card, "host-bridge", found, domain)
+            yield NicRefusal(card.name, found) if isinstance(found, str) else _card(instance, card, "host-bridge", found, domain)
         else:
             yield _pod_card(instance, card, network, domain)
 
 
-def _pod_card(instance: VirtualMachineInstance, card: Interface, network: Network, domain: str) -> Card | Refusal:
+def _pod_card(instance: VirtualMachineInstance, card: Interface, network: Network, domain: str) -> NicSpec | NicRefusal:
     binding = binding_of(card)
     if card.sriov is not None:
-        return Refusal(card.name, "SR-IOV needs an IOMMU and free virtual functions, and this host offers none")
+        return NicRefusal(card.name, "SR-IOV needs an IOMMU and free virtual functions, and this host offers none")
     if binding is None:
         name = card.binding.name if card.binding is not None else ""
-        return Refusal(card.name, f"the network binding {name} is not known here")
+        return NicRefusal(card.name, f"the network binding {name} is not known here")
     return _card(instance, card, binding, None, domain, network)
 
 
@@ -57,13 +57,18 @@ def binding_of(card: Interface) -> Binding | None:
 
 
 def _card(
-    instance: VirtualMachineInstance, card: Interface, binding: Binding, bridge: Bridge | None, domain: str, network: Network | None = None
-) -> Card:
+    instance: VirtualMachineInstance,
+    card: Interface,
+    binding: Binding,
+    bridge: HostBridge | None,
+    domain: str,
+    network: Network | None = None,
+) -> NicSpec:
     pod = network.pod if network is not None else None
     inside = binding == "masquerade"
     namespace = instance.metadata.namespace or "default"
     dns = instance.spec.dnsConfig
-    return Card(
+    return NicSpec(
         owner=owner_of(instance),
         name=card.name,
         binding=binding,
@@ -107,11 +112,11 @@ def _protocol(name: str | None) -> Protocol:
     return "udp" if name == "UDP" else "tcp"
 
 
-def _dhcp(card: Interface) -> Dhcp:
+def _dhcp(card: Interface) -> DhcpOptions:
     given = card.dhcpOptions
     if given is None:
-        return Dhcp()
-    return Dhcp(
+        return DhcpOptions()
+    return DhcpOptions(
         tftp_server=given.tftpServerName or "",
         boot_file=given.bootFileName or "",
         ntp=tuple(given.ntpServers or ()),
@@ -119,7 +124,7 @@ def _dhcp(card: Interface) -> Dhcp:
     )
 
 
-def status_of(card: Interface, plug: Plug, *, linked: bool, queues: int) -> InterfaceStatus:
+def status_of(card: Interface, plug: AttachedNic, *, linked: bool, queues: int) -> InterfaceStatus:
     """A card in the status: the address is the one that others use."""
     addresses = [each for each in (plug.address, plug.address6) if each]
     return InterfaceStatus(

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import get_args, get_type_hints
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.machine.observation import Fault, Observation
+from paddock.engine.machine.observation import GuestFault, Observation
 from paddock.meta.conditions import Condition
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
-from paddock.plan.instance.sight import Sight
+from paddock.plan.instance.sight import ObservedInstance
 
 # Those that are made anew with every look: one that no longer holds is taken away. Others are somebody else's, or hold for the whole
 # run of a machine once they were said.
@@ -31,7 +31,7 @@ OWN = frozenset(
 )
 # reasons of Ready that an event tells of: the guest cannot be used although its process lives
 SILENT_GUEST = "GuestNotResponding"
-FAULTS = frozenset((*get_args(get_type_hints(Fault)["reason"]), SILENT_GUEST))
+FAULTS = frozenset((*get_args(get_type_hints(GuestFault)["reason"]), SILENT_GUEST))
 _PAUSED = {
     "user": ("PausedByUser", "VMI was paused by user"),
     "start": ("PausedByUser", "VMI was paused by user"),
@@ -40,7 +40,7 @@ _PAUSED = {
 _ONE_HOST = "this is a single host: there is no other node to migrate to"
 
 
-def of(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[Condition]:
+def of(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Iterator[Condition]:
     """All conditions that hold, or are said not to."""
     observed = sight.observed
     running = phase == RUNNING and observed is not None
@@ -100,7 +100,7 @@ def _agent(observed: Observation, silent: str) -> Iterator[Condition]:
         yield Condition(type="AgentConnected", status="True")
 
 
-def _ready(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Condition:
+def _ready(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Condition:
     """Whether the guest can be used. It needs to run, not to be going, and to answer when it has a probe."""
     if phase in FINAL:
         return Condition(type="Ready", status="False", reason="PodTerminating", message=_ended(sight, phase))
@@ -120,7 +120,7 @@ def _ready(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Condit
     return Condition(type="Ready", status="True")
 
 
-def _ended(sight: Sight, phase: str) -> str:
+def _ended(sight: ObservedInstance, phase: str) -> str:
     """How it ended. Of one that failed the last lines of QEMU's log are kept: nobody can ask for them any more."""
     end = sight.observed.end if sight.observed is not None else None
     if phase != FAILED or end is None:
@@ -128,14 +128,14 @@ def _ended(sight: Sight, phase: str) -> str:
     return "the machine has ended: " + ": ".join(each for each in (end.reason, end.text) if each)
 
 
-def _scheduled(sight: Sight, phase: str) -> Iterator[Condition]:
+def _scheduled(sight: ObservedInstance, phase: str) -> Iterator[Condition]:
     if sight.hold is not None and sight.hold.kind == "unschedulable" and phase not in FINAL:
         yield Condition(type="PodScheduled", status="False", reason="Unschedulable", message=sight.hold.message)
     elif sight.prepared or sight.observed is not None:
         yield Condition(type="PodScheduled", status="True")
 
 
-def _data(instance: VirtualMachineInstance, sight: Sight, phase: str) -> Iterator[Condition]:
+def _data(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Iterator[Condition]:
     volumes = instance.spec.volumes or ()
     if not any(each.dataVolume is not None for each in volumes):
         return

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from paddock.base import quantity
 from paddock.dialects.kubevirt.access import Probe
 from paddock.dialects.kubevirt.devices import CDRomTarget, Devices, Disk, DiskTarget, Input, LunTarget, Watchdog, WatchdogTimer
-from paddock.dialects.kubevirt.domain import CPU, CPUFeature, DomainSpec, Machine, Memory, Resources
+from paddock.dialects.kubevirt.domain import CPU, CPUFeature, DomainSpec, MachineChipset, Memory, Resources
 from paddock.dialects.kubevirt.features import Features, FeatureState, HyperV, Spinlocks, SyNICTimer, Timer
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
-from paddock.dialects.kubevirt.kubevirt_cr import Configuration, LiveUpdateConfiguration
+from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration, LiveUpdateConfiguration
 from paddock.dialects.kubevirt.networks import Interface, Network, PodNetwork
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.schema.field import Empty
@@ -32,7 +32,7 @@ _ON = FeatureState(enabled=True)
 _Switch = TypeVar("_Switch", bound=msgspec.Struct)
 
 
-class Installation(msgspec.Struct, frozen=True):
+class InstallationDefaults(msgspec.Struct, frozen=True):
     """What holds for all machines: the host, and the configuration of the KubeVirt object."""
 
     architecture: str = "amd64"
@@ -47,12 +47,12 @@ class Installation(msgspec.Struct, frozen=True):
     max_guest: int | None = None
 
 
-def installation(configuration: Configuration | None, architecture: str) -> Installation:
+def installation(configuration: KubeVirtConfiguration | None, architecture: str) -> InstallationDefaults:
     """The same, read from the configuration."""
-    found = configuration or Configuration()
+    found = configuration or KubeVirtConfiguration()
     growth = found.liveUpdateConfiguration or LiveUpdateConfiguration()
     network = found.network.defaultNetworkInterface if found.network else None
-    return Installation(
+    return InstallationDefaults(
         architecture=architecture,
         default_binding=network or "bridge",
         cpu_model=found.cpuModel or "host-model",
@@ -66,7 +66,7 @@ def installation(configuration: Configuration | None, architecture: str) -> Inst
     )
 
 
-def defaulted(spec: VirtualMachineInstanceSpec, host: Installation) -> VirtualMachineInstanceSpec:
+def defaulted(spec: VirtualMachineInstanceSpec, host: InstallationDefaults) -> VirtualMachineInstanceSpec:
     """The spec of a running machine with everything that was left open."""
     architecture = spec.architecture or host.architecture
     networks, interfaces = _networks(spec, host)
@@ -84,8 +84,8 @@ def defaulted(spec: VirtualMachineInstanceSpec, host: Installation) -> VirtualMa
     )
 
 
-def _domain(domain: DomainSpec, architecture: str, host: Installation) -> DomainSpec:
-    machine = domain.machine or Machine()
+def _domain(domain: DomainSpec, architecture: str, host: InstallationDefaults) -> DomainSpec:
+    machine = domain.machine or MachineChipset()
     kind = machine.type or (host.machine_type if architecture == host.architecture else "") or MACHINE_TYPES.get(architecture, "")
     cpu = _cpu(domain, host)
     features = _features(domain.features or Features())
@@ -103,7 +103,7 @@ def is_on(feature: object) -> bool:
     return getattr(feature, "enabled", None) is not False
 
 
-def _cpu(domain: DomainSpec, host: Installation) -> CPU:
+def _cpu(domain: DomainSpec, host: InstallationDefaults) -> CPU:
     cpu = domain.cpu or CPU()
     if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
         cpu = replace(cpu, sockets=_asked_cpus(domain.resources))
@@ -122,7 +122,7 @@ def _asked_cpus(resources: Resources | None) -> int:
     return max(quantity.whole(text), 1)
 
 
-def _most_sockets(sockets: int, each: int, host: Installation) -> int:
+def _most_sockets(sockets: int, each: int, host: InstallationDefaults) -> int:
     wanted = host.max_sockets or sockets * host.hotplug_ratio
     return max(min(wanted, MOST_VCPUS // each), sockets)
 
@@ -133,7 +133,7 @@ def _with_feature(cpu: CPU, name: str) -> CPU:
     return replace(cpu, features=[*(cpu.features or ()), CPUFeature(name=name, policy="require")])
 
 
-def _memory(domain: DomainSpec, architecture: str, host: Installation) -> Memory:
+def _memory(domain: DomainSpec, architecture: str, host: InstallationDefaults) -> Memory:
     memory = domain.memory or Memory()
     guest = memory.guest if memory.guest is not None else _asked_memory(domain, memory)
     memory = replace(memory, guest=guest)
@@ -250,7 +250,7 @@ def _disk(disk: Disk, architecture: str) -> Disk:
     return replace(disk, disk=replace(target, bus=target.bus or bus))
 
 
-def _networks(spec: VirtualMachineInstanceSpec, host: Installation) -> tuple[list[Network] | None, list[Interface] | None]:
+def _networks(spec: VirtualMachineInstanceSpec, host: InstallationDefaults) -> tuple[list[Network] | None, list[Interface] | None]:
     interfaces = list(spec.domain.devices.interfaces or ())
     networks = spec.networks
     if not interfaces and not networks and spec.domain.devices.autoattachPodInterface is not False:
@@ -260,7 +260,7 @@ def _networks(spec: VirtualMachineInstanceSpec, host: Installation) -> tuple[lis
     return networks, [_interface(interface, host) for interface in interfaces]
 
 
-def _interface(interface: Interface, host: Installation) -> Interface:
+def _interface(interface: Interface, host: InstallationDefaults) -> Interface:
     changes: dict[str, object] = {}
     if all(getattr(interface, name) is None for name in _BINDINGS):
         changes[host.default_binding] = Empty()
@@ -269,7 +269,7 @@ def _interface(interface: Interface, host: Installation) -> Interface:
     return replace(interface, **changes)
 
 
-def _volume(volume: Volume, host: Installation) -> Volume:
+def _volume(volume: Volume, host: InstallationDefaults) -> Volume:
     image = volume.containerDisk
     if image is None or image.imagePullPolicy:
         return volume

@@ -6,7 +6,7 @@ from fractions import Fraction
 from paddock.base import quantity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.seeds import downward
-from paddock.engine.seeds.configdrive import Device
+from paddock.engine.seeds.configdrive import TaggedDevice
 from paddock.engine.seeds.errors import SeedError
 from paddock.meta.pods import DownwardAPIFile, ObjectFieldSelector, ResourceFieldSelector
 
@@ -48,9 +48,11 @@ def _resource(instance: VirtualMachineInstance, reference: ResourceFieldSelector
     return downward.resource(amount, divisor)
 
 
-def tagged(instance: VirtualMachineInstance) -> tuple[Device, ...]:
+def tagged(instance: VirtualMachineInstance) -> tuple[TaggedDevice, ...]:
     """The devices that have a tag, for the config drive's metadata."""
     devices = instance.spec.domain.devices
-    cards = [Device("nic", card.pciAddress or "", (card.tag,), card.macAddress or "") for card in devices.interfaces or () if card.tag]
-    hosts = [Device("hostdev", "", (each.tag,)) for each in (*(devices.hostDevices or ()), *(devices.gpus or ())) if each.tag]
+    cards = [
+        TaggedDevice("nic", card.pciAddress or "", (card.tag,), card.macAddress or "") for card in devices.interfaces or () if card.tag
+    ]
+    hosts = [TaggedDevice("hostdev", "", (each.tag,)) for each in (*(devices.hostDevices or ()), *(devices.gpus or ())) if each.tag]
     return (*cards, *hosts)

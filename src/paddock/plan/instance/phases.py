@@ -9,7 +9,7 @@ been told to run. A phase that was passed between two looks gets its time, too.
 from collections.abc import Sequence
 
 from paddock.dialects.kubevirt.status import PhaseTransition
-from paddock.engine.machine.observation import End, Observation
+from paddock.engine.machine.observation import Observation, RunEnd
 
 PENDING, SCHEDULING, SCHEDULED, RUNNING = "Pending", "Scheduling", "Scheduled", "Running"
 SUCCEEDED, FAILED = "Succeeded", "Failed"
@@ -30,7 +30,7 @@ def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared:
     return max(before or PENDING, found, key=_WAY.index)
 
 
-def end_of(end: End, *, acpi: bool) -> str:
+def end_of(end: RunEnd, *, acpi: bool) -> str:
     """Whether an end was a success: the guest shut down, or it had no way to hear that it should."""
     if end.reason in ("guest-shutdown", "guest-reboot", "saved"):
         return SUCCEEDED

@@ -9,7 +9,7 @@ Way = Literal["exec", "ping", "http", "tcp"]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ProbeSchedule:
     """How often a probe is made, and how many results in a row change the verdict. Zero and absent mean the default."""
 
     delay: int
@@ -20,16 +20,16 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProbeVerdict:
     """What the results so far say. A machine is not ready before a probe has succeeded, and not dead before one has failed."""
 
     good: bool
     in_a_row: int = 0
 
 
-def schedule_of(probe: Probe) -> Schedule:
+def schedule_of(probe: Probe) -> ProbeSchedule:
     """The schedule of a probe, with defaults."""
-    return Schedule(
+    return ProbeSchedule(
         delay=probe.initialDelaySeconds or 0,
         period=probe.periodSeconds or 10,
         timeout=probe.timeoutSeconds or 1,
@@ -47,13 +47,13 @@ def way_of(probe: Probe) -> Way:
     return "http" if probe.httpGet is not None else "tcp"
 
 
-def judged(before: Verdict, answered: bool, schedule: Schedule) -> Verdict:
+def judged(before: ProbeVerdict, answered: bool, schedule: ProbeSchedule) -> ProbeVerdict:
     """The verdict after one more result."""
     if answered == before.good:
         return replace(before, in_a_row=0)
     count = before.in_a_row + 1
     needed = schedule.successes if answered else schedule.failures
-    return Verdict(answered) if count >= needed else replace(before, in_a_row=count)
+    return ProbeVerdict(answered) if count >= needed else replace(before, in_a_row=count)
 
 
 def suppressed(way: Way, *, paused: bool, busy: bool) -> bool:

@@ -6,16 +6,16 @@ controllers write into it (migration state, revision name) is kept.
 
 import msgspec
 
-from paddock.dialects.kubevirt.domain import Machine
+from paddock.dialects.kubevirt.domain import MachineChipset
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import GuestOSInfo, InterfaceStatus, MemoryStatus, VirtualMachineInstanceStatus
 from paddock.meta.conditions import settled
 from paddock.plan.instance import conditions
 from paddock.plan.instance.phases import FINAL, RUNNING, phase_of, transitions
-from paddock.plan.instance.sight import Sight
+from paddock.plan.instance.sight import ObservedInstance
 
 
-def status_of(instance: VirtualMachineInstance, sight: Sight) -> VirtualMachineInstanceStatus:
+def status_of(instance: VirtualMachineInstance, sight: ObservedInstance) -> VirtualMachineInstanceStatus:
     """The status of a machine; equal to the one it has when nothing changed."""
     before = instance.status or VirtualMachineInstanceStatus()
     features = instance.spec.domain.features
@@ -38,7 +38,7 @@ def status_of(instance: VirtualMachineInstance, sight: Sight) -> VirtualMachineI
         volumeStatus=list(sight.volumes) or None,
         guestOSInfo=_system(before, sight) if running else before.guestOSInfo,
         fsFreezeStatus=before.fsFreezeStatus if sight.guest is None else "frozen" if sight.guest.frozen else None,
-        machine=Machine(type=sight.machine_type) if sight.machine_type else before.machine,
+        machine=MachineChipset(type=sight.machine_type) if sight.machine_type else before.machine,
         currentCPUTopology=sight.topology or before.currentCPUTopology,
         memory=_memory(sight) or before.memory,
         kernelBootStatus=sight.kernel or before.kernelBootStatus,
@@ -49,18 +49,18 @@ def status_of(instance: VirtualMachineInstance, sight: Sight) -> VirtualMachineI
     )
 
 
-def _reason(phase: str, sight: Sight) -> str | None:
+def _reason(phase: str, sight: ObservedInstance) -> str | None:
     if phase not in FINAL or sight.observed is None or sight.observed.end is None:
         return None
     return sight.observed.end.reason
 
 
-def _system(before: VirtualMachineInstanceStatus, sight: Sight) -> GuestOSInfo:
+def _system(before: VirtualMachineInstanceStatus, sight: ObservedInstance) -> GuestOSInfo:
     found = sight.guest.os if sight.guest is not None else None
     return found or before.guestOSInfo or GuestOSInfo()
 
 
-def _interfaces(before: VirtualMachineInstanceStatus, sight: Sight) -> list[InterfaceStatus] | None:
+def _interfaces(before: VirtualMachineInstanceStatus, sight: ObservedInstance) -> list[InterfaceStatus] | None:
     """The cards as the host knows them, with what the guest says of them; then those only the guest knows."""
     if sight.guest is None:
         heard = [each for each in before.interfaces or () if "guest-agent" in (each.infoSource or "")]
@@ -89,7 +89,7 @@ def _interfaces(before: VirtualMachineInstanceStatus, sight: Sight) -> list[Inte
     return found or None
 
 
-def _memory(sight: Sight) -> MemoryStatus | None:
+def _memory(sight: ObservedInstance) -> MemoryStatus | None:
     if sight.memory is None:
         return None
     boot, now, asked, besides = (_bytes(each) for each in sight.memory)

@@ -10,7 +10,7 @@ from paddock.meta.conditions import Condition
 
 
 @dataclass(frozen=True)
-class Hold:
+class StartBlocker:
     """Why a machine does not start yet. `reason` is the condition's."""
 
     reason: str
@@ -20,7 +20,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Guest:
+class GuestReport:
     """What the agent says. None: it was not asked yet, or cannot tell."""
 
     os: GuestOSInfo | None = None
@@ -29,13 +29,13 @@ class Guest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sight:
+class ObservedInstance:
     """Everything that was seen of a machine."""
 
     now: str
     node: str
     observed: Observation | None = None
-    hold: Hold | None = None
+    hold: StartBlocker | None = None
     prepared: bool = False
     # None: there is no readiness probe
     answers: bool | None = None
@@ -45,7 +45,7 @@ class Sight:
     limits: Sequence[str] = ()
     volumes: Sequence[VolumeStatus] = ()
     # None: nobody has asked since Paddock was started, and what was said before holds
-    guest: Guest | None = None
+    guest: GuestReport | None = None
     # None: no credentials are kept in the guest; "" they are; else why not
     credentials: str | None = None
     cloud_init: Condition | None = None

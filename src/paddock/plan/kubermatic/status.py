@@ -10,7 +10,7 @@ Data = dict[str, Any]
 FAILURE = "Failure"
 
 
-class Word(msgspec.Struct, frozen=True):
+class ConditionText(msgspec.Struct, frozen=True):
     """A condition of ours."""
 
     type: str
@@ -19,7 +19,7 @@ class Word(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def mirrored(before: Data, there: Data | None, ours: tuple[Word, ...], now: str) -> Data:
+def mirrored(before: Data, there: Data | None, ours: tuple[ConditionText, ...], now: str) -> Data:
     """The status: the cluster's, with our conditions in place of any of the same type."""
     made = dict(there or {})
     types = {each.type for each in ours}

@@ -8,7 +8,7 @@ from paddock.plan.metrics.families import MIGRATION
 from paddock.plan.metrics.page import Sample, labels, sample
 
 
-class Host(msgspec.Struct, frozen=True):
+class HostUsage(msgspec.Struct, frozen=True):
     """What is to be told of it."""
 
     # of the interpreter and of the API
@@ -26,7 +26,7 @@ class Host(msgspec.Struct, frozen=True):
     outdated: int = 0
 
 
-def samples(host: Host) -> Iterator[Sample]:
+def samples(host: HostUsage) -> Iterator[Sample]:
     """All of them."""
     yield sample("kubevirt_info", labels(goversion=host.interpreter, kubeversion=host.version), 1)
     for part in ("api", "controller", "handler", "operator"):

@@ -13,7 +13,7 @@ from paddock.plan.metrics.page import Sample, labels, prefixed, sample
 _SIZES = {"instance_type": "instancetype-name", "preference": "preference-name"}
 
 
-class Told(NamedTuple):
+class InstanceMetrics(NamedTuple):
     """What an object says, ready for the page."""
 
     samples: tuple[Sample, ...]
@@ -23,7 +23,7 @@ class Told(NamedTuple):
     kind: str
 
 
-def told(instance: VirtualMachineInstance) -> Told:
+def told(instance: VirtualMachineInstance) -> InstanceMetrics:
     """All of it."""
     meta, status = instance.metadata, instance.status or VirtualMachineInstanceStatus()
     place = {"node": status.nodeName or "", "namespace": meta.namespace or "", "name": meta.name}
@@ -55,7 +55,7 @@ def told(instance: VirtualMachineInstance) -> Told:
     if overhead is not None and quantity.is_quantity(overhead):
         found.append(sample("kubevirt_vmi_launcher_memory_overhead_bytes", labels(**place), quantity.whole(overhead)))
     system.pop("guest_os_arch")
-    return Told(tuple(found), at, labels(node=place["node"], phase=phase, **about, **system))
+    return InstanceMetrics(tuple(found), at, labels(node=place["node"], phase=phase, **about, **system))
 
 
 def _sizes(notes: dict[str, str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ _REQUESTS, _LIMITS = "kubevirt_vm_resource_requests", "kubevirt_vm_resource_limi
 Sizes = Callable[[str, str], tuple[int, str] | None]
 
 
-class Told(NamedTuple):
+class MachineMetrics(NamedTuple):
     """What an object says, ready for the page."""
 
     namespace: str
@@ -101,14 +101,14 @@ def _resources(at: str, domain: DomainSpec, own_size: bool) -> Iterator[Sample]:
         yield sample(_REQUESTS, f'{at},resource="memory",unit="bytes",source="hugepages"', quantity.whole(size))
 
 
-def told(machine: VirtualMachine) -> Told:
+def told(machine: VirtualMachine) -> MachineMetrics:
     """All of it."""
     meta = machine.metadata
     names: dict[str, str] = {}
     for volume in machine.spec.template.spec.volumes or ():
         if claim := claim_of(volume):
             names.setdefault(claim, volume.name)
-    return Told(meta.namespace or "", meta.name, tuple(samples(machine)), tuple(names.items()))
+    return MachineMetrics(meta.namespace or "", meta.name, tuple(samples(machine)), tuple(names.items()))
 
 
 def size(claim: PersistentVolumeClaim) -> tuple[int, str]:
@@ -120,7 +120,7 @@ def size(claim: PersistentVolumeClaim) -> tuple[int, str]:
     return (quantity.whole(asked) if asked is not None and quantity.is_quantity(asked) else 0), spec.volumeMode or "Filesystem"
 
 
-def disks(machine: Told, sizes: Sizes) -> Iterator[Sample]:
+def disks(machine: MachineMetrics, sizes: Sizes) -> Iterator[Sample]:
     """The sizes of its claims, as far as they are there."""
     for claim, device in machine.disks:
         found = sizes(machine.namespace, claim)

@@ -29,7 +29,7 @@ def sample(name: str, labelled: str, value: float) -> Sample:
     return name, f"{name}{{{labelled}}} {number(value)}" if labelled else f"{name} {number(value)}"
 
 
-class Page:
+class MetricsPage:
     """Collects series."""
 
     def __init__(self, families: Iterable[Family]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from paddock.base.metrics import escaped, number
 from paddock.engine.machine.config import MachineConfig
-from paddock.engine.machine.guest import Filesystem
+from paddock.engine.machine.guest import GuestFilesystem
 from paddock.engine.machine.observation import MemoryStatistics, Statistics
 from paddock.plan.metrics.page import Sample, labels, sample
 
@@ -84,7 +84,7 @@ def affinity(at: str, config: MachineConfig, sockets: int, cpus: int) -> Sample:
     return sample(_CPU + "node_cpu_affinity", at, count if config.cpu.pinned else count * cpus)
 
 
-def filesystems(at: str, mounted: Iterable[Filesystem]) -> Iterator[Sample]:
+def filesystems(at: str, mounted: Iterable[GuestFilesystem]) -> Iterator[Sample]:
     """Sizes of the guest's file systems. Names are the guest's, so none comes twice."""
     seen = set()
     for each in mounted:

@@ -3,16 +3,16 @@
 import msgspec
 
 from paddock.dialects.stakater import effective
-from paddock.dialects.stakater.fields import Network
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.fields import NetworkParameters
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 
 FALLBACK = "infrastructure.stakater.com/binding-fallback"
 
 
-class Bound(msgspec.Struct, frozen=True):
+class BoundMachine(msgspec.Struct, frozen=True):
     """A machine whose bindings can be had."""
 
-    vm: VirtualMachine
+    vm: StakaterVirtualMachine
     # network and the binding it got instead, for those that did not get their own
     instead: tuple[tuple[str, str], ...] = ()
     # network and the plug-in it wants, where nothing may take its place
@@ -24,7 +24,7 @@ class Bound(msgspec.Struct, frozen=True):
         return ",".join(f"{network}={binding}" for network, binding in self.instead)
 
 
-def bound(vm: VirtualMachine, registered: frozenset[str], policy: str) -> Bound:
+def bound(vm: StakaterVirtualMachine, registered: frozenset[str], policy: str) -> BoundMachine:
     """Look at every card; a machine whose plug-ins are all there stays as it is."""
     networks, instead, missing = [], [], []
     for network in effective.networks(vm.spec.parameters.networks):
@@ -38,9 +38,9 @@ def bound(vm: VirtualMachine, registered: frozenset[str], policy: str) -> Bound:
                 instead.append((network.name, binding))
                 network = msgspec.structs.replace(network, bindingName=binding)
         networks.append(network)
-    return Bound(_with(vm, networks) if instead else vm, tuple(instead), tuple(missing))
+    return BoundMachine(_with(vm, networks) if instead else vm, tuple(instead), tuple(missing))
 
 
-def _with(vm: VirtualMachine, networks: list[Network]) -> VirtualMachine:
+def _with(vm: StakaterVirtualMachine, networks: list[NetworkParameters]) -> StakaterVirtualMachine:
     parameters = msgspec.structs.replace(vm.spec.parameters, networks=networks)
     return msgspec.structs.replace(vm, spec=msgspec.structs.replace(vm.spec, parameters=parameters))

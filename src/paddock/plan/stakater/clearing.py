@@ -12,7 +12,7 @@ import msgspec
 _PATIENCE_SECONDS = 120
 
 
-class Step(Enum):
+class ClearStep(Enum):
     """What comes next."""
 
     DELETE_SERVICE = auto()
@@ -23,7 +23,7 @@ class Step(Enum):
     LET_GO = auto()
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class RemainingKinds(msgspec.Struct, frozen=True, kw_only=True):
     """What is there still, by kind: names, and those of them that are not going yet."""
 
     services: tuple[str, ...] = ()
@@ -49,20 +49,20 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # In order: whether a row holds, what is done where something of it still stands, and which kind that is asked of.
-_ROWS: Sequence[tuple[Callable[[Left], bool], Step, str]] = (
-    (lambda left: bool(left.services), Step.DELETE_SERVICE, "services"),
-    (lambda left: bool(left.machines or left.instances), Step.DELETE_MACHINE, "machines"),
-    (lambda left: bool(left.volumes or left.claims), Step.DELETE_DISKS, "volumes"),
-    (lambda left: bool(left.secrets), Step.DELETE_SECRETS, "secrets"),
+_ROWS: Sequence[tuple[Callable[[RemainingKinds], bool], ClearStep, str]] = (
+    (lambda left: bool(left.services), ClearStep.DELETE_SERVICE, "services"),
+    (lambda left: bool(left.machines or left.instances), ClearStep.DELETE_MACHINE, "machines"),
+    (lambda left: bool(left.volumes or left.claims), ClearStep.DELETE_DISKS, "volumes"),
+    (lambda left: bool(left.secrets), ClearStep.DELETE_SECRETS, "secrets"),
 )
 
 
-def step(left: Left) -> Step:
+def step(left: RemainingKinds) -> ClearStep:
     """What to do next."""
     for holds, act, kind in _ROWS:
         if holds(left):
-            return act if kind in left.standing else Step.WAIT
-    return Step.LET_GO
+            return act if kind in left.standing else ClearStep.WAIT
+    return ClearStep.LET_GO
 
 
 def stalls_at(deleted: float, grace_seconds: int) -> float:

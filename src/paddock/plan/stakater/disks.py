@@ -20,7 +20,7 @@ from paddock.dialects.stakater.rules import MACHINE_LABEL
 from paddock.meta.objects import ObjectMeta, OwnerReference
 from paddock.meta.storage import PersistentVolumeClaimSpec
 from paddock.plan import claimsizes, printable
-from paddock.plan.stakater.said import Hold, creating, no
+from paddock.plan.stakater.said import ApplyBlocker, creating, no
 
 # Keeps a root disk that is deleted until the machine knows.
 ROOT_FINALIZER = "infrastructure.stakater.com/root-disk"
@@ -28,7 +28,7 @@ PRUNE = "infrastructure.stakater.com/prune-disks"
 FILLED = "Succeeded"
 
 
-class Disk(msgspec.Struct, frozen=True):
+class PlannedDisk(msgspec.Struct, frozen=True):
     """A disk of the spec, and what there is of it."""
 
     name: str
@@ -43,12 +43,12 @@ class Disk(msgspec.Struct, frozen=True):
         return (status.phase if status is not None else None) or ""
 
     @property
-    def seen(self) -> printable.Disk:
+    def seen(self) -> printable.ClaimedDisk:
         """As KubeVirt's own words are made from it."""
         status = self.volume.status if self.volume is not None else None
         claim = (self.claim.status.phase if self.claim.status is not None else None) or "Pending" if self.claim is not None else None
         conditions = tuple((status.conditions if status is not None else None) or ())
-        return printable.Disk(self.name, self.phase if self.volume is not None else None, conditions, claim, expected=True)
+        return printable.ClaimedDisk(self.name, self.phase if self.volume is not None else None, conditions, claim, expected=True)
 
     @property
     def is_filled(self) -> bool:
@@ -77,33 +77,33 @@ def has_given_up_root(machine: kubevirt.VirtualMachine | None, root: str) -> boo
     return machine is not None and all(name != root for name, _ in wanted(machine))
 
 
-def is_lost(disk: Disk) -> bool:
+def is_lost(disk: PlannedDisk) -> bool:
     """Whether a root disk is deleted, with its data. One whose claim stays was only tidied up."""
     if disk.volume is not None:
         return disk.volume.metadata.deletionTimestamp is not None and _takes_claim_along(disk)
     return disk.claim is None or disk.claim.metadata.deletionTimestamp is not None
 
 
-def _takes_claim_along(disk: Disk) -> bool:
+def _takes_claim_along(disk: PlannedDisk) -> bool:
     if disk.claim is None or disk.claim.metadata.deletionTimestamp is not None:
         return True
     owner = _controller(disk.claim.metadata)
     return owner is not None and disk.volume is not None and owner.uid == disk.volume.metadata.uid
 
 
-def lost(root: str) -> Hold:
+def lost(root: str) -> ApplyBlocker:
     """What is said of a machine whose root disk is gone."""
     text = (
         f"the DataVolume {root} was deleted, and the data of the root disk with it: a new one would be an empty copy of the image. "
         f"Restore a DataVolume or a claim of this name, or delete the generated virtual machine to begin anew"
     )
-    return Hold(no("RootDiskLost", text))
+    return ApplyBlocker(no("RootDiskLost", text))
 
 
 # --- whose they are ---------------------------------------------------------------------------------------------------------
 
 
-def in_the_way(disks: Iterable[Disk], name: str, machine_uid: str | None) -> Hold | None:
+def in_the_way(disks: Iterable[PlannedDisk], name: str, machine_uid: str | None) -> ApplyBlocker | None:
     """The first disk that belongs to somebody else, or to a machine of this name that is just going."""
     for disk in disks:
         metadata = disk.volume.metadata if disk.volume is not None else disk.claim.metadata if disk.claim is not None else None
@@ -119,13 +119,13 @@ def in_the_way(disks: Iterable[Disk], name: str, machine_uid: str | None) -> Hol
                 continue
             if is_labelled:
                 step = f"waiting until the {kind} {disk.name} of the virtual machine before is gone"
-                return Hold(creating(step), creating(step))
+                return ApplyBlocker(creating(step), creating(step))
         if owner is not None and owner.kind == "DataVolume" and is_labelled:
             step = f"waiting until the {kind} {disk.name} of a disk before is gone"
-            return Hold(creating(step), creating(step))
+            return ApplyBlocker(creating(step), creating(step))
         holder = f"{owner.kind} {owner.name}" if owner is not None else "nobody that says so"
         text = f"a {kind} {disk.name} exists and belongs to {holder}; rename the machine or the disk, or delete it if nobody needs it"
-        return Hold(no("NameConflict", text), creating(f"the name {disk.name} is taken"))
+        return ApplyBlocker(no("NameConflict", text), creating(f"the name {disk.name} is taken"))
     return None
 
 
@@ -154,7 +154,7 @@ class Growth(msgspec.Struct, frozen=True):
         return {**({"metadata": {"annotations": notes}} if notes else {}), "spec": {"resources": {"requests": {"storage": request}}}}
 
 
-def growths(disks: Iterable[Disk], overhead: FilesystemOverhead | None) -> Iterator[Growth]:
+def growths(disks: Iterable[PlannedDisk], overhead: FilesystemOverhead | None) -> Iterator[Growth]:
     """The disks that are to be larger than they were made. One that is still being filled waits."""
     for disk in disks:
         claim, volume = disk.claim, disk.volume
@@ -172,7 +172,7 @@ def growths(disks: Iterable[Disk], overhead: FilesystemOverhead | None) -> Itera
             yield Growth(disk.name, disk.size, name, asked)
 
 
-def _is_at_rest(disk: Disk) -> bool:
+def _is_at_rest(disk: PlannedDisk) -> bool:
     bound = disk.claim is not None and disk.claim.status is not None and disk.claim.status.phase == "Bound"
     return bound and (disk.volume is None or disk.phase == FILLED)
 

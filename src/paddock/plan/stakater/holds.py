@@ -14,19 +14,19 @@ from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt import virtualmachine as kubevirt
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.stakater import effective
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.storage import PersistentVolumeClaimSpec
-from paddock.meta.world import World, namespace_of
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.plan import claimsizes
 from paddock.plan.printable import condition
-from paddock.plan.stakater.bindings import Bound
-from paddock.plan.stakater.said import Hold, creating, no, waiting
+from paddock.plan.stakater.bindings import BoundMachine
+from paddock.plan.stakater.said import ApplyBlocker, creating, no, waiting
 
 
-class Sources(msgspec.Struct, frozen=True):
+class ReferencedObjects(msgspec.Struct, frozen=True):
     """What the machine refers to, as far as it exists."""
 
-    world: World
+    world: ObjectSet
     # whether a Secret is there, by namespace and name; what is in it is nobody's business here
     has_secret: Callable[[str, str], bool]
     # what is set aside for the filesystem of a claim of this class
@@ -35,7 +35,9 @@ class Sources(msgspec.Struct, frozen=True):
     has_definitions: bool = True
 
 
-def hold(vm: VirtualMachine, bound: Bound, machine: kubevirt.VirtualMachine | None, sources: Sources) -> Hold | None:
+def hold(
+    vm: StakaterVirtualMachine, bound: BoundMachine, machine: kubevirt.VirtualMachine | None, sources: ReferencedObjects
+) -> ApplyBlocker | None:
     """The first thing that is missing."""
     if machine is None:
         found = _data_source(vm, sources)
@@ -44,7 +46,7 @@ def hold(vm: VirtualMachine, bound: Bound, machine: kubevirt.VirtualMachine | No
     return _key_secret(vm, machine, sources) or _networks(vm, machine, sources) or _bindings(bound)
 
 
-def _data_source(vm: VirtualMachine, sources: Sources) -> Hold | None:
+def _data_source(vm: StakaterVirtualMachine, sources: ReferencedObjects) -> ApplyBlocker | None:
     """The root disk is made once, so the image is looked at once."""
     given = vm.spec.parameters.dataSource
     place = f"{given.namespace}/{given.name}"
@@ -58,7 +60,7 @@ def _data_source(vm: VirtualMachine, sources: Sources) -> Hold | None:
     return _too_small(vm, found, sources)
 
 
-def _too_small(vm: VirtualMachine, source: DataSource, sources: Sources) -> Hold | None:
+def _too_small(vm: StakaterVirtualMachine, source: DataSource, sources: ReferencedObjects) -> ApplyBlocker | None:
     """The commonest error of a copy, told before it is made."""
     content = (source.status.source if source.status is not None else None) or source.spec.source
     if content.pvc is None:
@@ -68,10 +70,10 @@ def _too_small(vm: VirtualMachine, source: DataSource, sources: Sources) -> Hold
     if claim is None or quantity.whole(size) >= (image := _guest_size(claim, sources)):
         return None
     text = f"storage.size {size} is smaller than the image's {quantity.binary(image)}"
-    return Hold(no("ReconcileError", f"{text}; make spec.parameters.storage.size at least that"), creating(text))
+    return ApplyBlocker(no("ReconcileError", f"{text}; make spec.parameters.storage.size at least that"), creating(text))
 
 
-def _guest_size(claim: PersistentVolumeClaim, sources: Sources) -> int:
+def _guest_size(claim: PersistentVolumeClaim, sources: ReferencedObjects) -> int:
     """What a guest sees of the image: a claim with a filesystem asks for more than that."""
     size, request = claimsizes.guest_size(claim), claimsizes.request_of(claim)
     spec = claim.spec or PersistentVolumeClaimSpec()
@@ -80,7 +82,7 @@ def _guest_size(claim: PersistentVolumeClaim, sources: Sources) -> int:
     return claimsizes.usable(request, sources.overhead(spec.storageClassName or ""))
 
 
-def _key_secret(vm: VirtualMachine, machine: kubevirt.VirtualMachine | None, sources: Sources) -> Hold | None:
+def _key_secret(vm: StakaterVirtualMachine, machine: kubevirt.VirtualMachine | None, sources: ReferencedObjects) -> ApplyBlocker | None:
     name, namespace = vm.spec.parameters.sshPublicKey.secretName, namespace_of(vm)
     if name is None or name in _secrets_of(machine) or sources.has_secret(namespace, name):
         return None
@@ -93,7 +95,7 @@ def _secrets_of(machine: kubevirt.VirtualMachine | None) -> set[str]:
     return {key.source.secret.secretName for key in keys if key is not None and key.source.secret is not None}
 
 
-def _networks(vm: VirtualMachine, machine: kubevirt.VirtualMachine | None, sources: Sources) -> Hold | None:
+def _networks(vm: StakaterVirtualMachine, machine: kubevirt.VirtualMachine | None, sources: ReferencedObjects) -> ApplyBlocker | None:
     has = {
         each.multus.networkName
         for each in (machine.spec.template.spec.networks or () if machine is not None else ())
@@ -112,7 +114,7 @@ def _networks(vm: VirtualMachine, machine: kubevirt.VirtualMachine | None, sourc
     return None
 
 
-def _bindings(bound: Bound) -> Hold | None:
+def _bindings(bound: BoundMachine) -> ApplyBlocker | None:
     if not bound.missing:
         return None
     names: Mapping[str, str] = dict(bound.missing)

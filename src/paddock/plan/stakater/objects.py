@@ -11,7 +11,7 @@ from paddock.dialects.kubevirt import virtualmachine as kubevirt
 from paddock.meta.objects import Resource
 from paddock.meta.wire import to_data
 from paddock.plan.stakater import bindings
-from paddock.plan.stakater.bindings import Bound
+from paddock.plan.stakater.bindings import BoundMachine
 
 Data = dict[str, Any]
 
@@ -21,7 +21,7 @@ def machine_of(resources: Iterable[Resource]) -> kubevirt.VirtualMachine:
     return next(each for each in resources if isinstance(each, kubevirt.VirtualMachine))
 
 
-def noted(machine: kubevirt.VirtualMachine, bound: Bound) -> kubevirt.VirtualMachine:
+def noted(machine: kubevirt.VirtualMachine, bound: BoundMachine) -> kubevirt.VirtualMachine:
     """The machine that says which bindings took the place of others."""
     if not bound.instead:
         return machine

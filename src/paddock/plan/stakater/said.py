@@ -7,7 +7,7 @@ from paddock.meta.conditions import Condition
 SYNCED, READY = "Synced", "Ready"
 
 
-class Said(msgspec.Struct, frozen=True):
+class ConditionValue(msgspec.Struct, frozen=True):
     """One condition without its type and time."""
 
     status: str
@@ -19,35 +19,35 @@ class Said(msgspec.Struct, frozen=True):
         return Condition(type=type, status=self.status, reason=self.reason, message=self.message or None)
 
 
-def no(reason: str, message: str = "") -> Said:
+def no(reason: str, message: str = "") -> ConditionValue:
     """It does not hold."""
-    return Said("False", reason, message)
+    return ConditionValue("False", reason, message)
 
 
-def creating(step: str) -> Said:
+def creating(step: str) -> ConditionValue:
     """Not ready yet: the step that is under way."""
     return no("Creating", step)
 
 
-SUCCESS = Said("True", "ReconcileSuccess")
-AVAILABLE = Said("True", "Available")
+SUCCESS = ConditionValue("True", "ReconcileSuccess")
+AVAILABLE = ConditionValue("True", "Available")
 PAUSED = no("ReconcilePaused", 'the annotation crossplane.io/paused is "true": nothing is written until it is removed')
 PAUSE = "crossplane.io/paused"
 
 
-class Hold(msgspec.Struct, frozen=True):
+class ApplyBlocker(msgspec.Struct, frozen=True):
     """Why nothing is applied at the moment. A wait that is no error leaves it open whether the machine is in step."""
 
-    synced: Said
+    synced: ConditionValue
     # None: the machine is as ready as it is
-    ready: Said | None = None
+    ready: ConditionValue | None = None
 
 
-def waiting(reason: str, message: str) -> Hold:
+def waiting(reason: str, message: str) -> ApplyBlocker:
     """Something outside has to come first."""
-    return Hold(Said("Unknown", reason, message), no(reason, message))
+    return ApplyBlocker(ConditionValue("Unknown", reason, message), no(reason, message))
 
 
-def refused(reason: str, message: str) -> Hold:
+def refused(reason: str, message: str) -> ApplyBlocker:
     """Somebody has to change something first."""
-    return Hold(no(reason, message))
+    return ApplyBlocker(no(reason, message))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from paddock.dialects.core.secret import Secret
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.objects import Resource
 
 SHOWN_INSTEAD = "(not shown)"
@@ -15,7 +15,7 @@ _SHORTEST_LINE = 6
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 
 
-def hidden(text: str, vm: VirtualMachine, made: Iterable[Resource] = ()) -> str:
+def hidden(text: str, vm: StakaterVirtualMachine, made: Iterable[Resource] = ()) -> str:
     """The text without the password, the user data and the keys, in whatever form `made` has them; also where they are in base64."""
     plain = {*_pieces(vm), *_values(made)}
     pieces = sorted(plain | {json.dumps(each)[1:-1] for each in plain}, key=len, reverse=True)
@@ -36,7 +36,7 @@ def _hides(word: str, pieces: list[str]) -> bool:
     return any(piece in said for piece in pieces)
 
 
-def _pieces(vm: VirtualMachine) -> Iterator[str]:
+def _pieces(vm: StakaterVirtualMachine) -> Iterator[str]:
     parameters = vm.spec.parameters
     if parameters.cloudInit.password:
         yield parameters.cloudInit.password

@@ -4,63 +4,63 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from paddock.dialects.core.service import Ingress, Service
+from paddock.dialects.core.service import LoadBalancerIngress, Service
 from paddock.dialects.kubevirt import virtualmachine as kubevirt
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.stakater.virtualmachine import MachineStatus, Status, VirtualMachine
+from paddock.dialects.stakater.virtualmachine import GeneratedMachineStatus, StakaterMachineStatus, StakaterVirtualMachine
 from paddock.meta.conditions import Condition, holds, settled
 from paddock.meta.storage import PersistentVolumeClaimSpec
 from paddock.meta.world import namespace_of
 from paddock.plan.printable import condition
 from paddock.plan.stakater import clonerights
-from paddock.plan.stakater.disks import Disk
-from paddock.plan.stakater.said import AVAILABLE, READY, SYNCED, Said, creating, no
+from paddock.plan.stakater.disks import PlannedDisk
+from paddock.plan.stakater.said import AVAILABLE, READY, SYNCED, ConditionValue, creating, no
 
 _RESTART = "RestartRequired"
 # Of the generated machine: its images are known.
 _RESOLVED = "DataSourceResolved"
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
+class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the status is made from."""
 
-    vm: VirtualMachine
+    vm: StakaterVirtualMachine
     # value of the label app.kubernetes.io/managed-by
     product: str
     machine: kubevirt.VirtualMachine | None = None
     instance: VirtualMachineInstance | None = None
     # those of the spec, the root disk first
-    disks: Sequence[Disk] = ()
+    disks: Sequence[PlannedDisk] = ()
     service: Service | None = None
     service_name: str = ""
 
 
-class Came(msgspec.Struct, frozen=True, kw_only=True):
+class PassOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a look has come to. None: that condition stays as it was (Synced), or is as it is seen (Ready)."""
 
-    synced: Said | None = None
-    ready: Said | None = None
+    synced: ConditionValue | None = None
+    ready: ConditionValue | None = None
     # everything of this generation is applied
     applied: bool = False
 
 
-def status(sight: Sight, came: Came, now: str) -> Status:
+def status(sight: StatusFacts, came: PassOutcome, now: str) -> StakaterMachineStatus:
     """The status."""
-    before = sight.vm.status or Status()
+    before = sight.vm.status or StakaterMachineStatus()
     said = [(SYNCED, came.synced), (READY, came.ready or _ready(sight, before))]
     conditions = settled(before.conditions, [each.condition(name) for name, each in said if each is not None], now)
     generation = sight.vm.metadata.generation if came.applied else before.observedGeneration
-    return Status(vm=_machine(sight, before), conditions=conditions, observedGeneration=generation)
+    return StakaterMachineStatus(vm=_machine(sight, before), conditions=conditions, observedGeneration=generation)
 
 
-def _machine(sight: Sight, before: Status) -> MachineStatus | None:
+def _machine(sight: StatusFacts, before: StakaterMachineStatus) -> GeneratedMachineStatus | None:
     """As the generated machine says it. As long as there never was one, nothing is said."""
     machine = sight.machine
     if machine is None:
-        return None if before.vm is None else MachineStatus(ready=False, created=False, conditions=[])
+        return None if before.vm is None else GeneratedMachineStatus(ready=False, created=False, conditions=[])
     said, domain = machine.status, machine.spec.template.spec.domain
     address = _address(sight)
-    return MachineStatus(
+    return GeneratedMachineStatus(
         printableStatus=said.printableStatus if said is not None else None,
         ready=bool(said is not None and said.ready),
         created=bool(said is not None and said.created),
@@ -72,7 +72,7 @@ def _machine(sight: Sight, before: Status) -> MachineStatus | None:
     )
 
 
-def _memory(sight: Sight) -> str | None:
+def _memory(sight: StatusFacts) -> str | None:
     said = sight.instance.status if sight.instance is not None else None
     current = said.memory.guestCurrent if said is not None and said.memory is not None else None
     given = sight.machine.spec.template.spec.domain.memory if sight.machine is not None else None
@@ -86,7 +86,7 @@ def _copied(said: Condition) -> Condition:
     )
 
 
-def _address(sight: Sight) -> Ingress | None:
+def _address(sight: StatusFacts) -> LoadBalancerIngress | None:
     """What the load balancer gave, as long as it is wanted."""
     balancer = sight.service.status.loadBalancer if sight.service is not None and sight.service.status is not None else None
     addresses = (balancer.ingress if balancer is not None else None) or ()
@@ -96,7 +96,7 @@ def _address(sight: Sight) -> Ingress | None:
 # --- Ready ------------------------------------------------------------------------------------------------------------------
 
 
-def _ready(sight: Sight, before: Status) -> Said:
+def _ready(sight: StatusFacts, before: StakaterMachineStatus) -> ConditionValue:
     """Whether the machine is what it should be; the first row that holds wins."""
     machine = sight.machine
     if machine is None or machine.status is None:
@@ -118,13 +118,13 @@ def _ready(sight: Sight, before: Status) -> Said:
     return creating(_step(sight, unfilled))
 
 
-def _comes_with_start(machine: kubevirt.VirtualMachine, disk: Disk) -> bool:
+def _comes_with_start(machine: kubevirt.VirtualMachine, disk: PlannedDisk) -> bool:
     """Whether a disk waits for its first consumer before it is even made: Paddock copies some images when the machine first starts."""
     said = (machine.status.conditions if machine.status is not None else None) or ()
     return disk.volume is None and disk.claim is None and holds(said, _RESOLVED)
 
 
-def _rests(sight: Sight, before: Status) -> bool:
+def _rests(sight: StatusFacts, before: StakaterMachineStatus) -> bool:
     """Whether the machine is to be off: halted, or started by hand alone and never started."""
     machine, strategy = sight.machine, sight.vm.spec.parameters.runStrategy
     if strategy not in ("Halted", "Manual") or machine is None or machine.status is None or machine.status.created:
@@ -134,7 +134,7 @@ def _rests(sight: Sight, before: Status) -> bool:
     return strategy == "Halted" or not has_run
 
 
-def _troubles(sight: Sight) -> Iterator[str | None]:
+def _troubles(sight: StatusFacts) -> Iterator[str | None]:
     """What went wrong, in the words of those who tried."""
     status = sight.machine.status if sight.machine is not None else None
     failure = condition((status.conditions if status is not None else None) or (), "Failure")
@@ -144,7 +144,7 @@ def _troubles(sight: Sight) -> Iterator[str | None]:
         yield from (each.message for each in disk.seen.conditions if each.status == "False")
 
 
-def _step(sight: Sight, unfilled: Disk | None) -> str:
+def _step(sight: StatusFacts, unfilled: PlannedDisk | None) -> str:
     machine = sight.machine
     assert machine is not None and machine.status is not None
     failure = condition(machine.status.conditions or (), "Failure")
@@ -155,7 +155,7 @@ def _step(sight: Sight, unfilled: Disk | None) -> str:
     return f"the virtual machine is {machine.status.printableStatus}"
 
 
-def _filling(disk: Disk) -> str:
+def _filling(disk: PlannedDisk) -> str:
     """How far a disk is, without figures that change from moment to moment."""
     running = condition(disk.seen.conditions, "Running")
     if disk.seen.is_broken and running is not None and running.message:
@@ -171,7 +171,7 @@ def _filling(disk: Disk) -> str:
 # --- events -----------------------------------------------------------------------------------------------------------------
 
 
-def newly_requires_restart(before: Status | None, after: Status) -> str | None:
+def newly_requires_restart(before: StakaterMachineStatus | None, after: StakaterMachineStatus) -> str | None:
     """What the generated machine says since now about a restart; None: nothing new."""
     was = before.vm.conditions if before is not None and before.vm is not None else None
     now = after.vm.conditions if after.vm is not None else None
@@ -181,7 +181,7 @@ def newly_requires_restart(before: Status | None, after: Status) -> str | None:
     return (found.message if found is not None else None) or ""
 
 
-def is_creating(status: Status) -> bool:
+def is_creating(status: StakaterMachineStatus) -> bool:
     """Whether something is under way that is looked at more often."""
     found = condition(status.conditions or (), READY)
     return found is not None and found.reason in ("Creating", "Deleting")

@@ -11,10 +11,10 @@ from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS
 from paddock.meta.objects import ObjectMeta
 from paddock.meta.rendering import Rendering
-from paddock.plan.vitistack.claims import Found
+from paddock.plan.vitistack.claims import ExistingClaim
 
 
-def decided_classes(merged: Effective, found: Mapping[str, Found]) -> list[StorageClass]:
+def decided_classes(merged: Effective, found: Mapping[str, ExistingClaim]) -> list[StorageClass]:
     """The classes of the claims that are there, by disk. A class that is gone is still the class of its claims."""
     names = {each.spec.storageClassName for each in found.values() if each.spec.storageClassName}
     if len(found) < len(merged.disks):
@@ -23,7 +23,7 @@ def decided_classes(merged: Effective, found: Mapping[str, Found]) -> list[Stora
     return [StorageClass(metadata=ObjectMeta(name=name)) for name in sorted(names)]
 
 
-def with_decided_default(rendering: Rendering, merged: Effective, found: Mapping[str, Found]) -> Rendering:
+def with_decided_default(rendering: Rendering, merged: Effective, found: Mapping[str, ExistingClaim]) -> Rendering:
     """What `default` stands for, when all disks that say it have their claims."""
     disks = [disk.name for disk in merged.disks if disk.storageClass == DEFAULT_CLASS]
     if not disks or any(name not in found for name in disks):

@@ -15,7 +15,7 @@ class Requests(msgspec.Struct, frozen=True):
     requests: dict[str, int | str] | None = None
 
 
-class ClaimSpec(msgspec.Struct, frozen=True):
+class ObservedClaimSpec(msgspec.Struct, frozen=True):
     """The spec of a claim that is there."""
 
     storageClassName: str | None = None
@@ -24,17 +24,17 @@ class ClaimSpec(msgspec.Struct, frozen=True):
     resources: Requests | None = None
 
 
-class ClaimStatus(msgspec.Struct, frozen=True):
+class ObservedClaimStatus(msgspec.Struct, frozen=True):
     """The status of a claim that is there."""
 
     phase: str = "Pending"
 
 
-class Found(msgspec.Struct, frozen=True):
+class ExistingClaim(msgspec.Struct, frozen=True):
     """A claim that is there."""
 
-    spec: ClaimSpec = ClaimSpec()
-    status: ClaimStatus = ClaimStatus()
+    spec: ObservedClaimSpec = ObservedClaimSpec()
+    status: ObservedClaimStatus = ObservedClaimStatus()
 
     @property
     def size(self) -> int | str | None:
@@ -42,7 +42,7 @@ class Found(msgspec.Struct, frozen=True):
         return ((self.spec.resources.requests if self.spec.resources else None) or {}).get("storage")
 
 
-class Act(msgspec.Struct, frozen=True):
+class ClaimAction(msgspec.Struct, frozen=True):
     """`apply` the object, `grow` the claim that somebody else owns, leave it alone (`keep`), or `miss` it."""
 
     verb: Literal["apply", "grow", "keep", "miss"]
@@ -51,19 +51,19 @@ class Act(msgspec.Struct, frozen=True):
     size: int | str = ""
 
 
-def settle(wanted: Data, found: Found | None, *, filled: bool, known: bool) -> Act:
+def settle(wanted: Data, found: ExistingClaim | None, *, filled: bool, known: bool) -> ClaimAction:
     """What to do for a disk. `filled`: a DataVolume owns its claim; `known`: the machine has used the claim already."""
     name = wanted["metadata"]["name"]
     if found is None:
         # A DataVolume makes its claim, which may be on its way.
-        return Act("keep", name) if filled else Act("miss", name, wanted) if known else Act("apply", name, wanted)
+        return ClaimAction("keep", name) if filled else ClaimAction("miss", name, wanted) if known else ClaimAction("apply", name, wanted)
     size = larger(request_of(wanted), found.size)
     if filled or wanted["kind"] == "DataVolume":
-        return Act("grow", name, size=size) if found.size is not None and size != found.size else Act("keep", name)
-    return Act("apply", name, _as_it_is(wanted, found, size))
+        return ClaimAction("grow", name, size=size) if found.size is not None and size != found.size else ClaimAction("keep", name)
+    return ClaimAction("apply", name, _as_it_is(wanted, found, size))
 
 
-def _as_it_is(wanted: Data, found: Found, size: int | str) -> Data:
+def _as_it_is(wanted: Data, found: ExistingClaim, size: int | str) -> Data:
     """The claim as we want it, with what cannot change as it is: a class stays when another becomes the default."""
     spec = {**wanted["spec"], "resources": {"requests": {"storage": size}}}
     if found.spec.storageClassName is not None:

@@ -7,7 +7,7 @@ import msgspec
 Step = Literal["machine", "claims", "networks", "release"]
 
 
-class Remains(msgspec.Struct, frozen=True):
+class RemainingObjects(msgspec.Struct, frozen=True):
     """What is left of a machine that goes."""
 
     vm: bool = False

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import msgspec
 
 from paddock.dialects.vitistack.machine import Machine
-from paddock.dialects.vitistack.networkconfiguration import Status
+from paddock.dialects.vitistack.networkconfiguration import NetworkConfigurationStatus
 from paddock.plan.vitistack.sight import Instance
 
 
-class User(msgspec.Struct, frozen=True):
+class NetworkUser(msgspec.Struct, frozen=True):
     """A machine that names the network, and its run."""
 
     machine: Machine
@@ -21,14 +21,16 @@ class User(msgspec.Struct, frozen=True):
         return f"{self.machine.metadata.namespace}/{self.machine.metadata.name}"
 
 
-def status(network: str, users: Iterable[User], *, ready: bool) -> Status:
+def status(network: str, users: Iterable[NetworkUser], *, ready: bool) -> NetworkConfigurationStatus:
     """The status; `ready` when machines can be attached."""
     listed = sorted(users, key=lambda user: user.name)
     found = dict.fromkeys(address for user in listed for address in addresses(network, user))
-    return Status(ready=ready, allocatedIPs=list(found) or None, connectedMachines=[user.name for user in listed] or None)
+    return NetworkConfigurationStatus(
+        ready=ready, allocatedIPs=list(found) or None, connectedMachines=[user.name for user in listed] or None
+    )
 
 
-def addresses(network: str, user: User) -> list[str]:
+def addresses(network: str, user: NetworkUser) -> list[str]:
     """The addresses that a machine has on the network."""
     cards = {each.name for each in user.machine.spec.networks if each.networkName == network}
     seen = (user.instance.status.interfaces if user.instance else None) or ()

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from paddock.dialects.vitistack.machine import Machine, Status
+from paddock.dialects.vitistack.machine import Machine, MachineStatus
 from paddock.plan.vitistack import problems, report
 from paddock.plan.vitistack.sight import is_new
 
 
-class News(msgspec.Struct, frozen=True):
+class EventMessage(msgspec.Struct, frozen=True):
     """An event."""
 
     kind: str
@@ -17,12 +17,12 @@ class News(msgspec.Struct, frozen=True):
     note: str
 
 
-def news(machine: Machine, after: Status) -> Iterator[News]:
+def news(machine: Machine, after: MachineStatus) -> Iterator[EventMessage]:
     """The events of a change of the status; the machine still has the one before."""
-    before = machine.status or Status()
+    before = machine.status or MachineStatus()
     ready_before, ready = _condition(before, report.READY), _condition(after, report.READY)
     if ready[0] in problems.ERROR_TYPES and ready != ready_before:
-        yield News("Warning", ready[0], ready[1])
+        yield EventMessage("Warning", ready[0], ready[1])
     for aspect, part, kind, reason in (
         (report.MACHINE, report.RESTART_NEEDED, "Normal", "RestartRequired"),
         (report.MACHINE, report.NOTHING_TO_BOOT, "Warning", "NoBootSource"),
@@ -30,15 +30,15 @@ def news(machine: Machine, after: Status) -> Iterator[News]:
     ):
         said = _condition(after, aspect)[1]
         if part in said and part not in _condition(before, aspect)[1]:
-            yield News(kind, reason, said)
+            yield EventMessage(kind, reason, said)
     cloud_init = machine.spec.cloudInit
     if is_new(machine) and cloud_init is not None and cloud_init.userData and cloud_init.secretRef is not None:
         note = (
             f"cloudInit.userData is used, and Secret {cloud_init.secretRef.name} of cloudInit.secretRef is not read; leave one of them out"
         )
-        yield News("Warning", "CloudInitSourceAmbiguous", note)
+        yield EventMessage("Warning", "CloudInitSourceAmbiguous", note)
 
 
-def _condition(status: Status, aspect: str) -> tuple[str, str]:
+def _condition(status: MachineStatus, aspect: str) -> tuple[str, str]:
     """Reason and message of a condition."""
     return next(((each.reason or "", each.message or "") for each in status.conditions or () if each.type == aspect), ("", ""))

@@ -1,6 +1,6 @@
 """The types of errors, and what the backend itself shows to be wrong (docs/spec/vitistack.md section 4.6)."""
 
-from paddock.plan.vitistack.sight import Problem, Sight, Vm
+from paddock.plan.vitistack.sight import MachineProblem, ObservedMachine, Vm
 
 TEMPLATE = "TemplateNotFound"
 NETWORK = "NetworkConfigurationNotFound"
@@ -16,23 +16,23 @@ _UNSCHEDULABLE, _DATA_VOLUME, _CRASH = "ErrorUnschedulable", "DataVolumeError", 
 _EXPLAINED_BY = ("PodScheduled", "Failure", "Synchronized", "DataVolumesReady")
 
 
-def seen_in(sight: Sight) -> Problem | None:
+def seen_in(sight: ObservedMachine) -> MachineProblem | None:
     """What is wrong with the machine that was made; None when nothing is, or nothing was made yet."""
     vm = sight.vm
     if vm is None:
         return None
     word = vm.status.printableStatus
     if word == _UNSCHEDULABLE:
-        return Problem(RESOURCES, f"cannot place the machine: {explained(vm)}; add capacity or make the machine smaller", "machine")
+        return MachineProblem(RESOURCES, f"cannot place the machine: {explained(vm)}; add capacity or make the machine smaller", "machine")
     if word == _DATA_VOLUME:
         why = f"cannot fill the disks: {explained(vm)}; correct the image and change vitistack.io/retry"
-        return Problem(BACKEND, why, "machine", fails=True)
+        return MachineProblem(BACKEND, why, "machine", fails=True)
     failures = (vm.status.startFailure.consecutiveFailCount if vm.status.startFailure else None) or 0
     if failures >= sight.start_failure_limit:
         why = f"{failures} starts in a row failed: {explained(vm)}; correct the machine or change vitistack.io/retry"
-        return Problem(BACKEND, why, "machine", fails=True)
+        return MachineProblem(BACKEND, why, "machine", fails=True)
     if word == _CRASH or failures:
-        return Problem(BACKEND, f"the last start failed: {explained(vm)}; it is tried again", "machine")
+        return MachineProblem(BACKEND, f"the last start failed: {explained(vm)}; it is tried again", "machine")
     return None
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from paddock.dialects.vitistack import boot, marks
-from paddock.dialects.vitistack.machine import Machine, Status
+from paddock.dialects.vitistack.machine import Machine, MachineStatus
 from paddock.meta.conditions import Condition, settled
 from paddock.plan.vitistack import phases, problems
-from paddock.plan.vitistack.sight import FINAL, Claim, Instance, Problem, Sight, observed_generation, retry_of
+from paddock.plan.vitistack.sight import FINAL, Instance, MachineProblem, ObservedClaim, ObservedMachine, observed_generation, retry_of
 
 READY, MACHINE, STORAGE, NETWORK = "Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"
 TYPES = (READY, MACHINE, STORAGE, NETWORK)
@@ -28,7 +28,7 @@ def is_final(machine: Machine, *, template_came: bool = False) -> bool:
     return observed_generation(status) == machine.metadata.generation and (status.observedRetry or "") == retry_of(machine)
 
 
-def reason_of(status: Status) -> str:
+def reason_of(status: MachineStatus) -> str:
     """Why a machine is not ready, in one word."""
     return next((each.reason or "" for each in status.conditions or () if each.type == READY), "")
 
@@ -39,7 +39,7 @@ def accepts(machine: Machine) -> bool:
     return phase in (phases.NEW, phases.FAILED)
 
 
-def status(sight: Sight, now: str) -> Status:
+def status(sight: ObservedMachine, now: str) -> MachineStatus:
     """The status as it should be; equal to the one there is when nothing differs."""
     before, problem = sight.before, sight.problem or problems.seen_in(sight)
     old = before.phase or phases.NEW
@@ -53,12 +53,12 @@ def status(sight: Sight, now: str) -> Status:
     return _dated(before, found, now)
 
 
-def failed_status(sight: Sight, now: str) -> Status:
+def failed_status(sight: ObservedMachine, now: str) -> MachineStatus:
     """The status of a machine that has failed for good: what was wrong stays, and what runs is told."""
     return _dated(sight.before, _with_facts(sight.before, sight), now)
 
 
-def leaving_status(sight: Sight, waits_for: str, now: str) -> Status:
+def leaving_status(sight: ObservedMachine, waits_for: str, now: str) -> MachineStatus:
     """The status of a machine that takes its time to go."""
     before = sight.before
     wanted = _condition(READY, False, "MachineNotReady", f"the machine is being deleted; it waits for {waits_for}")
@@ -66,7 +66,7 @@ def leaving_status(sight: Sight, waits_for: str, now: str) -> Status:
     return _dated(before, msgspec.structs.replace(before, conditions=settled(before.conditions, [said], now)), now)
 
 
-def _with_facts(before: Status, sight: Sight) -> Status:
+def _with_facts(before: MachineStatus, sight: ObservedMachine) -> MachineStatus:
     return msgspec.structs.replace(
         before,
         vmName=sight.machine.metadata.name if sight.has_vm else None,
@@ -78,33 +78,33 @@ def _with_facts(before: Status, sight: Sight) -> Status:
     )
 
 
-def _dated(before: Status, after: Status, now: str) -> Status:
+def _dated(before: MachineStatus, after: MachineStatus, now: str) -> MachineStatus:
     return after if after == before else msgspec.structs.replace(after, lastUpdated=now)
 
 
-def is_urgent(before: Status, after: Status) -> bool:
+def is_urgent(before: MachineStatus, after: MachineStatus) -> bool:
     """Whether users wait for what is new: a phase, or whether something holds. Details may come together with other details."""
     return before.phase != after.phase or _held(before) != _held(after)
 
 
-def _held(status: Status) -> list[tuple[str | None, ...]]:
+def _held(status: MachineStatus) -> list[tuple[str | None, ...]]:
     """What the conditions say, but for their messages; how storage is doing counts when something is wrong with it."""
     loud = (each for each in status.conditions or () if each.type != STORAGE)
     return [(each.type, each.status, each.reason) for each in loud]
 
 
-def _version(sight: Sight) -> str | None:
+def _version(sight: ObservedMachine) -> str | None:
     if sight.vm is not None:
         return sight.vm.metadata.resourceVersion
     return sight.before.resourceVersion if sight.made else None
 
 
-def _has_run(sight: Sight) -> bool:
+def _has_run(sight: ObservedMachine) -> bool:
     ended = sight.instance is not None and sight.instance.status.phase == "Succeeded"
     return ended or sight.before.phase in (phases.RUNNING, phases.STOPPED)
 
 
-def _phase(sight: Sight, problem: Problem | None) -> str:
+def _phase(sight: ObservedMachine, problem: MachineProblem | None) -> str:
     """The phase that holds, wherever the machine comes from: the first row that applies."""
     rows = (
         (phases.FAILED, problem is not None and problem.fails),
@@ -123,7 +123,7 @@ def addresses(instance: Instance | None) -> list[str]:
     return sorted(found, key=lambda address: ":" in address)
 
 
-def _conditions(sight: Sight, phase: str, problem: Problem | None, now: str) -> list[Condition]:
+def _conditions(sight: ObservedMachine, phase: str, problem: MachineProblem | None, now: str) -> list[Condition]:
     generation = sight.machine.metadata.generation
     parts = (_machine(sight, problem), _storage(sight.claims, problem), _network(sight, problem))
     wanted = [_ready(sight, phase, parts, problem), *parts]
@@ -137,7 +137,7 @@ def _condition(type: str, holds: bool, reason: str, message: str) -> Condition:
     return Condition(type=type, status="True" if holds else "False", reason=reason, message=message)
 
 
-def _ready(sight: Sight, phase: str, parts: Iterable[Condition], problem: Problem | None) -> Condition:
+def _ready(sight: ObservedMachine, phase: str, parts: Iterable[Condition], problem: MachineProblem | None) -> Condition:
     if problem is not None:
         return _condition(READY, False, problem.error_type, problem.message)
     if phase == phases.STOPPED:
@@ -149,7 +149,7 @@ def _ready(sight: Sight, phase: str, parts: Iterable[Condition], problem: Proble
     return _condition(READY, False, "MachineNotReady", lacking or "the VirtualMachine is starting")
 
 
-def _machine(sight: Sight, problem: Problem | None) -> Condition:
+def _machine(sight: ObservedMachine, problem: MachineProblem | None) -> Condition:
     failed = problem is not None and problem.aspect == "machine" and problem.error_type != problems.RESOURCES
     if problem is not None and failed:
         return _condition(MACHINE, False, "VMFailed", problem.message)
@@ -161,7 +161,7 @@ def _machine(sight: Sight, problem: Problem | None) -> Condition:
     return _condition(MACHINE, False, "VMFailed", f"the VirtualMachine is not made yet{why}")
 
 
-def _notes(sight: Sight) -> Iterator[str]:
+def _notes(sight: ObservedMachine) -> Iterator[str]:
     restart = sight.vm.condition("RestartRequired") if sight.vm is not None else None
     if restart is not None and restart.status == "True":
         yield f"{RESTART_NEEDED}: {restart.message or 'the running machine differs from its spec'}"
@@ -176,7 +176,7 @@ def has_nothing_to_boot(machine: Machine) -> bool:
     return boot.annotation(machine, marks.OS_INSTALLED) != "true"
 
 
-def _storage(claims: tuple[Claim, ...] | None, problem: Problem | None) -> Condition:
+def _storage(claims: tuple[ObservedClaim, ...] | None, problem: MachineProblem | None) -> Condition:
     if problem is not None and problem.aspect == "storage":
         return _condition(STORAGE, False, "PVCPending", problem.message)
     if claims is None or (not claims and problem is not None):
@@ -196,7 +196,7 @@ def _listed(names: list[str]) -> str:
     return f"PersistentVolumeClaim {', '.join(names)}"
 
 
-def _network(sight: Sight, problem: Problem | None) -> Condition:
+def _network(sight: ObservedMachine, problem: MachineProblem | None) -> Condition:
     if problem is not None and problem.aspect == "network":
         return _condition(NETWORK, False, "NetworkFailed", problem.message)
     for each in sight.networks:

@@ -6,14 +6,14 @@ import msgspec
 
 from paddock.dialects.vitistack import marks
 from paddock.dialects.vitistack.boot import annotation
-from paddock.dialects.vitistack.machine import Machine, Status
+from paddock.dialects.vitistack.machine import Machine, MachineStatus
 from paddock.meta.conditions import Condition
 
 FINAL = ("Succeeded", "Failed")
 Aspect = Literal["spec", "network", "storage", "machine"]
 
 
-class Problem(msgspec.Struct, frozen=True):
+class MachineProblem(msgspec.Struct, frozen=True):
     """What keeps a machine from being what it should: its type as status, events and metrics name it, and what it is about."""
 
     error_type: str
@@ -46,7 +46,7 @@ class NamedVolume(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Volume(msgspec.Struct, frozen=True):
+class ObservedVolume(msgspec.Struct, frozen=True):
     """A volume of a VirtualMachine."""
 
     name: str = ""
@@ -64,10 +64,10 @@ class Volume(msgspec.Struct, frozen=True):
 class InstanceSpec(msgspec.Struct, frozen=True):
     """The volumes of a template."""
 
-    volumes: tuple[Volume, ...] | None = None
+    volumes: tuple[ObservedVolume, ...] | None = None
 
 
-class Template(msgspec.Struct, frozen=True):
+class ObservedTemplate(msgspec.Struct, frozen=True):
     """The template of a VirtualMachine."""
 
     spec: InstanceSpec = InstanceSpec()
@@ -76,10 +76,10 @@ class Template(msgspec.Struct, frozen=True):
 class VmSpec(msgspec.Struct, frozen=True):
     """The spec of a VirtualMachine."""
 
-    template: Template = Template()
+    template: ObservedTemplate = ObservedTemplate()
 
 
-class StartFailure(msgspec.Struct, frozen=True):
+class ObservedStartFailure(msgspec.Struct, frozen=True):
     """Starts that failed in a row."""
 
     consecutiveFailCount: int | None = None
@@ -90,7 +90,7 @@ class VmStatus(msgspec.Struct, frozen=True):
 
     printableStatus: str = ""
     conditions: tuple[Condition, ...] | None = None
-    startFailure: StartFailure | None = None
+    startFailure: ObservedStartFailure | None = None
 
 
 class Vm(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ class Vm(msgspec.Struct, frozen=True):
         return next((each for each in self.status.conditions or () if each.type == type), None)
 
 
-class Card(msgspec.Struct, frozen=True):
+class ObservedNic(msgspec.Struct, frozen=True):
     """A card of a running machine."""
 
     name: str | None = None
@@ -128,7 +128,7 @@ class InstanceStatus(msgspec.Struct, frozen=True):
 
     phase: str = ""
     nodeName: str | None = None
-    interfaces: tuple[Card, ...] | None = None
+    interfaces: tuple[ObservedNic, ...] | None = None
 
 
 class Instance(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ class Instance(msgspec.Struct, frozen=True):
         return self.status.phase == "Running"
 
 
-class Claim(msgspec.Struct, frozen=True):
+class ObservedClaim(msgspec.Struct, frozen=True):
     """A disk's claim: how far it is, and whether it was there once and is not any more."""
 
     name: str
@@ -151,7 +151,7 @@ class Claim(msgspec.Struct, frozen=True):
     lost: bool = False
 
 
-class Network(msgspec.Struct, frozen=True):
+class ObservedNetwork(msgspec.Struct, frozen=True):
     """A network that a card names: whether it is known, and whether machines can be attached."""
 
     name: str
@@ -159,7 +159,7 @@ class Network(msgspec.Struct, frozen=True):
     attached: bool = True
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
+class ObservedMachine(msgspec.Struct, frozen=True, kw_only=True):
     """One machine and everything around it."""
 
     machine: Machine
@@ -168,15 +168,15 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     made: bool = False
     instance: Instance | None = None
     # None: nothing has been asked for yet
-    claims: tuple[Claim, ...] | None = ()
-    networks: tuple[Network, ...] = ()
-    problem: Problem | None = None
+    claims: tuple[ObservedClaim, ...] | None = ()
+    networks: tuple[ObservedNetwork, ...] = ()
+    problem: MachineProblem | None = None
     start_failure_limit: int = 5
 
     @property
-    def before(self) -> Status:
+    def before(self) -> MachineStatus:
         """The status as it was."""
-        return self.machine.status or Status()
+        return self.machine.status or MachineStatus()
 
     @property
     def has_vm(self) -> bool:
@@ -189,7 +189,7 @@ def retry_of(machine: Machine) -> str:
     return annotation(machine, marks.RETRY)
 
 
-def observed_generation(status: Status) -> int | None:
+def observed_generation(status: MachineStatus) -> int | None:
     """The generation that the status speaks of."""
     return next((each.observedGeneration for each in status.conditions or () if each.type == "Ready"), None)
 

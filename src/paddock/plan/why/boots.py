@@ -8,9 +8,9 @@ import msgspec
 from paddock.meta import ages
 from paddock.plan.references import CLAIM, DATA_VOLUME, INSTANCE
 from paddock.plan.why.links import ref_of
-from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
-from paddock.plan.why.scene import Data, Ref, Scene, at, conditions, entries, texts
-from paddock.plan.why.walk import Node
+from paddock.plan.why.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, RuleView
+from paddock.plan.why.scene import Data, ObjectPlace, ObjectSnapshot, at, conditions, entries, texts
+from paddock.plan.why.walk import WalkNode
 
 # A guest with an agent is heard of by then, also where it is emulated.
 _PATIENCE_SECONDS = 300.0
@@ -31,7 +31,7 @@ class _Blank(msgspec.Struct, frozen=True):
     made: float | None = None
 
 
-def _blanks(rule: Rule, view: View) -> Iterator[Finding]:
+def _blanks(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     for node in view.nodes:
         if node.ref.id != INSTANCE or texts(node.data, "status", "phase") != "Running" or "AgentConnected" in conditions(node.data):
             continue
@@ -46,12 +46,12 @@ def _blanks(rule: Rule, view: View) -> Iterator[Finding]:
         silent = view.scene.now - since
         certain = fresh and silent > _PATIENCE_SECONDS
         cause += f": no guest agent was heard of in {ages.since(since, view.scene.now)}." if certain else "."
-        seen = Seen(blanks[0].path if blanks else "spec.volumes", named, since)
-        found = rule.found(node, cause, rank=Rank.SAID, seen=seen)
+        seen = Evidence(blanks[0].path if blanks else "spec.volumes", named, since)
+        found = rule.found(node, cause, rank=CauseDepth.SAID, seen=seen)
         yield found if certain else msgspec.structs.replace(found, mood="hint")
 
 
-def _all_blank(scene: Scene, node: Node) -> list[_Blank] | None:
+def _all_blank(scene: ObjectSnapshot, node: WalkNode) -> list[_Blank] | None:
     """The disks, where all of them were made empty; None where something may boot, or it cannot be known."""
     data = node.data or {}
     cards = entries(data, "spec", "domain", "devices", "interfaces")
@@ -73,7 +73,7 @@ def _all_blank(scene: Scene, node: Node) -> list[_Blank] | None:
     return found
 
 
-def _claim(instance: Ref, volume: Data) -> Ref | None:
+def _claim(instance: ObjectPlace, volume: Data) -> ObjectPlace | None:
     for member, field in _CLAIMED:
         name = at(volume, member, field)
         if isinstance(name, dict):
@@ -83,7 +83,7 @@ def _claim(instance: Ref, volume: Data) -> Ref | None:
     return None
 
 
-def _origin(scene: Scene, claim: Ref) -> Origin:
+def _origin(scene: ObjectSnapshot, claim: ObjectPlace) -> Origin:
     """What a claim was filled with when it was made."""
     data = scene.objects.get(claim)
     if data is None:
@@ -100,8 +100,8 @@ def _origin(scene: Scene, claim: Ref) -> Origin:
     return "blank"
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[DiagnosisRule, ...] = (
+    DiagnosisRule(
         id="disks-blank",
         title="The machine's disks were made empty, and it has nothing else to boot from.",
         fix="Give it a disk with a system (a DataVolume with a source, a containerDisk), or an installation medium in a CD-ROM drive; "

@@ -7,8 +7,8 @@ import msgspec
 
 from paddock.plan.references import INSTANCE, MACHINE
 from paddock.plan.why import sayings, told, verdict
-from paddock.plan.why.rule import Finding, Rank, View
-from paddock.plan.why.scene import About, Ask, Ref, Scene, texts
+from paddock.plan.why.rule import CauseDepth, Diagnosis, RuleView
+from paddock.plan.why.scene import Ask, EventQuery, ObjectPlace, ObjectSnapshot, texts
 from paddock.plan.why.table import GAPS, LOOKING, WORDS
 from paddock.plan.why.walk import walk
 
@@ -17,40 +17,40 @@ State = Literal["good", "notice", "waits", "fails", "unknown"]
 _ORDER = {"fails": 0, "waits": 1, "notice": 2, "hint": 3}
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. `word` goes on after the object's name; `findings` begins with the cause."""
 
-    ref: Ref
+    ref: ObjectPlace
     state: State
     word: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Diagnosis, ...] = ()
     # worth knowing of something that works
-    hints: tuple[Finding, ...] = ()
+    hints: tuple[Diagnosis, ...] = ()
     blind: tuple[tuple[Ask, str], ...] = ()
     # why this is no all-clear although nothing was found
     gaps: tuple[str, ...] = ()
 
     @property
-    def cause(self) -> Finding | None:
+    def cause(self) -> Diagnosis | None:
         """The first of the causes."""
         return self.findings[0] if self.findings else None
 
 
-def explain(scene: Scene, start: Ref) -> Answer:
+def explain(scene: ObjectSnapshot, start: ObjectPlace) -> Explanation:
     """Why an object is as it is. It has to be in the scene."""
     nodes = walk(scene, start)
-    view = View(scene, nodes, [each for node in nodes for each in sayings.of(scene, node)])
+    view = RuleView(scene, nodes, [each for node in nodes for each in sayings.of(scene, node)])
     found = _ranked([*told.matched(WORDS, view), *(each for rule in LOOKING for each in rule.look(rule, view))])
     judged = _judged(scene, start)
     causes = [each for each in found if each.mood != "hint"]
     if judged.state in ("good", "off"):
         # What failed on the way to something that works is over; only what is wrong now counts.
         causes = [each for each in causes if _counts(each, start)]
-    hints = tuple(each for each in found if each.mood == "hint" and each.rank is not Rank.TOLD)
+    hints = tuple(each for each in found if each.mood == "hint" and each.rank is not CauseDepth.TOLD)
     blind = tuple(sorted(scene.blind.items(), key=str))
     state = _state(judged, causes)
     gaps = tuple(_gaps(judged, hints, blind)) if state == "good" else ()
-    return Answer(
+    return Explanation(
         ref=start,
         state="unknown" if gaps else state,
         word=judged.word,
@@ -61,28 +61,28 @@ def explain(scene: Scene, start: Ref) -> Answer:
     )
 
 
-def _gaps(judged: verdict.Verdict, hints: Sequence[Finding], blind: Sequence[tuple[Ask, str]]) -> Iterator[str]:
+def _gaps(judged: verdict.ObjectVerdict, hints: Sequence[Diagnosis], blind: Sequence[tuple[Ask, str]]) -> Iterator[str]:
     """What an all-clear would say without a look at it."""
     if judged.state == "unknown":
         yield "its state (it has no condition Ready, and no rule knows its kind)"
     yield from (GAPS[each.rule] for each in hints if each.rule in GAPS)
-    if kinds := sorted({"events" if isinstance(asked, About) else f"{asked.kind}s" for asked, _ in blind}):
+    if kinds := sorted({"events" if isinstance(asked, EventQuery) else f"{asked.kind}s" for asked, _ in blind}):
         yield f"{', '.join(kinds)} (your rights do not reach there)"
 
 
-def _judged(scene: Scene, start: Ref) -> verdict.Verdict:
+def _judged(scene: ObjectSnapshot, start: ObjectPlace) -> verdict.ObjectVerdict:
     """The verdict on the object. A machine at rest whose last run failed did not stop because somebody wanted it."""
     found = verdict.of(start, scene.objects.get(start) or {})
-    instance = scene.objects.get(Ref(*INSTANCE, start.namespace, start.name))
+    instance = scene.objects.get(ObjectPlace(*INSTANCE, start.namespace, start.name))
     if start.id == MACHINE and found.state == "off" and texts(instance, "status", "phase") == "Failed":
-        return verdict.Verdict("bad", "has stopped")
+        return verdict.ObjectVerdict("bad", "has stopped")
     return found
 
 
-def _counts(finding: Finding, start: Ref) -> bool:
+def _counts(finding: Diagnosis, start: ObjectPlace) -> bool:
     """Whether something is wrong with an object that is as it should be by its own word."""
     if finding.mood == "notice":
-        return finding.rank is not Rank.TOLD or finding.rule == "crashed-lately"
+        return finding.rank is not CauseDepth.TOLD or finding.rule == "crashed-lately"
     return (finding.rule in _OUTSIDE and finding.node.ref == start) or finding.rule in _BELOW
 
 
@@ -92,7 +92,7 @@ _OUTSIDE = ("service-without-machine", "port-taken")
 _BELOW = ("host-not-ready",)
 
 
-def _state(judged: verdict.Verdict, causes: Sequence[Finding]) -> State:
+def _state(judged: verdict.ObjectVerdict, causes: Sequence[Diagnosis]) -> State:
     if judged.state in ("good", "off"):
         return "notice" if causes else "good"
     if judged.state == "unknown" and not causes:
@@ -102,20 +102,20 @@ def _state(judged: verdict.Verdict, causes: Sequence[Finding]) -> State:
     return {"fails": "fails", "waits": "waits", "notice": "notice", "hint": "good"}[causes[0].mood]  # type: ignore[return-value]
 
 
-def _ranked(found: Sequence[Finding]) -> list[Finding]:
+def _ranked(found: Sequence[Diagnosis]) -> list[Diagnosis]:
     """The cause first, each cause once."""
     return list(_once(sorted(found, key=_key)))
 
 
-def _key(finding: Finding) -> tuple[int, int, int, int, str]:
+def _key(finding: Diagnosis) -> tuple[int, int, int, int, str]:
     # A root explains everything. Of what is said, a failure explains a wait; the farthest object says it in its own words; and what
     # holds now goes before what was told.
-    far = finding.node.depth if finding.rank is Rank.ROOT else -finding.node.depth
+    far = finding.node.depth if finding.rank is CauseDepth.ROOT else -finding.node.depth
     event = 1 if finding.field.startswith("event ") else 0
     return (finding.rank, _ORDER[finding.mood], event, far, finding.rule)
 
 
-def _once(found: Sequence[Finding]) -> Iterator[Finding]:
+def _once(found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
     seen: set[str] = set()
     for each in found:
         if each.rule not in seen:

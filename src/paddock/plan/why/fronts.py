@@ -5,23 +5,23 @@ from collections.abc import Iterator
 from paddock.meta import ages
 from paddock.plan.references import ATTACHMENT, DATA_SOURCE, MACHINE
 from paddock.plan.why.links import NETWORK, STAKATER, VITISTACK
-from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
-from paddock.plan.why.sayings import Saying
-from paddock.plan.why.scene import Data, Ref, at, entries, texts
-from paddock.plan.why.told import Words
+from paddock.plan.why.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, RuleView
+from paddock.plan.why.sayings import Statement
+from paddock.plan.why.scene import Data, ObjectPlace, at, entries, texts
+from paddock.plan.why.told import EventCause
 from paddock.plan.why.verdict import VIRTRIGAUD
-from paddock.plan.why.walk import Node
+from paddock.plan.why.walk import WalkNode
 
 _FRONTS = (STAKATER, VITISTACK)
-FRONTS: tuple[Words, ...] = (
-    Words(
+FRONTS: tuple[EventCause, ...] = (
+    EventCause(
         id="name-conflict",
         title="An object of a name that the machine needs exists already and belongs to somebody else.",
         fix="Rename the machine, or delete the other object.",
         text=r"NameConflict|it exists and belongs to |: it exists already",
         cause="An object that the machine needs exists already and is not its own: {message}",
     ),
-    Words(
+    EventCause(
         id="reconcile-paused",
         title="Nothing is done for the object: somebody paused it by an annotation.",
         fix="Take the annotation off: kubectl annotate KIND NAME crossplane.io/paused-",
@@ -29,7 +29,7 @@ FRONTS: tuple[Words, ...] = (
         how="kubectl annotate {kind}.infrastructure.stakater.com {name} -n {namespace} crossplane.io/paused-",
         mood="notice",
     ),
-    Words(
+    EventCause(
         id="claim-lost",
         title="The volume of a claim is gone.",
         fix="The data cannot be read any more: make the machine anew, or restore it from a snapshot.",
@@ -37,33 +37,33 @@ FRONTS: tuple[Words, ...] = (
         cause="A disk of the machine was deleted, and is not made anew empty: {message}",
         how="Make the machine anew, or restore the disk from a snapshot under its name.",
     ),
-    Words(
+    EventCause(
         id="clone-not-permitted",
         title="Disks of the other namespace may not be copied by whoever asks for it.",
         fix="Bind a role with create on datavolumes/source (cdi.kubevirt.io) in the source namespace to the one who is named.",
         reason=("CloneNotAuthorized",),
     ),
-    Words(
+    EventCause(
         id="datasource-missing",
         title="The DataSource does not exist.",
         fix="Correct the DataSource's name and namespace, or make it.",
         reason=("DataSourceNotFound",),
         cause="The DataSource does not exist: {message}",
     ),
-    Words(
+    EventCause(
         id="datasource-secret-elsewhere",
         title="The DataSource needs a Secret, and is in another namespace than the machine.",
         fix="Make a DataSource with its Secret in the machine's own namespace.",
         reason=("CrossNamespaceSecret",),
     ),
-    Words(
+    EventCause(
         id="datasource-broken",
         title="The DataSource leads to nothing that can be used.",
         fix="Correct spec.source of the DataSource.",
         reason=("ClientCertificateUnsupported", "InvalidCertificate"),
         cause="The DataSource cannot be used: {message}",
     ),
-    Words(
+    EventCause(
         id="datasource-not-ready",
         title="The DataSource is not ready yet.",
         fix="Wait until its own import is done; ask about the DataSource if it takes long.",
@@ -71,7 +71,7 @@ FRONTS: tuple[Words, ...] = (
         cause="The DataSource is not ready yet: {message}",
         mood="waits",
     ),
-    Words(
+    EventCause(
         id="template-missing",
         title="The machine's template does not exist.",
         fix="Set spec.template to small, medium or large, or to a MachineTemplate that exists.",
@@ -79,35 +79,35 @@ FRONTS: tuple[Words, ...] = (
         cause="The machine's template does not exist: {message}",
         how="Correct spec.template of the machine.",
     ),
-    Words(
+    EventCause(
         id="networkconfiguration-missing",
         title="The NetworkConfiguration does not exist.",
         fix="Make it in the machine's namespace, or correct spec.networks[].networkName.",
         reason=("NetworkConfigurationNotFound",),
         cause="A NetworkConfiguration does not exist: {message}",
     ),
-    Words(
+    EventCause(
         id="boot-source-missing",
         title="The machine has nothing to boot from.",
         fix="Name an image: annotation vitistack.io/root-image, or spec.os.imageID.",
         reason=("NoBootSource",),
         mood="hint",
     ),
-    Words(
+    EventCause(
         id="binding-replaced",
         title="A network is connected in another way than was asked for, because this cluster does not know the binding.",
         fix="Register the binding plug-in in the KubeVirt object, or ask for masquerade.",
         reason=("BindingFallback",),
         mood="hint",
     ),
-    Words(
+    EventCause(
         id="deletion-stalled",
         title="The deletion does not go on: something that belongs to the machine remains.",
         fix="Ask about what the message names: paddock why KIND/NAME; often a machine still runs or a finalizer holds it.",
         reason=("DeletionStalled",),
         cause="The deletion does not go on: {message}",
     ),
-    Words(
+    EventCause(
         id="api-missing",
         title="KubeVirt is not installed, or does not answer.",
         fix="See that KubeVirt and CDI are installed and run: kubectl get kubevirt,cdi -A.",
@@ -115,7 +115,7 @@ FRONTS: tuple[Words, ...] = (
         text=r"not (installed|served)|no matches for kind|could not find the requested resource|absent|connection refused|answered 5\d\d",
         cause="KubeVirt is not installed, or does not answer: {message}",
     ),
-    Words(
+    EventCause(
         id="front-refused",
         title="What was made of the object was refused.",
         fix="Correct the field that the message names.",
@@ -123,12 +123,12 @@ FRONTS: tuple[Words, ...] = (
         reason=("ReconcileError", "KubeVirtApiError", "VMFailed"),
         text=r"^(?!.*is not made yet)",
         cause="What was made of {about} was refused: {message}",
-        rank=Rank.SAID,
+        rank=CauseDepth.SAID,
     ),
 )
 
 
-def _secret_elsewhere(rule: Rule, view: View) -> Iterator[Finding]:
+def _secret_elsewhere(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """A Secret of a DataSource is looked for where the disk is, and stays where it is."""
     for node in view.nodes:
         if node.ref.id != DATA_SOURCE or node.above is None or node.above.ref.namespace == node.ref.namespace:
@@ -139,10 +139,10 @@ def _secret_elsewhere(rule: Rule, view: View) -> Iterator[Finding]:
                 cause = (
                     f"DataSource {node.ref.name} needs Secret {secret}, and is in another namespace ({node.ref.namespace}) than the disk."
                 )
-                yield rule.found(node, cause, seen=Seen(f"spec.source.{member}.secretRef", secret))
+                yield rule.found(node, cause, seen=Evidence(f"spec.source.{member}.secretRef", secret))
 
 
-def _undefined(rule: Rule, view: View) -> Iterator[Finding]:
+def _undefined(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """A network that machines use, without the definition that they are attached by."""
     for node in view.nodes:
         above = node.above
@@ -150,10 +150,10 @@ def _undefined(rule: Rule, view: View) -> Iterator[Finding]:
             continue
         if used := at(above.data, "status", "connectedMachines"):
             cause = f"The definition (NetworkAttachmentDefinition {node.ref.name}) that machines are attached by is not there."
-            yield rule.found(above, cause, rank=Rank.SAID, seen=Seen("status.connectedMachines", ", ".join(map(str, used))))
+            yield rule.found(above, cause, rank=CauseDepth.SAID, seen=Evidence("status.connectedMachines", ", ".join(map(str, used))))
 
 
-def _taken(rule: Rule, view: View) -> Iterator[Finding]:
+def _taken(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """Two objects in front of one machine: both have its name, and it belongs to one of them."""
     for node in view.nodes:
         above = node.above
@@ -167,49 +167,49 @@ def _taken(rule: Rule, view: View) -> Iterator[Finding]:
         other = owner or node.ref
         place = f"{KINDS.get(other.id, other.kind.lower())}.{other.group} {other.name} -n {other.namespace}"
         fix = f"Give one of them another metadata.name; or delete the other, if nobody needs it: kubectl delete {place}"
-        yield rule.found(above, cause, fix=fix, seen=Seen("metadata.name", above.ref.name))
+        yield rule.found(above, cause, fix=fix, seen=Evidence("metadata.name", above.ref.name))
 
 
-def _owner(node: Node, reference: Data) -> Ref:
+def _owner(node: WalkNode, reference: Data) -> ObjectPlace:
     group = texts(reference, "apiVersion").rpartition("/")[0]
-    return Ref(group, texts(reference, "kind"), node.ref.namespace, texts(reference, "name"))
+    return ObjectPlace(group, texts(reference, "kind"), node.ref.namespace, texts(reference, "name"))
 
 
-def _says_conflict(saying: Saying, front: Node) -> bool:
+def _says_conflict(saying: Statement, front: WalkNode) -> bool:
     return saying.node is front and ("NameConflict" in saying.reason or "it exists" in saying.message)
 
 
-def _stored(rule: Rule, view: View) -> Iterator[Finding]:
+def _stored(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """VirtRigaud's objects, which this server keeps without a controller for them."""
     node = view.start
     if node.data is not None and node.ref.group == VIRTRIGAUD and not at(node.data, "status"):
         cause = f"Paddock stores {node.ref} and nothing carries it out yet."
         made = ages.seconds_of(texts(node.data, "metadata", "creationTimestamp"))
-        yield rule.found(node, cause, seen=Seen("status", "(empty)", made))
+        yield rule.found(node, cause, seen=Evidence("status", "(empty)", made))
 
 
 # What kubectl calls the kinds that may own a machine.
 KINDS = {STAKATER: "virtualmachines", VITISTACK: "machines", MACHINE: "virtualmachines"}
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[DiagnosisRule, ...] = (
+    DiagnosisRule(
         id="name-conflict",
         title="An object of a name that the machine needs exists already and belongs to somebody else.",
         fix="Rename the machine, or delete the other object.",
         look=_taken,
     ),
-    Rule(
+    DiagnosisRule(
         id="kind-not-carried-out",
         title="Paddock stores objects of this kind (VirtRigaud's) and nothing carries them out yet.",
         fix="Write it as a machine that Paddock runs (paddock convert --to kubevirt FILE), or run VirtRigaud's own controllers.",
         look=_stored,
     ),
-    Rule(
+    DiagnosisRule(
         id="network-undefined",
         title="The definition that machines are attached to a network by is not there.",
         fix="See that Multus's kinds are installed and Vitistack's controller runs: it makes the NetworkAttachmentDefinition.",
         look=_undefined,
     ),
-    Rule(
+    DiagnosisRule(
         id="datasource-secret-elsewhere",
         title="The DataSource needs a Secret, and is in another namespace than the machine.",
         fix="Make a DataSource with its Secret in the machine's own namespace.",

@@ -8,17 +8,17 @@ from paddock.meta import ages
 from paddock.plan.references import ATTACHMENT, CLAIM, CONFIG_MAP, DATA_SOURCE, DATA_VOLUME, IMAGE, MACHINE, SECRET, SNAPSHOT, KindId
 from paddock.plan.why import verdict
 from paddock.plan.why.links import NETWORK, PRIORITY, SERVICE_ACCOUNT, STORAGE_CLASS, TEMPLATE, VOLUME_SNAPSHOT
-from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
+from paddock.plan.why.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, RuleView
 from paddock.plan.why.scene import at, texts
-from paddock.plan.why.told import Words
-from paddock.plan.why.walk import Node
+from paddock.plan.why.told import EventCause
+from paddock.plan.why.walk import WalkNode
 
 _YOUNG_SECONDS = 30.0
 # Finalizers that are ours, or of the backends, by what takes them off; others are somebody's.
 _OURS = ("kubevirt.io/", "snapshot.kubevirt.io/", "pool.kubevirt.io/", "cdi.kubevirt.io/", "infrastructure.stakater.com/", "vitistack.io/")
 _KUBERNETES = ("kubernetes.io/", "foregroundDeletion", "orphan", "kubernetes")
-ADMISSION: tuple[Words, ...] = (
-    Words(
+ADMISSION: tuple[EventCause, ...] = (
+    EventCause(
         id="quota-exceeded",
         title="The namespace's quota is used up.",
         fix="Ask for less, delete something, or raise the ResourceQuota that is named.",
@@ -26,21 +26,21 @@ ADMISSION: tuple[Words, ...] = (
         cause="The quota {quota} of the namespace is used up: {said}",
         how="Ask for less, delete something, or raise it: kubectl edit resourcequota {quota} -n {namespace}",
     ),
-    Words(
+    EventCause(
         id="limit-exceeded",
         title="The request is outside the limits of the namespace.",
         fix="Ask for an amount that the LimitRange allows, or change the LimitRange.",
         text=r"(maximum|minimum) \S+ usage per|LimitRange",
         cause="The request is outside the limits of the namespace: {message}",
     ),
-    Words(
+    EventCause(
         id="not-allowed",
         title="Whoever should do it may not (RBAC).",
         fix="Give the account that is named the right that is named, by a Role and a RoleBinding.",
         text=r"(User|system:serviceaccount).{0,120}cannot (?P<verb>\w+) resource|is forbidden: User|is not allowed to",
         cause="Whoever should do it may not: {message}",
     ),
-    Words(
+    EventCause(
         id="webhook-refused",
         title="An admission webhook or policy of the cluster refuses it.",
         fix="Do what the message says, or ask whoever runs the webhook or policy.",
@@ -48,14 +48,14 @@ ADMISSION: tuple[Words, ...] = (
         cause="An admission webhook or policy refuses it: {message}",
     ),
 )
-REFUSED: tuple[Words, ...] = (
-    Words(
+REFUSED: tuple[EventCause, ...] = (
+    EventCause(
         id="refused-invalid",
         title="What was made of it is not valid.",
         fix="Correct the field that the message names.",
         text=r" is invalid: |FailedUpdateError|: Invalid value: |: Forbidden: ",
         cause="It was refused as not valid: {message}",
-        rank=Rank.TOLD,
+        rank=CauseDepth.TOLD,
     ),
 )
 # kind -> (rule, what people call it, how to look for those that exist)
@@ -86,7 +86,7 @@ _MISSING: dict[KindId, tuple[str, str, str]] = {
 }
 
 
-def _missing(rule: Rule, view: View) -> Iterator[Finding]:
+def _missing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """What is named, or used, and not there."""
     for node in view.nodes:
         known = _MISSING.get(node.ref.id)
@@ -97,10 +97,10 @@ def _missing(rule: Rule, view: View) -> Iterator[Finding]:
         listed = f"kubectl get {known[2]}" + (f" -n {node.ref.namespace}" if node.ref.namespace else "")
         known_ones = "small, medium, large, and " if node.ref.id == TEMPLATE else ""
         fix = f"Make it, or correct {node.path} of {node.above.ref} (those that exist: {known_ones}{listed})."
-        yield rule.found(node, cause, fix=fix, seen=Seen(node.path, node.ref.name))
+        yield rule.found(node, cause, fix=fix, seen=Evidence(node.path, node.ref.name))
 
 
-def _held(rule: Rule, view: View) -> Iterator[Finding]:
+def _held(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """An object that is being deleted and waits for somebody to let it go."""
     for node in view.nodes:
         gone = ages.seconds_of(texts(node.data, "metadata", "deletionTimestamp"))
@@ -115,23 +115,23 @@ def _held(rule: Rule, view: View) -> Iterator[Finding]:
             f"{f' -n {node.ref.namespace}' if node.ref.namespace else ''} --type json"
             f' -p \'[{{"op":"remove","path":"/metadata/finalizers/{index}"}}]\''
         )
-        yield rule.found(node, cause, fix=fix, seen=Seen(f"metadata.finalizers[{index}]", foreign[0], gone))
+        yield rule.found(node, cause, fix=fix, seen=Evidence(f"metadata.finalizers[{index}]", foreign[0], gone))
 
 
-def _resource(node: Node) -> str:
+def _resource(node: WalkNode) -> str:
     return node.ref.kind.lower() + (f".{node.ref.group}" if node.ref.group else "")
 
 
-def _going(rule: Rule, view: View) -> Iterator[Finding]:
+def _going(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     node = view.start
     gone = ages.seconds_of(texts(node.data, "metadata", "deletionTimestamp"))
     if gone is not None:
         listed = at(node.data, "metadata", "finalizers") or ()
         cause = f"{node.ref} is being deleted; what belongs to it is cleared away first."
-        yield rule.found(node, cause, rank=Rank.VAGUE, seen=Seen("metadata.finalizers", ", ".join(listed), gone))
+        yield rule.found(node, cause, rank=CauseDepth.VAGUE, seen=Evidence("metadata.finalizers", ", ".join(listed), gone))
 
 
-def _ignored(rule: Rule, view: View) -> Iterator[Finding]:
+def _ignored(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """An object that nobody has said anything about."""
     node = view.start
     made = ages.seconds_of(texts(node.data, "metadata", "creationTimestamp"))
@@ -140,24 +140,24 @@ def _ignored(rule: Rule, view: View) -> Iterator[Finding]:
     if view.scene.now - made < _YOUNG_SECONDS:
         return
     cause = f"No program has looked at {node.ref} since it was made."
-    yield rule.found(node, cause, rank=Rank.SAID, seen=Seen("status", "(empty)", made))
+    yield rule.found(node, cause, rank=CauseDepth.SAID, seen=Evidence("status", "(empty)", made))
 
 
-def _blind(rule: Rule, view: View) -> Iterator[Finding]:
+def _blind(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """What would tell more may not be looked at."""
     if view.scene.blind and verdict.is_open(view.start.ref, view.start.data or {}):
         asked, why = next(iter(sorted(view.scene.blind.items(), key=str)))
         kinds = sorted({_kind(each) for each in view.scene.blind})
         node = next((each for each in view.nodes if each.ref == asked), view.start)
         cause = f"What stands behind {view.start.ref} could not be looked at: {', '.join(kinds)}."
-        yield rule.found(node, cause, rank=Rank.VAGUE, seen=Seen("", why))
+        yield rule.found(node, cause, rank=CauseDepth.VAGUE, seen=Evidence("", why))
 
 
 def _kind(asked: object) -> str:
     return str(getattr(asked, "kind", "Event"))
 
 
-def _vague(rule: Rule, view: View) -> Iterator[Finding]:
+def _vague(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """The words of the object itself, where no rule knows better: the newest complaint of the one that is farthest."""
     for saying in view.sayings:
         node, matters = saying.node, verdict.is_open(saying.node.ref, saying.node.data or {}) or saying.node is view.start
@@ -167,7 +167,9 @@ def _vague(rule: Rule, view: View) -> Iterator[Finding]:
             field = f"{saying.field}.{member}" if saying.kind == "condition" else saying.field
             place = f"{node.ref.name}{f' -n {node.ref.namespace}' if node.ref.namespace else ''}"
             fix = f"Do what the message says. More, with its events: kubectl describe {_resource(node)} {place}; and in the server's log."
-            found = rule.found(node, f"{node.ref} says: {words}", fix=fix, rank=Rank.UNKNOWN, seen=Seen(field, words, saying.since))
+            found = rule.found(
+                node, f"{node.ref} says: {words}", fix=fix, rank=CauseDepth.UNKNOWN, seen=Evidence(field, words, saying.since)
+            )
             waits = verdict.of(node.ref, node.data or {}).state == "waits"
             yield msgspec.structs.replace(found, mood="waits", fix=_WAIT) if waits else found
 
@@ -189,34 +191,34 @@ _TITLES = {
     "instancetype-missing": "The instancetype does not exist.",
     "preference-missing": "The preference does not exist.",
 }
-RULES: tuple[Rule, ...] = (
-    *(Rule(id=name, title=title, fix="Make it, or correct the name.", look=_missing) for name, title in _TITLES.items()),
-    Rule(
+RULES: tuple[DiagnosisRule, ...] = (
+    *(DiagnosisRule(id=name, title=title, fix="Make it, or correct the name.", look=_missing) for name, title in _TITLES.items()),
+    DiagnosisRule(
         id="finalizer-held",
         title="The object is being deleted, and a finalizer of another program holds it.",
         fix="See that the program behind the finalizer runs. If it never comes back, take the finalizer off.",
         look=_held,
     ),
-    Rule(
+    DiagnosisRule(
         id="being-deleted",
         title="The object is being deleted; what belongs to it is cleared away first.",
         fix="Wait; ask again if it takes longer than the guest's grace period.",
         look=_going,
         mood="waits",
     ),
-    Rule(
+    DiagnosisRule(
         id="nobody-cares",
         title="No program has looked at the object since it was made.",
         fix="See that the controller of its kind runs: paddock status, or the operator's pods.",
         look=_ignored,
     ),
-    Rule(
+    DiagnosisRule(
         id="cannot-look",
         title="What stands behind the object could not be looked at with your rights.",
         fix="Ask somebody with the right to get and list these kinds, or have it given to you.",
         look=_blind,
     ),
-    Rule(
+    DiagnosisRule(
         id="said-by-object",
         title="The object says itself what is wrong; no rule knows more.",
         fix="Do what the message says. More, with its events: kubectl describe KIND NAME; and in the server's log.",

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from paddock.plan.references import INSTANCE, SNAPSHOT
 from paddock.plan.why.links import CLONE, ENDPOINTS, EXPORT, POOLS, RESTORE, SERVICE
-from paddock.plan.why.rule import Finding, Rank, Rule, Seen, View
+from paddock.plan.why.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, RuleView
 from paddock.plan.why.scene import Data, at, entries
-from paddock.plan.why.told import Words
+from paddock.plan.why.told import EventCause
 
-OPERATIONS: tuple[Words, ...] = (
-    Words(
+OPERATIONS: tuple[EventCause, ...] = (
+    EventCause(
         id="snapshot-source-missing",
         title="The machine to take a snapshot of does not exist.",
         fix="Correct spec.source.name.",
@@ -17,7 +17,7 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"Source does not exist: VirtualMachine (?P<vm>\S+)|VirtualMachine \S+ (does not exist|not found)",
         cause="The machine to take a snapshot of does not exist.",
     ),
-    Words(
+    EventCause(
         id="snapshot-volumes-empty",
         title="A disk of the machine is not filled yet, so no snapshot can be taken.",
         fix="Wait until the disk is filled, or see why it is not; then take another snapshot.",
@@ -25,7 +25,7 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"volumes are not ready: (?P<volumes>[^;]+)",
         cause="Disks of the machine are not filled yet: {volumes}.",
     ),
-    Words(
+    EventCause(
         id="operation-under-way",
         title="Something else is done to the machine first: another snapshot or restore.",
         fix="Wait until it is done, or delete it.",
@@ -33,7 +33,7 @@ OPERATIONS: tuple[Words, ...] = (
         cause="Something else is done to the machine first: {other}{other2}.",
         mood="waits",
     ),
-    Words(
+    EventCause(
         id="snapshot-overdue",
         title="The snapshot took longer than it may.",
         fix="Take another one; spec.failureDeadline says how long it may take.",
@@ -41,7 +41,7 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"deadline exceeded(: (?P<why>.+))?",
         cause="The snapshot took longer than it may: {why}",
     ),
-    Words(
+    EventCause(
         id="snapshot-unquiesced",
         title="The guest's agent did not hold its file systems still: the snapshot is as after a power cut.",
         fix="Look at qemu-guest-agent in the guest and take another snapshot.",
@@ -49,7 +49,7 @@ OPERATIONS: tuple[Words, ...] = (
         reason=("QuiesceFailed",),
         mood="notice",
     ),
-    Words(
+    EventCause(
         id="restore-target-running",
         title="The machine to restore runs.",
         fix="Stop it, or set spec.targetReadinessPolicy: StopTarget.",
@@ -58,21 +58,21 @@ OPERATIONS: tuple[Words, ...] = (
         cause="The machine to restore, {vm}{vm2}, runs.",
         how="virtctl stop {vm}{vm2} -n {namespace}",
     ),
-    Words(
+    EventCause(
         id="restore-snapshot-failed",
         title="The snapshot to restore from failed.",
         fix="Take another snapshot, and restore from that.",
         of=(RESTORE,),
         text=r"snapshot (?P<snapshot>\S+) failed",
     ),
-    Words(
+    EventCause(
         id="restore-claim-taken",
         title="A claim of the restored disk's name exists already.",
         fix="Choose another name in volumeRestoreOverrides.",
         of=(RESTORE,),
         text=r"there is a claim (?P<claim>\S+) already|two volumes would be restored to one claim",
     ),
-    Words(
+    EventCause(
         id="restore-refused",
         title="The machine cannot be made from the snapshot as the restore asks for it.",
         fix="Correct the restore (patches, volumeRestorePolicy) as the message says.",
@@ -80,7 +80,7 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"patches|the machine cannot|cannot be in place",
         cause="The machine cannot be made from the snapshot as it is asked for: {message}",
     ),
-    Words(
+    EventCause(
         id="restore-snapshot-waited-for",
         title="The restore waits for its snapshot.",
         fix="See why the snapshot is not ready, or correct spec.virtualMachineSnapshotName.",
@@ -89,7 +89,7 @@ OPERATIONS: tuple[Words, ...] = (
         cause="The restore waits for snapshot {snapshot} to be ready.",
         mood="waits",
     ),
-    Words(
+    EventCause(
         id="restore-filling",
         title="The restored disks are being filled.",
         fix="Wait.",
@@ -97,7 +97,7 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"waiting for .+ to be filled|locking|stopping",
         mood="waits",
     ),
-    Words(
+    EventCause(
         id="clone-target-exists",
         title="A machine of the clone's name exists already.",
         fix="Choose another name in spec.target.name, and make the clone anew.",
@@ -105,7 +105,7 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"a VirtualMachine (?P<vm>\S+) is there already",
         cause="A machine {vm} exists already.",
     ),
-    Words(
+    EventCause(
         id="clone-machine-missing",
         title="The machine or snapshot to clone does not exist.",
         fix="Correct spec.source.name.",
@@ -113,7 +113,7 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"waiting for (?P<what>VirtualMachine(Snapshot)? \S+)",
         cause="The {what} to clone does not exist.",
     ),
-    Words(
+    EventCause(
         id="export-source-missing",
         title="What is to be exported does not exist, or has no data yet.",
         fix="Correct spec.source.",
@@ -121,7 +121,7 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"VMNotFound|PVCNotFound|VMSnapshotNotReady",
         cause="What is to be exported is not there: {message}.",
     ),
-    Words(
+    EventCause(
         id="export-source-in-use",
         title="The disk to export is in use by a machine that runs.",
         fix="Stop the machine, or export a snapshot of it.",
@@ -129,40 +129,40 @@ OPERATIONS: tuple[Words, ...] = (
         text=r"in use by|InUse",
         cause="The disk to export is in use by a machine that runs.",
     ),
-    Words(
+    EventCause(
         id="series-paused",
         title="The series of machines is paused: nothing is added, removed or changed.",
         fix="Set spec.paused to false.",
         type=("ReplicaPaused",),
         mood="notice",
     ),
-    Words(
+    EventCause(
         id="series-failing",
         title="Machines of a series cannot be made or deleted.",
         fix="Correct the template of the series as the message says; the members that failed: paddock why vm/NAME.",
         type=("ReplicaFailure",),
         cause="Machines of the series cannot be made or deleted: {message}",
-        rank=Rank.VAGUE,
+        rank=CauseDepth.VAGUE,
     ),
 )
 
 
-def _crash_consistent(rule: Rule, view: View) -> Iterator[Finding]:
+def _crash_consistent(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     node = view.start
     listed = at(node.data, "status", "indications") or ()
     if node.ref.id == SNAPSHOT and "NoGuestAgent" in listed:
-        yield rule.found(node, rank=Rank.SAID, seen=Seen("status.indications", "NoGuestAgent"))
+        yield rule.found(node, rank=CauseDepth.SAID, seen=Evidence("status.indications", "NoGuestAgent"))
 
 
-def _paused(rule: Rule, view: View) -> Iterator[Finding]:
+def _paused(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     for node in view.nodes:
         if node.ref.id in POOLS and at(node.data, "spec", "paused"):
             change = '{"spec":{"paused":false}}'
             fix = f"kubectl patch {node.ref.kind.lower()} {node.ref.name} -n {node.ref.namespace} --type merge -p '{change}'"
-            yield rule.found(node, fix=fix, rank=Rank.SAID, seen=Seen("spec.paused", "true"))
+            yield rule.found(node, fix=fix, rank=CauseDepth.SAID, seen=Evidence("spec.paused", "true"))
 
 
-def _no_backend(rule: Rule, view: View) -> Iterator[Finding]:
+def _no_backend(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """A Service that leads to nobody."""
     for node in view.nodes:
         if node.ref.id != SERVICE or node.data is None or not at(node.data, "spec", "selector"):
@@ -176,29 +176,29 @@ def _no_backend(rule: Rule, view: View) -> Iterator[Finding]:
             cause = f"The machine behind Service {node.ref.name} ({behind[0].ref.name}) is not ready."
         else:
             cause = f"No running machine has the labels that Service {node.ref.name} selects: {labels}."
-        yield rule.found(node, cause, rank=Rank.VAGUE if behind else Rank.SAID, seen=Seen("spec.selector", labels))
+        yield rule.found(node, cause, rank=CauseDepth.VAGUE if behind else CauseDepth.SAID, seen=Evidence("spec.selector", labels))
 
 
 def _addresses(data: Data) -> bool:
     return any(entries(each, "addresses") for each in entries(data, "subsets"))
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[DiagnosisRule, ...] = (
+    DiagnosisRule(
         id="snapshot-without-agent",
         title="The snapshot was taken of a running guest without an agent: it is as after a power cut.",
         fix="Install qemu-guest-agent in the guest, or stop the machine first, and take another snapshot.",
         look=_crash_consistent,
         mood="notice",
     ),
-    Rule(
+    DiagnosisRule(
         id="series-paused",
         title="The series of machines is paused: nothing is added, removed or changed.",
         fix="Set spec.paused to false.",
         look=_paused,
         mood="notice",
     ),
-    Rule(
+    DiagnosisRule(
         id="service-without-machine",
         title="The Service leads to no machine that runs and is ready.",
         fix="Give the machine's template (spec.template.metadata.labels) the labels that the Service selects, and see that it runs.",

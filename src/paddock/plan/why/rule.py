@@ -6,16 +6,16 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from paddock.plan.why.sayings import Saying
-from paddock.plan.why.scene import Scene
-from paddock.plan.why.walk import Node
+from paddock.plan.why.sayings import Statement
+from paddock.plan.why.scene import ObjectSnapshot
+from paddock.plan.why.walk import WalkNode
 
 # fails: it stays so until somebody does something; waits: it goes on by itself; notice: it works, but not as it should;
 # hint: it works, and this is worth knowing
 Mood = Literal["fails", "waits", "notice", "hint"]
 
 
-class Rank(IntEnum):
+class CauseDepth(IntEnum):
     """How near a finding is to the root: smaller is nearer."""
 
     # a fact that explains everything above it: what is named is not there
@@ -30,13 +30,13 @@ class Rank(IntEnum):
     UNKNOWN = 4
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """A cause. `field` and `quote` are the evidence: what was read there, of the object `node`."""
 
     rule: str
     mood: Mood
-    rank: Rank
-    node: Node
+    rank: CauseDepth
+    node: WalkNode
     cause: str
     fix: str
     field: str = ""
@@ -44,7 +44,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
 
 
-class Seen(NamedTuple):
+class Evidence(NamedTuple):
     """What was read where, and since when it is so."""
 
     field: str = ""
@@ -52,26 +52,26 @@ class Seen(NamedTuple):
     since: float | None = None
 
 
-_NOTHING = Seen()
+_NOTHING = Evidence()
 
 
-class View(msgspec.Struct, frozen=True):
+class RuleView(msgspec.Struct, frozen=True):
     """What rules look at: the objects on the way, and all that they say."""
 
-    scene: Scene
-    nodes: Sequence[Node]
-    sayings: Sequence[Saying]
+    scene: ObjectSnapshot
+    nodes: Sequence[WalkNode]
+    sayings: Sequence[Statement]
 
     @property
-    def start(self) -> Node:
+    def start(self) -> WalkNode:
         """The object that was asked about."""
         return self.nodes[0]
 
 
-Look = Callable[["Rule", View], Iterator[Finding]]
+Look = Callable[["DiagnosisRule", RuleView], Iterator[Diagnosis]]
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class DiagnosisRule(msgspec.Struct, frozen=True, kw_only=True):
     """One cause. `title` and `fix` are what the guide lists; `look` finds it."""
 
     id: str
@@ -80,9 +80,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     look: Look
     mood: Mood = "fails"
 
-    def found(self, node: Node, cause: str = "", *, fix: str = "", rank: Rank = Rank.ROOT, seen: Seen = _NOTHING) -> Finding:
+    def found(
+        self, node: WalkNode, cause: str = "", *, fix: str = "", rank: CauseDepth = CauseDepth.ROOT, seen: Evidence = _NOTHING
+    ) -> Diagnosis:
         """A finding of this rule."""
-        return Finding(
+        return Diagnosis(
             rule=self.id,
             mood=self.mood,
             rank=rank,

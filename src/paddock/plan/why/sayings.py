@@ -9,8 +9,8 @@ from paddock.meta import ages
 from paddock.plan.references import CLAIM, DATA_VOLUME, INSTANCE, MACHINE
 from paddock.plan.why import verdict
 from paddock.plan.why.links import POD
-from paddock.plan.why.scene import About, Data, Scene, at, entries, texts
-from paddock.plan.why.walk import Node
+from paddock.plan.why.scene import Data, EventQuery, ObjectSnapshot, at, entries, texts
+from paddock.plan.why.walk import WalkNode
 
 # Conditions that are bad news when they do not hold ...
 _GOOD = frozenset(
@@ -62,10 +62,10 @@ _FRESH_SECONDS = 600.0
 Kind = Literal["condition", "status", "event"]
 
 
-class Saying(msgspec.Struct, frozen=True):
+class Statement(msgspec.Struct, frozen=True):
     """What an object says. `field` is where; `type` is of a condition, or the kind of an event."""
 
-    node: Node
+    node: WalkNode
     field: str
     kind: Kind
     type: str
@@ -83,7 +83,7 @@ class Saying(msgspec.Struct, frozen=True):
         return f"{self.reason}: {self.message}" if self.message else self.reason
 
 
-def of(scene: Scene, node: Node) -> Iterator[Saying]:
+def of(scene: ObjectSnapshot, node: WalkNode) -> Iterator[Statement]:
     """What an object says, and what is said about it."""
     if node.data is not None:
         yield from _conditions(node, node.data)
@@ -94,21 +94,21 @@ def of(scene: Scene, node: Node) -> Iterator[Saying]:
     yield from _events(scene, node)
 
 
-def _conditions(node: Node, data: Data) -> Iterator[Saying]:
+def _conditions(node: WalkNode, data: Data) -> Iterator[Statement]:
     for each in entries(data, "status", "conditions"):
         name, status = texts(each, "type"), texts(each, "status")
         bad = status != "True" if name in _GOOD else status == "True" and name in _BAD
         if not bad or (node.ref.id == DATA_VOLUME and name == "Running" and texts(each, "reason") == "Completed"):
             continue
         since = ages.seconds_of(texts(each, "lastTransitionTime"))
-        yield Saying(node, f"status.conditions[{name}]", "condition", name, status, texts(each, "reason"), texts(each, "message"), since)
+        yield Statement(node, f"status.conditions[{name}]", "condition", name, status, texts(each, "reason"), texts(each, "message"), since)
 
 
-def _status(node: Node, data: Data) -> Iterator[Saying]:
+def _status(node: WalkNode, data: Data) -> Iterator[Statement]:
     """What some kinds say in members of their own."""
 
-    def said(field: str, message: str, reason: str = "") -> Saying:
-        return Saying(node, field, "status", "", "", reason, message)
+    def said(field: str, message: str, reason: str = "") -> Statement:
+        return Statement(node, field, "status", "", "", reason, message)
 
     if message := texts(data, "status", "error", "message"):
         yield said("status.error.message", message)
@@ -120,7 +120,7 @@ def _status(node: Node, data: Data) -> Iterator[Saying]:
         yield said(field, message, verdict.filling(data).get("running.reason", ""))
 
 
-def _containers(node: Node, data: Data) -> Iterator[Saying]:
+def _containers(node: WalkNode, data: Data) -> Iterator[Statement]:
     for member in ("initContainerStatuses", "containerStatuses"):
         for index, each in enumerate(entries(data, "status", member)):
             for state in ("state", "lastState"):
@@ -128,13 +128,13 @@ def _containers(node: Node, data: Data) -> Iterator[Saying]:
                     found: Any = at(each, state, how) or {}
                     if texts(found, "reason") not in ("", "Completed", "ContainerCreating", "PodInitializing"):
                         field = f"status.{member}[{index}].{state}.{how}"
-                        yield Saying(node, field, "status", how, "", texts(found, "reason"), texts(found, "message"))
+                        yield Statement(node, field, "status", how, "", texts(found, "reason"), texts(found, "message"))
 
 
-def _events(scene: Scene, node: Node) -> Iterator[Saying]:
+def _events(scene: ObjectSnapshot, node: WalkNode) -> Iterator[Statement]:
     made = ages.seconds_of(texts(node.data, "metadata", "creationTimestamp")) or 0.0
     present, settled = _present(node), _settled(scene, node)
-    for each in scene.events.get(About(node.ref.namespace, node.ref.name), ()):
+    for each in scene.events.get(EventQuery(node.ref.namespace, node.ref.name), ()):
         about = each.get("involvedObject") or each.get("regarding") or {}
         if texts(about, "kind") != node.ref.kind or not _of_group(texts(about, "apiVersion"), node.ref.group):
             continue
@@ -150,10 +150,10 @@ def _events(scene: Scene, node: Node) -> Iterator[Saying]:
         count = int(each.get("count") or at(each, "series", "count") or 1)
         uid = texts(about, "uid")
         former = bool(present and uid and uid not in present) or (since is not None and since < settled)
-        yield Saying(node, f"event {reason}", "event", weight, "", reason, message, since, count, former)
+        yield Statement(node, f"event {reason}", "event", weight, "", reason, message, since, count, former)
 
 
-def _settled(scene: Scene, node: Node) -> float:
+def _settled(scene: ObjectSnapshot, node: WalkNode) -> float:
     """Since when an object is as it should be: what was said before that is over."""
     if node.data is None or verdict.of(node.ref, node.data).state != "good":
         return 0.0
@@ -161,7 +161,7 @@ def _settled(scene: Scene, node: Node) -> float:
     return next((since for each in ready if (since := ages.seconds_of(texts(each, "lastTransitionTime")))), scene.now)
 
 
-def _present(node: Node) -> tuple[str, ...]:
+def _present(node: WalkNode) -> tuple[str, ...]:
     """The UIDs whose events are about the object as it is now; nothing where none is known, and all events count.
 
     A machine that cannot be started has an instance for each attempt, or none between two: the last one that failed says why.

@@ -12,7 +12,7 @@ Data = dict[str, Any]
 _WHOSE = {"infrastructure.stakater.com": "Stakater ", "infra.virtrigaud.io": "VirtRigaud "}
 
 
-class Ref(NamedTuple):
+class ObjectPlace(NamedTuple):
     """The place of an object. `namespace` is empty for what has none."""
 
     group: str
@@ -29,7 +29,7 @@ class Ref(NamedTuple):
         return f"{_WHOSE.get(self.group, '')}{self.kind} {self.name}"
 
 
-class Children(NamedTuple):
+class ChildQuery(NamedTuple):
     """All objects of a kind in a namespace, narrowed by labels."""
 
     group: str
@@ -38,43 +38,43 @@ class Children(NamedTuple):
     labels: str = ""
 
 
-class About(NamedTuple):
+class EventQuery(NamedTuple):
     """All events about objects of a name."""
 
     namespace: str
     name: str
 
 
-Ask = Ref | Children | About
+Ask = ObjectPlace | ChildQuery | EventQuery
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was found. `now` is in seconds since the epoch."""
 
     now: float
-    objects: Mapping[Ref, Data] = {}
+    objects: Mapping[ObjectPlace, Data] = {}
     # asked for, and not there
-    missing: frozenset[Ref] = frozenset()
+    missing: frozenset[ObjectPlace] = frozenset()
     # what could not be looked at, and why
     blind: Mapping[Ask, str] = {}
     # kinds that the server does not have
     absent: frozenset[KindId] = frozenset()
-    lists: Mapping[Children, tuple[Ref, ...]] = {}
-    events: Mapping[About, tuple[Data, ...]] = {}
+    lists: Mapping[ChildQuery, tuple[ObjectPlace, ...]] = {}
+    events: Mapping[EventQuery, tuple[Data, ...]] = {}
 
     def knows(self, ask: Ask) -> bool:
         """Whether there is nothing to ask about it any more."""
         if ask in self.blind:
             return True
-        if isinstance(ask, About):
+        if isinstance(ask, EventQuery):
             return ask in self.events
         if ask[:2] in self.absent:
             return True
-        if isinstance(ask, Children):
+        if isinstance(ask, ChildQuery):
             return ask in self.lists
         return ask in self.objects or ask in self.missing
 
-    def is_missing(self, ref: Ref) -> bool:
+    def is_missing(self, ref: ObjectPlace) -> bool:
         """Whether it is known not to be there."""
         return ref in self.missing or (ref not in self.objects and ref.id in self.absent)
 

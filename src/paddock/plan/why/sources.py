@@ -3,13 +3,13 @@
 from paddock.plan.references import DATA_VOLUME, INSTANCE, MACHINE
 from paddock.plan.why.links import STAKATER, VITISTACK
 from paddock.plan.why.scene import Data, at, entries, texts
-from paddock.plan.why.walk import Node
+from paddock.plan.why.walk import WalkNode
 
 _SOMEWHERE = "the image's address (source.http.url, source.registry.url or containerDisk.image)"
 _TEMPLATE = "spec.dataVolumeTemplates["
 
 
-def address(node: Node, message: str) -> str:
+def address(node: WalkNode, message: str) -> str:
     """`FIELD of OBJECT`, which leads to the image that a message is about."""
     other = _named(node) if node.ref.id == DATA_VOLUME else {}
     if name := texts(other, "name"):
@@ -23,7 +23,7 @@ def address(node: Node, message: str) -> str:
     return _of_guest(node, message) if node.ref.id == INSTANCE else _SOMEWHERE
 
 
-def _named(node: Node) -> Data:
+def _named(node: WalkNode) -> Data:
     """The DataSource that a disk, or the template it was made from, names: what was read there may stand in the disk itself."""
     own: Data = at(node.data, "spec", "sourceRef") or {}
     if own or node.above is None or not node.path.startswith(_TEMPLATE):
@@ -32,7 +32,7 @@ def _named(node: Node) -> Data:
     return next((at(each, "spec", "sourceRef") or {} for each in templates if texts(each, "metadata", "name") == node.ref.name), {})
 
 
-def _of_disk(node: Node) -> str:
+def _of_disk(node: WalkNode) -> str:
     source = at(node.data, "spec", "source") or {}
     member = next((name for name in source if texts(source, name, "url")), "")
     if not member:
@@ -42,7 +42,7 @@ def _of_disk(node: Node) -> str:
     return f"spec.source.{member}.url of {node.ref}"
 
 
-def _of_guest(node: Node, message: str) -> str:
+def _of_guest(node: WalkNode, message: str) -> str:
     for index, volume in enumerate(entries(node.data, "spec", "volumes")):
         image = texts(volume, "containerDisk", "image")
         if image and image in message:
@@ -52,7 +52,7 @@ def _of_guest(node: Node, message: str) -> str:
     return _SOMEWHERE
 
 
-def afterwards(node: Node) -> str:
+def afterwards(node: WalkNode) -> str:
     """What is left to do after a correction: a disk that failed stays so."""
     if node.ref.id != DATA_VOLUME or texts(node.data, "status", "phase") != "Failed":
         return ""

@@ -12,12 +12,20 @@ from paddock.plan.why.hosts import HOSTS, NETWORKS
 from paddock.plan.why.images import IMAGES
 from paddock.plan.why.objects import ADMISSION, REFUSED
 from paddock.plan.why.operations import OPERATIONS
-from paddock.plan.why.rule import Rule
-from paddock.plan.why.told import Words, rules
+from paddock.plan.why.rule import DiagnosisRule
+from paddock.plan.why.told import EventCause, rules
 
 # Fronts repeat what others say, so their own reasons come late; that something is not valid is what remains.
-WORDS: tuple[Words, ...] = (*HEALTH, *OPERATIONS, *DISKS, *ADMISSION, *NETWORKS, *HOSTS, *GUESTS, *IMAGES, *FRONTS, *REFUSED)
-LOOKING: tuple[Rule, ...] = (*objects.RULES, *disks.RULES, *boots.RULES, *hosts.RULES, *guests.RULES, *operations.RULES, *fronts.RULES)
+WORDS: tuple[EventCause, ...] = (*HEALTH, *OPERATIONS, *DISKS, *ADMISSION, *NETWORKS, *HOSTS, *GUESTS, *IMAGES, *FRONTS, *REFUSED)
+LOOKING: tuple[DiagnosisRule, ...] = (
+    *objects.RULES,
+    *disks.RULES,
+    *boots.RULES,
+    *hosts.RULES,
+    *guests.RULES,
+    *operations.RULES,
+    *fronts.RULES,
+)
 
 
 # Remarks that leave a question open, by rule: with one of them nothing is all clear.
@@ -25,12 +33,12 @@ GAPS: Mapping[str, str] = {"disks-blank": "whether the guest boots (its disks we
 
 
 @cache
-def every() -> Mapping[str, Rule]:
+def every() -> Mapping[str, DiagnosisRule]:
     """The rules by id. A cause that is known by words and by looking is one."""
     return {each.id: each for each in (*rules(WORDS), *LOOKING)}
 
 
-def _ids(*tables: Iterable[Words | Rule]) -> tuple[str, ...]:
+def _ids(*tables: Iterable[EventCause | DiagnosisRule]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.id for table in tables for each in table))
 
 

@@ -13,8 +13,8 @@ import msgspec
 from paddock.plan.instance.qemulog import legible
 from paddock.plan.references import KindId
 from paddock.plan.why import sources
-from paddock.plan.why.rule import Finding, Mood, Rank, Rule, View
-from paddock.plan.why.sayings import Saying
+from paddock.plan.why.rule import CauseDepth, Diagnosis, DiagnosisRule, Mood, RuleView
+from paddock.plan.why.sayings import Statement
 
 # What stands before the words that matter: an event's, a scheduler's on a single host.
 _BEFORE = re.compile(
@@ -22,7 +22,7 @@ _BEFORE = re.compile(
 )
 
 
-class Words(msgspec.Struct, frozen=True, kw_only=True):
+class EventCause(msgspec.Struct, frozen=True, kw_only=True):
     """A cause and how it is known: `text` is looked for in reason and message, `reason` and `type` are compared whole.
 
     `cause` and `how` may use the named groups of `text`, {kind}, {name}, {namespace}, {message} and {about} of the object, and {address},
@@ -39,9 +39,9 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     cause: str = ""
     how: str = ""
     mood: Mood = "fails"
-    rank: Rank = Rank.SAID
+    rank: CauseDepth = CauseDepth.SAID
 
-    def knows(self, saying: Saying) -> "re.Match[str] | None":
+    def knows(self, saying: Statement) -> "re.Match[str] | None":
         """Whether a saying is of this cause."""
         if self.of and saying.node.ref.id not in self.of:
             return None
@@ -52,18 +52,18 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         return re.search(self.text, saying.text, re.IGNORECASE | re.DOTALL)
 
 
-def rules(table: Sequence[Words]) -> Iterator[Rule]:
+def rules(table: Sequence[EventCause]) -> Iterator[DiagnosisRule]:
     """The rules of a table of words."""
     for each in table:
-        yield Rule(id=each.id, title=each.title, fix=each.fix, mood=each.mood, look=_nothing)
+        yield DiagnosisRule(id=each.id, title=each.title, fix=each.fix, mood=each.mood, look=_nothing)
 
 
-def _nothing(rule: Rule, view: View) -> Iterator[Finding]:
+def _nothing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """Words are matched all together, by `matched`."""
     return iter(())
 
 
-def matched(table: Sequence[Words], view: View) -> Iterator[Finding]:
+def matched(table: Sequence[EventCause], view: RuleView) -> Iterator[Diagnosis]:
     """A finding for every saying that the table knows."""
     for saying in view.sayings:
         if saying.former:
@@ -75,7 +75,7 @@ def matched(table: Sequence[Words], view: View) -> Iterator[Finding]:
                 break
 
 
-def _found(words: Words, saying: Saying, match: "re.Match[str]") -> Finding:
+def _found(words: EventCause, saying: Statement, match: "re.Match[str]") -> Diagnosis:
     ref = saying.node.ref
     groups: dict[str, Any] = {name: value or "" for name, value in match.groupdict().items()}
     said = legible(_BEFORE.sub("", saying.message or saying.reason))
@@ -88,8 +88,8 @@ def _found(words: Words, saying: Saying, match: "re.Match[str]") -> Finding:
         "address": sources.address(saying.node, said),
         **groups,
     }
-    rank = max(words.rank, Rank.TOLD) if saying.kind == "event" else words.rank
-    return Finding(
+    rank = max(words.rank, CauseDepth.TOLD) if saying.kind == "event" else words.rank
+    return Diagnosis(
         rule=words.id,
         mood=words.mood,
         rank=rank,

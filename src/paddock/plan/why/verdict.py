@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.plan.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
 from paddock.plan.why.links import CLONE, EXPORT, NETWORK, POOLS, REPLICA_SET, RESTORE, SERVICE, STAKATER, VITISTACK
-from paddock.plan.why.scene import Data, Ref, at, conditions, entries, holds, texts
+from paddock.plan.why.scene import Data, ObjectPlace, at, conditions, entries, holds, texts
 
 # good: as it should be; off: at rest, as somebody wanted; waits: on its way; bad: something is wrong; going: being deleted;
 # unknown: it does not say, and no rule knows its kind
@@ -16,45 +16,45 @@ State = Literal["good", "off", "waits", "bad", "going", "unknown"]
 _NOTES = "cdi.kubevirt.io/storage.condition."
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ObjectVerdict(msgspec.Struct, frozen=True):
     """What an object is. `word` goes on after the object's name: `runs`, `is stopped, as it should be`."""
 
     state: State
     word: str
 
 
-def of(ref: Ref, data: Data) -> Verdict:
+def of(ref: ObjectPlace, data: Data) -> ObjectVerdict:
     """The verdict on an object."""
     if texts(data, "metadata", "deletionTimestamp"):
-        return Verdict("going", "is being deleted")
+        return ObjectVerdict("going", "is being deleted")
     if ref.group == VIRTRIGAUD and not at(data, "status"):
-        return Verdict("bad", "is not carried out")
+        return ObjectVerdict("bad", "is not carried out")
     if ref.id in PASSIVE:
         phase = texts(data, "status", "phase")
-        return Verdict("good", f"is {phase}" if phase else "is there")
+        return ObjectVerdict("good", f"is {phase}" if phase else "is there")
     return _KINDS.get(ref.id, _any)(data)
 
 
-def is_open(ref: Ref, data: Data) -> bool:
+def is_open(ref: ObjectPlace, data: Data) -> bool:
     """Whether what it names matters: it has not had it yet. A guest that runs does not miss what it was started with."""
     runs = texts(data, "status", "phase") == "Running" or texts(data, "status", "printableStatus") in ("Running", "Paused", "Stopping")
     # A DataSource calls itself ready when it is well written; whether what it names is there shows when it is used.
     return ref.id == DATA_SOURCE or (of(ref, data).state in ("waits", "bad") and not (runs and ref.id in (MACHINE, INSTANCE)))
 
 
-def _machine(data: Data) -> Verdict:
+def _machine(data: Data) -> ObjectVerdict:
     word, strategy = texts(data, "status", "printableStatus"), strategy_of(data)
     if holds(data, "Failure"):
-        return Verdict("bad", "does not run")
+        return ObjectVerdict("bad", "does not run")
     if word == "Running":
-        return Verdict("good", "runs") if holds(data, "Ready") else Verdict("bad", "runs, and is not ready")
+        return ObjectVerdict("good", "runs") if holds(data, "Ready") else ObjectVerdict("bad", "runs, and is not ready")
     if word == "Paused":
-        return Verdict("bad", "is paused")
+        return ObjectVerdict("bad", "is paused")
     if word == "Stopped" and strategy != "Always":
-        return Verdict("off", f"is stopped, which its run strategy {strategy} allows")
+        return ObjectVerdict("off", f"is stopped, which its run strategy {strategy} allows")
     if word in ("", "Starting", "Provisioning", "WaitingForVolumeBinding", "Stopped", "Stopping", "Migrating", "WaitingForReceiver"):
-        return Verdict("waits", "does not run yet")
-    return Verdict("bad", "does not run")
+        return ObjectVerdict("waits", "does not run yet")
+    return ObjectVerdict("bad", "does not run")
 
 
 def strategy_of(data: Data) -> str:
@@ -64,33 +64,37 @@ def strategy_of(data: Data) -> str:
     return texts(data, "spec", "runStrategy") or "Halted"
 
 
-def _instance(data: Data) -> Verdict:
+def _instance(data: Data) -> ObjectVerdict:
     phase = texts(data, "status", "phase")
     if phase == "Running":
-        return Verdict("good", "runs") if holds(data, "Ready") and not holds(data, "Paused") else Verdict("bad", "runs, and is not ready")
+        return (
+            ObjectVerdict("good", "runs")
+            if holds(data, "Ready") and not holds(data, "Paused")
+            else ObjectVerdict("bad", "runs, and is not ready")
+        )
     if phase == "Succeeded":
-        return Verdict("off", "has ended")
+        return ObjectVerdict("off", "has ended")
     if phase == "Failed":
-        return Verdict("bad", "has failed")
+        return ObjectVerdict("bad", "has failed")
     refused = any(holds(data, each, "False") for each in ("Synchronized", "PodScheduled"))
-    return Verdict("bad", "does not run") if refused else Verdict("waits", "does not run yet")
+    return ObjectVerdict("bad", "does not run") if refused else ObjectVerdict("waits", "does not run yet")
 
 
-def _data_volume(data: Data) -> Verdict:
+def _data_volume(data: Data) -> ObjectVerdict:
     phase = texts(data, "status", "phase")
     if phase == "Succeeded":
-        return Verdict("good", "is filled")
+        return ObjectVerdict("good", "is filled")
     running = conditions(data).get("Running")
     failed = phase == "Failed" or (texts(running, "status") == "False" and texts(running, "message") != "")
-    return Verdict("bad", "is not filled") if failed else Verdict("waits", "is not filled yet")
+    return ObjectVerdict("bad", "is not filled") if failed else ObjectVerdict("waits", "is not filled yet")
 
 
-def _claim(data: Data) -> Verdict:
+def _claim(data: Data) -> ObjectVerdict:
     phase = texts(data, "status", "phase")
     if phase == "Bound":
         failed = filling(data).get("running") == "false" and bool(filling(data).get("running.message"))
-        return Verdict("bad", "is not filled") if failed else Verdict("good", "is bound")
-    return Verdict("bad", "has lost its volume") if phase == "Lost" else Verdict("waits", "is not bound yet")
+        return ObjectVerdict("bad", "is not filled") if failed else ObjectVerdict("good", "is bound")
+    return ObjectVerdict("bad", "has lost its volume") if phase == "Lost" else ObjectVerdict("waits", "is not bound yet")
 
 
 def filling(data: Data) -> dict[str, str]:
@@ -101,94 +105,98 @@ def filling(data: Data) -> dict[str, str]:
     return {key.removeprefix(_NOTES): value for key, value in notes.items() if key.startswith(_NOTES)}
 
 
-def _snapshot(data: Data) -> Verdict:
+def _snapshot(data: Data) -> ObjectVerdict:
     if at(data, "status", "readyToUse"):
-        return Verdict("good", "is ready to use")
+        return ObjectVerdict("good", "is ready to use")
     failed = texts(data, "status", "phase") == "Failed"
-    return Verdict("bad", "has failed") if failed else Verdict("waits", "is not ready yet")
+    return ObjectVerdict("bad", "has failed") if failed else ObjectVerdict("waits", "is not ready yet")
 
 
-def _restore(data: Data) -> Verdict:
+def _restore(data: Data) -> ObjectVerdict:
     if at(data, "status", "complete"):
-        return Verdict("good", "is complete")
-    return Verdict("bad", "has failed") if holds(data, "Failure") else Verdict("waits", "is not complete yet")
+        return ObjectVerdict("good", "is complete")
+    return ObjectVerdict("bad", "has failed") if holds(data, "Failure") else ObjectVerdict("waits", "is not complete yet")
 
 
-def _clone(data: Data) -> Verdict:
+def _clone(data: Data) -> ObjectVerdict:
     phase = texts(data, "status", "phase")
     if phase == "Succeeded":
-        return Verdict("good", "is complete")
-    return Verdict("bad", "has failed") if phase == "Failed" else Verdict("waits", "is not complete yet")
+        return ObjectVerdict("good", "is complete")
+    return ObjectVerdict("bad", "has failed") if phase == "Failed" else ObjectVerdict("waits", "is not complete yet")
 
 
-def _export(data: Data) -> Verdict:
-    return Verdict("good", "is ready") if texts(data, "status", "phase") in ("Ready", "Skipped") else Verdict("waits", "is not ready yet")
+def _export(data: Data) -> ObjectVerdict:
+    return (
+        ObjectVerdict("good", "is ready")
+        if texts(data, "status", "phase") in ("Ready", "Skipped")
+        else ObjectVerdict("waits", "is not ready yet")
+    )
 
 
-def _series(data: Data) -> Verdict:
+def _series(data: Data) -> ObjectVerdict:
     if at(data, "spec", "paused"):
-        return Verdict("bad", "is paused")
+        return ObjectVerdict("bad", "is paused")
     wanted = at(data, "spec", "replicas")
     wanted = 1 if wanted is None else wanted
     ready = at(data, "status", "readyReplicas") or 0
     if holds(data, "ReplicaFailure"):
-        return Verdict("bad", f"has {ready} of {wanted} machines ready")
+        return ObjectVerdict("bad", f"has {ready} of {wanted} machines ready")
     if ready >= wanted:
-        return Verdict("good", f"has {ready} of {wanted} machines ready")
-    return Verdict("waits", f"has {ready} of {wanted} machines ready")
+        return ObjectVerdict("good", f"has {ready} of {wanted} machines ready")
+    return ObjectVerdict("waits", f"has {ready} of {wanted} machines ready")
 
 
-def _service(data: Data) -> Verdict:
+def _service(data: Data) -> ObjectVerdict:
     # Whether anything answers is not said by the Service itself: its rules look.
     balanced = texts(data, "spec", "type") == "LoadBalancer"
     if balanced and not entries(data, "status", "loadBalancer", "ingress"):
-        return Verdict("waits", "has no address yet")
-    return Verdict("good", "is published" if balanced else "is served")
+        return ObjectVerdict("waits", "has no address yet")
+    return ObjectVerdict("good", "is published" if balanced else "is served")
 
 
-def _stakater(data: Data) -> Verdict:
+def _stakater(data: Data) -> ObjectVerdict:
     if holds(data, "Synced", "False"):
-        return Verdict("bad", "is not as it should be")
+        return ObjectVerdict("bad", "is not as it should be")
     if holds(data, "Ready"):
         halted = texts(data, "spec", "parameters", "runStrategy") == "Halted"
-        return Verdict("off", "is stopped, as its run strategy Halted says") if halted else Verdict("good", "runs")
+        return ObjectVerdict("off", "is stopped, as its run strategy Halted says") if halted else ObjectVerdict("good", "runs")
     ready = conditions(data).get("Ready")
     waits = texts(ready, "reason") in ("", "Creating")
-    return Verdict("waits", "is not ready yet") if waits else Verdict("bad", "is not ready")
+    return ObjectVerdict("waits", "is not ready yet") if waits else ObjectVerdict("bad", "is not ready")
 
 
-def _vitistack(data: Data) -> Verdict:
+def _vitistack(data: Data) -> ObjectVerdict:
     phase = texts(data, "status", "phase")
     if phase == "Running" and not holds(data, "Ready", "False"):
-        return Verdict("good", "runs")
+        return ObjectVerdict("good", "runs")
     if phase == "Stopped":
         broken = any(holds(data, each, "False") for each in ("StorageReady", "NetworkReady", "VirtualMachineReady"))
-        return Verdict("bad", "is stopped, and not as it should be") if broken else Verdict("off", "is stopped")
+        return ObjectVerdict("bad", "is stopped, and not as it should be") if broken else ObjectVerdict("off", "is stopped")
     if phase == "Failed":
-        return Verdict("bad", "has failed")
+        return ObjectVerdict("bad", "has failed")
     said = texts(conditions(data).get("Ready"), "reason")
     waits = phase in ("Pending", "Creating", "") and said in ("", "MachineNotReady")
-    return Verdict("waits", "does not run yet") if waits else Verdict("bad", "does not run")
+    return ObjectVerdict("waits", "does not run yet") if waits else ObjectVerdict("bad", "does not run")
 
 
-def _network(data: Data) -> Verdict:
+def _network(data: Data) -> ObjectVerdict:
     """A network of Vitistack is made for the first machine that uses it."""
     if at(data, "status", "ready") is not False:
-        return Verdict("good", "is ready") if at(data, "status", "ready") else Verdict("waits", "is not ready yet")
+        return ObjectVerdict("good", "is ready") if at(data, "status", "ready") else ObjectVerdict("waits", "is not ready yet")
     used = bool(at(data, "status", "connectedMachines"))
-    return Verdict("bad", "is not ready") if used else Verdict("off", "is used by no machine")
+    return ObjectVerdict("bad", "is not ready") if used else ObjectVerdict("off", "is used by no machine")
 
 
-def _any(data: Data) -> Verdict:
+def _any(data: Data) -> ObjectVerdict:
     """An object of a kind that is known by its conditions alone."""
     phase = texts(data, "status", "phase")
     if phase in ("Failed", "Error", "Lost"):
-        return Verdict("bad", "has failed")
+        return ObjectVerdict("bad", "has failed")
     if "Ready" not in conditions(data):
-        return Verdict("unknown", "is there" if phase == "" else f"is {phase}")
+        return ObjectVerdict("unknown", "is there" if phase == "" else f"is {phase}")
     if holds(data, "Ready"):
-        return Verdict("good", "is ready")
-    return Verdict("bad", "is not ready")
+        return ObjectVerdict("good", "is ready")
+    return ObjectVerdict("bad", "is not ready")
 
 
 def _of(group: str, kinds: str) -> frozenset[KindId]:
@@ -213,7 +221,7 @@ PASSIVE: frozenset[KindId] = (
 )
 
 
-_KINDS: dict[KindId, Callable[[Data], Verdict]] = {
+_KINDS: dict[KindId, Callable[[Data], ObjectVerdict]] = {
     MACHINE: _machine,
     INSTANCE: _instance,
     DATA_VOLUME: _data_volume,

@@ -27,7 +27,7 @@ def _none(name: str) -> bool:
 _UNESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
 
 
-class Budget:
+class CostMeter:
     """What may still be spent."""
 
     __slots__ = ("left",)
@@ -42,7 +42,7 @@ class Budget:
             raise OutOfBudget
 
 
-class Program:
+class CompiledExpression:
     """A compiled expression. The values of `late` variables are functions of the budget, called where the variable is used.
 
     `types` says of which types an expression may make messages.
@@ -54,7 +54,7 @@ class Program:
         self._code, self._cost = compiler.make(tree)
         self._slots = compiler.slots
 
-    def run(self, values: tuple[Any, ...], budget: Budget) -> Any:
+    def run(self, values: tuple[Any, ...], budget: CostMeter) -> Any:
         """The value for these variables; raises `EvaluationError` or `OutOfBudget`."""
         budget.spend(self._cost)
         frame = [budget, *values, *[None] * (self._slots - len(values))]

@@ -21,7 +21,7 @@ class UInt(int):
     __slots__ = ()
 
 
-class Type(msgspec.Struct, frozen=True):
+class CelType(msgspec.Struct, frozen=True):
     """A type as a value."""
 
     name: str
@@ -114,7 +114,7 @@ class Message(dict[str, Any]):
         self.name = name
 
 
-class Gathered(list[Any]):
+class UnorderedList(list[Any]):
     """A list whose order is none: a set, or, with `keys`, entries that are told apart by these members."""
 
     __slots__ = ("keys",)
@@ -136,13 +136,13 @@ class Gathered(list[Any]):
         mine = {self.place(entry): entry for entry in self}
         return all((place := self.place(entry)) in mine and (not self.keys or equal(mine[place], entry)) for entry in other)
 
-    def merged(self, other: list[Any]) -> "Gathered":
+    def merged(self, other: list[Any]) -> "UnorderedList":
         """Its entries, those that the other has, too, as they are there; then the other's own."""
         made = {self.place(entry): entry for entry in self}
         for entry in other:
             if self.keys or self.place(entry) not in made:
                 made[self.place(entry)] = entry
-        return Gathered(made.values(), self.keys)
+        return UnorderedList(made.values(), self.keys)
 
 
 def _hashable(value: Any) -> Any:
@@ -159,9 +159,9 @@ _NAMES: dict[type, str] = {
     bytes: "bytes",
     type(None): "null_type",
     list: "list",
-    Gathered: "list",
+    UnorderedList: "list",
     dict: "map",
-    Type: "type",
+    CelType: "type",
     Optional: "optional_type",
     Duration: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp",
@@ -173,7 +173,7 @@ _NAMES: dict[type, str] = {
     NamedFormat: "kubernetes.NamedFormat",
 }
 # Names that stand for types in expressions.
-TYPES = {name: Type(name) for name in ("bool", "int", "uint", "double", "string", "bytes", "null_type", "list", "map", "type")}
+TYPES = {name: CelType(name) for name in ("bool", "int", "uint", "double", "string", "bytes", "null_type", "list", "map", "type")}
 
 
 def name_of(value: Any) -> str:
@@ -188,7 +188,7 @@ def is_number(value: Any) -> bool:
 
 def equal(one: Any, other: Any) -> bool:
     """Equality across types: numbers by value, everything else only with its own kind."""
-    if isinstance(one, Gathered):
+    if isinstance(one, UnorderedList):
         return isinstance(other, list) and one.equals(other)
     if isinstance(one, list):
         return isinstance(other, list) and len(one) == len(other) and all(map(equal, one, other))

@@ -23,7 +23,7 @@ def crds(kinds: Iterable[Kind]) -> dict[str, str]:
 
 def openapi_documents(kinds: Sequence[Kind]) -> dict[str, str]:
     """`GROUP_VERSION.json` for every group and version; the core group is called core."""
-    grouped: dict[tuple[str, str], list[openapi.Resource]] = {}
+    grouped: dict[tuple[str, str], list[openapi.OpenApiResource]] = {}
     for resource in openapi.resources(kinds):
         grouped.setdefault((resource.group, resource.version), []).append(resource)
     metadata = metaschemas.object_meta(_metadata_of(kinds[0]))

@@ -20,7 +20,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _FORMATS = {"ipv4": "ipv4", "ipv6": "ipv6", "date-time": "date-time"}
 
 
-class Definitions:
+class SchemaDefinitions:
     """The objects of one document, each under a name of its own."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Definitions:
 def document(kind: Kind, reference: str = "") -> dict[str, Any]:
     """The schema of a kind; `reference` is what the schema calls itself."""
     place = shape.shape_of(kind.cls)
-    definitions = Definitions()
+    definitions = SchemaDefinitions()
     body = members(place, definitions)
     properties = body["properties"]
     group = f"{kind.group}/" if kind.group else ""
@@ -91,7 +91,7 @@ def selection(paths: Iterable[tuple[Kind, str]]) -> dict[str, Any]:
     }
 
 
-def members(place: shape.ObjectShape, definitions: Definitions) -> Schema:
+def members(place: shape.ObjectShape, definitions: SchemaDefinitions) -> Schema:
     """An object with its members."""
     properties: Schema = {}
     for name, prop in place.properties.items():
@@ -107,7 +107,7 @@ def members(place: shape.ObjectShape, definitions: Definitions) -> Schema:
     return schema
 
 
-def node(place: shape.Shape, definitions: Definitions) -> Schema:
+def node(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     """One place of a document."""
     field = place.field
     schema: Schema = {}
@@ -123,7 +123,7 @@ def node(place: shape.Shape, definitions: Definitions) -> Schema:
     return schema
 
 
-def _string(place: shape.Shape, definitions: Definitions) -> Schema:
+def _string(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     return {"type": "string", **_texts(place)}
 
 
@@ -135,33 +135,33 @@ def _texts(place: shape.Shape) -> Schema:
     return schema
 
 
-def _integer(place: shape.Shape, definitions: Definitions) -> Schema:
+def _integer(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     return {"type": "integer", **structural.numbers(place)}
 
 
-def _number(place: shape.Shape, definitions: Definitions) -> Schema:
+def _number(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     return {"type": "number", **structural.numbers(place)}
 
 
-def _boolean(place: shape.Shape, definitions: Definitions) -> Schema:
+def _boolean(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     return {"type": "boolean"}
 
 
-def _quantity(place: shape.Shape, definitions: Definitions) -> Schema:
+def _quantity(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     schema: Schema = {"type": ["string", "integer"], "maxLength": 64, "pattern": structural.quantity_pattern(place)}
     least = structural.quantity_minimum(place)
     return schema if least is None else {**schema, "minimum": least}
 
 
-def _int_or_string(place: shape.Shape, definitions: Definitions) -> Schema:
+def _int_or_string(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     return {"type": ["integer", "string"], **structural.numbers(place), **_texts(place)}
 
 
-def _any(place: shape.Shape, definitions: Definitions) -> Schema:
+def _any(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     return {"type": "object"} if place.json_type else {}
 
 
-def _list(place: shape.Shape, definitions: Definitions) -> Schema:
+def _list(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     assert isinstance(place, shape.ListShape)
     field = place.field
     schema: Schema = {"type": "array"}
@@ -174,7 +174,7 @@ def _list(place: shape.Shape, definitions: Definitions) -> Schema:
     return {**schema, "items": node(place.item, definitions)}
 
 
-def _map(place: shape.Shape, definitions: Definitions) -> Schema:
+def _map(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     assert isinstance(place, shape.MapShape)
     field = place.field
     schema: Schema = {"type": "object"}
@@ -189,12 +189,12 @@ def _map(place: shape.Shape, definitions: Definitions) -> Schema:
     return {**schema, "additionalProperties": node(place.value, definitions)}
 
 
-def _object(place: shape.Shape, definitions: Definitions) -> Schema:
+def _object(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     assert isinstance(place, shape.ObjectShape)
     return definitions.ref(place)
 
 
-_MAKERS: dict[type[shape.Shape], Callable[[shape.Shape, Definitions], Schema]] = {
+_MAKERS: dict[type[shape.Shape], Callable[[shape.Shape, SchemaDefinitions], Schema]] = {
     shape.StringShape: _string,
     shape.TimeShape: _string,
     shape.IntegerShape: _integer,

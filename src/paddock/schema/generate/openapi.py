@@ -21,7 +21,7 @@ _BUILTIN_PATCHES = (*_CUSTOM_PATCHES, "application/strategic-merge-patch+json")
 _BODIES = ("application/json", "application/yaml")
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
+class OpenApiResource(msgspec.Struct, frozen=True, kw_only=True):
     """One kind in one version, as it is served. `schema` is structural, as in a CRD."""
 
     group: str
@@ -39,12 +39,12 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     builtin: bool = False
 
 
-def resources(kinds: Iterable[Kind]) -> Iterator[Resource]:
+def resources(kinds: Iterable[Kind]) -> Iterator[OpenApiResource]:
     """Our kinds, as they are served."""
     for kind in kinds:
         schema = crd.schema(kind)
         for version in kind.versions:
-            yield Resource(
+            yield OpenApiResource(
                 group=kind.group,
                 version=version.name,
                 kind=kind.kind,
@@ -69,7 +69,7 @@ def schema_name(group: str, version: str, kind: str) -> str:
     return ".".join([*reversed((group or "core").split(".")), version, kind])
 
 
-def document(served: Sequence[Resource], metadata: Schema) -> dict[str, Any]:
+def document(served: Sequence[OpenApiResource], metadata: Schema) -> dict[str, Any]:
     """The document of one group and version; `metadata` is the schema of ObjectMeta (`metaschemas.object_meta`)."""
     group, version = served[0].group, served[0].version
     schemas = metaschemas.common(group, version, metadata, scale=any(resource.scale for resource in served))
@@ -85,7 +85,7 @@ def document(served: Sequence[Resource], metadata: Schema) -> dict[str, Any]:
     }
 
 
-def _schemas(resource: Resource) -> Iterator[tuple[str, Schema]]:
+def _schemas(resource: OpenApiResource) -> Iterator[tuple[str, Schema]]:
     name = schema_name(resource.group, resource.version, resource.kind)
     yield name, published(resource)
     if not resource.stored:
@@ -102,7 +102,7 @@ def _schemas(resource: Resource) -> Iterator[tuple[str, Schema]]:
     yield f"{name}List", listed
 
 
-def published(resource: Resource) -> Schema:
+def published(resource: OpenApiResource) -> Schema:
     """The schema of a kind as clients see it: with the envelope, and for a kind of the server with its merge keys."""
     schema: Schema = copy.deepcopy(resource.schema)
     properties = {
@@ -128,7 +128,7 @@ def _add_merge_keys(schema: Schema) -> None:
             _add_merge_keys(inner)
 
 
-def _gvk(resource: Resource, kind: str) -> list[dict[str, str]]:
+def _gvk(resource: OpenApiResource, kind: str) -> list[dict[str, str]]:
     return metaschemas.kinds((resource.group, resource.version, kind))
 
 
@@ -177,7 +177,7 @@ _DELETE = (
 )
 
 
-def _paths(resource: Resource) -> Iterator[tuple[str, Schema]]:
+def _paths(resource: OpenApiResource) -> Iterator[tuple[str, Schema]]:
     name = schema_name(resource.group, resource.version, resource.kind)
     root = f"/{path_of(resource.group, resource.version)}"
     collection = f"{root}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else f"{root}/{resource.plural}"
@@ -209,7 +209,7 @@ def _reads_and_writes(name: str) -> list[_Call]:
     ]
 
 
-def _item(resource: Resource, path: str, calls: Sequence[_Call], suffix: str = "") -> Schema:
+def _item(resource: OpenApiResource, path: str, calls: Sequence[_Call], suffix: str = "") -> Schema:
     """One path with its operations."""
     parameters = [
         {"name": found, "in": "path", "required": True, "description": f"The {found}.", "schema": {"type": "string"}}
@@ -219,7 +219,7 @@ def _item(resource: Resource, path: str, calls: Sequence[_Call], suffix: str = "
     return {**operations, "parameters": [*parameters, _PRETTY]}
 
 
-def _operation(resource: Resource, path: str, call: _Call, suffix: str) -> Schema:
+def _operation(resource: OpenApiResource, path: str, call: _Call, suffix: str) -> Schema:
     where = "Collection" if call.action == "deletecollection" else ""
     where += "Namespaced" if "{namespace}" in path else ""
     tag = _camel(resource.group or "core")
@@ -238,7 +238,7 @@ def _operation(resource: Resource, path: str, call: _Call, suffix: str) -> Schem
     return operation
 
 
-def _about(resource: Resource, call: _Call, suffix: str) -> str:
+def _about(resource: OpenApiResource, call: _Call, suffix: str) -> str:
     of = {"Status": "the status of ", "Scale": "the scale of "}.get(suffix, "")
     many = call.action in ("list", "deletecollection")
     verb = {"list": "List or watch", "deletecollection": "Delete", "post": "Create", "put": "Replace"}.get(
@@ -248,7 +248,7 @@ def _about(resource: Resource, call: _Call, suffix: str) -> str:
     return f"{verb} {of}{objects}."
 
 
-def _media(resource: Resource, call: _Call) -> Sequence[str]:
+def _media(resource: OpenApiResource, call: _Call) -> Sequence[str]:
     if call.action != "patch":
         return _BODIES
     return _BUILTIN_PATCHES if resource.builtin else _CUSTOM_PATCHES
@@ -266,7 +266,7 @@ def _responses(call: _Call) -> Schema:
     return {**answers, "401": {"description": "Unauthorized"}}
 
 
-def _gvk_of(resource: Resource, call: _Call) -> dict[str, str]:
+def _gvk_of(resource: OpenApiResource, call: _Call) -> dict[str, str]:
     if call.answer == metaschemas.SCALE:
         return {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}

@@ -17,7 +17,7 @@ Links = Mapping[type[Object], tuple[str, str]]
 Names = Mapping[tuple[str, str], str]
 
 
-class Row(NamedTuple):
+class FieldRow(NamedTuple):
     """One field: its path, and what may be said of it."""
 
     path: str
@@ -27,29 +27,29 @@ class Row(NamedTuple):
     elsewhere: str = ""
 
 
-def rows(place: shape.ObjectShape, path: str, links: Links) -> Iterator[Row]:
+def rows(place: shape.ObjectShape, path: str, links: Links) -> Iterator[FieldRow]:
     """Every field below an object, in the order of declaration."""
     for prop in place.properties.values():
         yield from _rows(prop.shape, prop, f"{path}.{prop.name}", links)
 
 
-def _rows(place: shape.Shape, prop: shape.Property | None, path: str, links: Links) -> Iterator[Row]:
+def _rows(place: shape.Shape, prop: shape.Property | None, path: str, links: Links) -> Iterator[FieldRow]:
     if isinstance(place, shape.ObjectShape):
         if place.cls in links:
             page, name = links[place.cls]
-            yield Row(path, place, prop, f"See [{name}]({page}).")
+            yield FieldRow(path, place, prop, f"See [{name}]({page}).")
             return
-        yield Row(path, place, prop)
+        yield FieldRow(path, place, prop)
         yield from rows(place, path, links)
         return
-    yield Row(path, place, prop)
+    yield FieldRow(path, place, prop)
     if isinstance(place, shape.ListShape) and _has_members(place.item):
         yield from _inner(place.item, f"{path}[]", links)
     elif isinstance(place, shape.MapShape) and _has_members(place.value):
         yield from _inner(place.value, f"{path}.*", links)
 
 
-def _inner(place: shape.Shape, path: str, links: Links) -> Iterator[Row]:
+def _inner(place: shape.Shape, path: str, links: Links) -> Iterator[FieldRow]:
     """What is below an entry; a plain object has no line of its own."""
     if isinstance(place, shape.ObjectShape) and place.cls not in links:
         yield from rows(place, path, links)
@@ -118,8 +118,8 @@ def _fields(kind: Kind, links: Links) -> Iterator[str]:
     yield "## Fields"
     yield "Beside `apiVersion`, `kind` and `metadata`. Required fields have a *; fields that are kept without effect say so."
     own = _elsewhere(kind, links)
-    found: list[Row] = []
-    observed: list[Row] = []
+    found: list[FieldRow] = []
+    observed: list[FieldRow] = []
     for name, prop in place.properties.items():
         if name not in ENVELOPE:
             (observed if name == "status" else found).extend(_rows(prop.shape, prop, name, own))
@@ -140,7 +140,7 @@ def _is_of(place: shape.Shape, cls: type[Object]) -> bool:
     return isinstance(place, shape.ObjectShape) and place.cls is cls
 
 
-def _field_cells(row: Row) -> Sequence[str]:
+def _field_cells(row: FieldRow) -> Sequence[str]:
     field = row.shape.field
     star = " *" if row.prop is not None and field.required else ""
     default = words.default_of(row.prop) if row.prop is not None else NOTHING
@@ -148,11 +148,11 @@ def _field_cells(row: Row) -> Sequence[str]:
     return f"`{row.path}`{star}", words.type_of(row.shape), _code(default), allowed, _meaning(row, field)
 
 
-def _status_cells(row: Row) -> Sequence[str]:
+def _status_cells(row: FieldRow) -> Sequence[str]:
     return f"`{row.path}`", words.type_of(row.shape), _meaning(row, row.shape.field)
 
 
-def _meaning(row: Row, field: Field) -> str:
+def _meaning(row: FieldRow, field: Field) -> str:
     caveats = [f"**{text}**" if text.startswith(("Accepted", "Deprecated")) else text for text in words.caveats(field)]
     return " ".join(text for text in (words.sentence(words.own_text(row.shape)), *caveats, row.elsewhere) if text)
 

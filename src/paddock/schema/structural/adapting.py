@@ -11,13 +11,13 @@ from typing import Any
 from paddock.base import duration
 from paddock.schema.cel.errors import EvaluationError
 from paddock.schema.cel.functions import times
-from paddock.schema.cel.values import Duration, Gathered, Timestamp
-from paddock.schema.structural.node import Node
+from paddock.schema.cel.values import Duration, Timestamp, UnorderedList
+from paddock.schema.structural.node import SchemaNode
 
 Adapt = Callable[[Any], Any]
 
 
-def adapter(node: Node, *, gathers: bool = False) -> Adapt | None:
+def adapter(node: SchemaNode, *, gathers: bool = False) -> Adapt | None:
     """What changes the values of a place; None where they can stay as they are. `gathers`: lists are compared or joined."""
     if not _matters(node.schema, gathers):
         return None
@@ -41,17 +41,17 @@ def _matters(schema: dict[str, Any], gathers: bool) -> bool:
     return any(_matters(each, gathers) for each in inner if isinstance(each, dict))
 
 
-def _list_adapter(node: Node, gathers: bool) -> Adapt | None:
+def _list_adapter(node: SchemaNode, gathers: bool) -> Adapt | None:
     below = adapter(node.items, gathers=gathers) if node.items is not None else None
     if gathers and node.list_type in ("set", "map"):
         keys = node.map_keys if node.list_type == "map" else ()
-        return lambda value: Gathered(map(below, value) if below else value, keys) if isinstance(value, list) else value
+        return lambda value: UnorderedList(map(below, value) if below else value, keys) if isinstance(value, list) else value
     if below is None:
         return None
     return lambda value: [below(each) for each in value] if isinstance(value, list) else value
 
 
-def _object_adapter(node: Node, gathers: bool) -> Adapt | None:
+def _object_adapter(node: SchemaNode, gathers: bool) -> Adapt | None:
     members = {name: made for name, member in node.properties.items() if (made := adapter(member, gathers=gathers)) is not None}
     others = adapter(node.others, gathers=gathers) if node.others is not None else None
 

@@ -22,7 +22,7 @@ LABEL_1035 = (
 )
 
 
-class Notes(Protocol):
+class EmbeddedNotes(Protocol):
     """Where what was noticed goes."""
 
     @property
@@ -30,7 +30,7 @@ class Notes(Protocol):
     def misplaced(self, trail: Trail) -> None: ...
 
 
-def coerce(key: str, value: Any, trail: Trail, noted: Notes) -> Any:
+def coerce(key: str, value: Any, trail: Trail, noted: EmbeddedNotes) -> Any:
     """A member of the envelope, in the form that every object has."""
     if key != "metadata":
         if not isinstance(value, str):

@@ -14,12 +14,12 @@ import msgspec
 from paddock.schema import finding
 from paddock.schema.cel import syntax, typing
 from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
-from paddock.schema.cel.program import RULE_LIMIT, Budget, Program, unescape, uses
+from paddock.schema.cel.program import RULE_LIMIT, CompiledExpression, CostMeter, unescape, uses
 from paddock.schema.cel.typing import DYN, STRING, Scope, Ty
 from paddock.schema.cel.values import NONE, Optional
-from paddock.schema.finding import Cause, Finding
+from paddock.schema.finding import CauseType, Finding
 from paddock.schema.structural.adapting import adapter
-from paddock.schema.structural.node import ABSENT, Key, Node, Trail, correlated, has_rules, name_of, same
+from paddock.schema.structural.node import ABSENT, MapKey, SchemaNode, Trail, correlated, has_rules, name_of, same
 
 RULE = "structural/cel"
 OBJECT_LIMIT = 10_000_000
@@ -29,10 +29,10 @@ _VARIABLES = ("self", "oldSelf")
 # Where lists are compared or joined it matters of what kind they are.
 _JOINING = ("==", "!=", "+", " in ")
 _REASONS = {
-    "FieldValueDuplicate": Cause.DUPLICATE,
-    "FieldValueForbidden": Cause.FORBIDDEN,
-    "FieldValueInvalid": Cause.INVALID,
-    "FieldValueRequired": Cause.REQUIRED,
+    "FieldValueDuplicate": CauseType.DUPLICATE,
+    "FieldValueForbidden": CauseType.FORBIDDEN,
+    "FieldValueInvalid": CauseType.INVALID,
+    "FieldValueRequired": CauseType.REQUIRED,
 }
 _LONGEST_MESSAGE = 2048
 _LONGEST_VALUE = 256
@@ -42,23 +42,23 @@ Schema = dict[str, Any]
 
 
 @lru_cache(maxsize=4096)
-def _program(text: str) -> Program:
-    return Program(syntax.parse(text), _VARIABLES)
+def _program(text: str) -> CompiledExpression:
+    return CompiledExpression(syntax.parse(text), _VARIABLES)
 
 
-class Rule:
+class CelRule:
     """One rule, compiled when first run."""
 
     def __init__(self, said: Schema, schema: Schema) -> None:
         self.text: str = said.get("rule") or ""
         self.message: str = (said.get("message") or "").strip()
         self.expression: str = (said.get("messageExpression") or "").strip()
-        self.cause = _REASONS.get(said.get("reason") or "", Cause.INVALID)
+        self.cause = _REASONS.get(said.get("reason") or "", CauseType.INVALID)
         self.steps = _marked(schema, _path(said.get("fieldPath") or "") or [])
         self.optional = bool(said.get("optionalOldSelf"))
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> CompiledExpression:
         """The rule."""
         return _program(self.text)
 
@@ -68,15 +68,15 @@ class Rule:
         return uses(self.program.tree, "oldSelf")
 
     @cached_property
-    def saying(self) -> Program | None:
+    def saying(self) -> CompiledExpression | None:
         """What makes the message."""
         return _program(self.expression) if self.expression else None
 
 
-class Rules:
+class CelRules:
     """All rules of a schema."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: SchemaNode) -> None:
         self._root = root
         self._places: dict[int, _Place] = {}
         self._any = has_rules(root.schema)
@@ -88,20 +88,20 @@ class Rules:
         if blocked:
             yield finding.invalid(("<nil>",), None, UNCHECKED, RULE)
             return
-        budget = Budget(OBJECT_LIMIT)
+        budget = CostMeter(OBJECT_LIMIT)
         try:
             yield from self._walk(self._root, new, old, None, budget)
         except OutOfBudget:
             why = "validation failed due to running out of cost budget, no further validation rules will be run"
             yield finding.forbidden(("<nil>",), why, RULE)
 
-    def _place(self, node: Node) -> "_Place":
+    def _place(self, node: SchemaNode) -> "_Place":
         found = self._places.get(id(node))
         if found is None:
             found = self._places[id(node)] = _Place(node)
         return found
 
-    def _walk(self, node: Node, value: Any, old: Any, trail: Trail, budget: Budget) -> Iterator[Finding]:
+    def _walk(self, node: SchemaNode, value: Any, old: Any, trail: Trail, budget: CostMeter) -> Iterator[Finding]:
         place = self._place(node)
         if not place.matters or value is None:
             return
@@ -114,7 +114,7 @@ class Rules:
                 if below is not None:
                     yield from self._walk(below, member, before.get(key, ABSENT), (trail, key), budget)
                 elif node.others is not None and key not in node.kept:
-                    yield from self._walk(node.others, member, before.get(key, ABSENT), (trail, Key(key)), budget)
+                    yield from self._walk(node.others, member, before.get(key, ABSENT), (trail, MapKey(key)), budget)
         elif isinstance(value, list) and node.items is not None:
             former = correlated(node, old)
             for index, entry in enumerate(value):
@@ -124,13 +124,13 @@ class Rules:
 class _Place:
     """The rules of one place, and whether there are any there or below."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: SchemaNode) -> None:
         self.matters = has_rules(node.schema)
-        self.rules = tuple(Rule(each, node.schema) for each in node.schema.get(_WORD) or ())
+        self.rules = tuple(CelRule(each, node.schema) for each in node.schema.get(_WORD) or ())
         gathers = any(sign in rule.text for rule in self.rules for sign in _JOINING)
         self._adapt = adapter(node, gathers=gathers) if self.rules else None
 
-    def check(self, value: Any, old: Any, trail: Trail, budget: Budget) -> Iterator[Finding]:
+    def check(self, value: Any, old: Any, trail: Trail, budget: CostMeter) -> Iterator[Finding]:
         """Run the rules of the place."""
         known = old is not ABSENT and old is not None
         unchanged = known and same(value, old)
@@ -150,11 +150,11 @@ class _Place:
             if wrong is not None:
                 yield _finding(rule, wrong, value, trail)
 
-    def _run(self, rule: Rule, values: tuple[Any, ...], total: Budget) -> "str | _Failed | None":
+    def _run(self, rule: CelRule, values: tuple[Any, ...], total: CostMeter) -> "str | _Failed | None":
         """None when the rule holds; else the message."""
         if total.left <= 0:
             raise OutOfBudget
-        budget = Budget(min(RULE_LIMIT, total.left))
+        budget = CostMeter(min(RULE_LIMIT, total.left))
         whole = budget.left
         try:
             if rule.program.run(values, budget) is True:
@@ -177,7 +177,7 @@ class _Failed(str):
     __slots__ = ()
 
 
-def _message(rule: Rule, values: tuple[Any, ...], budget: Budget) -> str:
+def _message(rule: CelRule, values: tuple[Any, ...], budget: CostMeter) -> str:
     plain = rule.message or f"failed rule: {rule.text.strip()}"
     if rule.saying is None:
         return plain
@@ -189,7 +189,7 @@ def _message(rule: Rule, values: tuple[Any, ...], budget: Budget) -> str:
     return str(said).strip() if fits else plain
 
 
-def _finding(rule: Rule, wrong: str, value: Any, trail: Trail) -> Finding:
+def _finding(rule: CelRule, wrong: str, value: Any, trail: Trail) -> Finding:
     if isinstance(wrong, _Failed):
         kind = _KINDS.get(type(value), "object")
         return Finding(path=(name_of(trail),), message=f'Invalid value: "{kind}": {wrong}', rule=RULE)
@@ -199,17 +199,17 @@ def _finding(rule: Rule, wrong: str, value: Any, trail: Trail) -> Finding:
     plain = isinstance(value, dict | list) or bool(rule.steps)
     shown = "" if plain or (isinstance(value, str) and len(value) > _LONGEST_VALUE) else f": {finding.show(value)}"
     message = {
-        Cause.INVALID: f"Invalid value{shown}: {wrong}",
-        Cause.FORBIDDEN: f"Forbidden: {wrong}",
-        Cause.REQUIRED: f"Required value: {wrong}",
-        Cause.DUPLICATE: f"Duplicate value{shown}",
+        CauseType.INVALID: f"Invalid value{shown}: {wrong}",
+        CauseType.FORBIDDEN: f"Forbidden: {wrong}",
+        CauseType.REQUIRED: f"Required value: {wrong}",
+        CauseType.DUPLICATE: f"Duplicate value{shown}",
     }[rule.cause]
     return Finding(path=path, message=message, rule=RULE, cause=rule.cause)
 
 
-def rules_of(root: Node) -> Rules:
+def rules_of(root: SchemaNode) -> CelRules:
     """The rules of a schema."""
-    return Rules(root)
+    return CelRules(root)
 
 
 def _path(text: str) -> list[str] | None:
@@ -349,7 +349,7 @@ def _marked(schema: Schema, steps: list[str]) -> tuple[str, ...]:
     for step in steps:
         named = (place.get("properties") or {}).get(step)
         others = place.get("additionalProperties")
-        made.append(Key(step) if named is None and isinstance(others, dict) else step)
+        made.append(MapKey(step) if named is None and isinstance(others, dict) else step)
         place = named or (others if isinstance(others, dict) else {})
     return tuple(made)
 

@@ -16,7 +16,7 @@ ABSENT: Any = object()
 _ENVELOPE = ("apiVersion", "kind", "metadata")
 
 
-class Node:
+class SchemaNode:
     """One place of a schema."""
 
     def __init__(self, schema: Schema, *, root: bool = False) -> None:
@@ -35,15 +35,15 @@ class Node:
         self.whole = "integer" in self.types or self.int_or_string
 
     @cached_property
-    def properties(self) -> dict[str, "Node"]:
+    def properties(self) -> dict[str, "SchemaNode"]:
         """The declared members."""
-        return {name: Node(member) for name, member in (self.schema.get("properties") or {}).items()}
+        return {name: SchemaNode(member) for name, member in (self.schema.get("properties") or {}).items()}
 
     @cached_property
-    def others(self) -> "Node | None":
+    def others(self) -> "SchemaNode | None":
         """What undeclared members have to be."""
         extra = self.schema.get("additionalProperties")
-        return Node(extra) if isinstance(extra, dict) else None
+        return SchemaNode(extra) if isinstance(extra, dict) else None
 
     @cached_property
     def open(self) -> bool:
@@ -51,13 +51,13 @@ class Node:
         return self.preserves or self.schema.get("additionalProperties") is True
 
     @cached_property
-    def items(self) -> "Node | None":
+    def items(self) -> "SchemaNode | None":
         """What the entries of a list have to be."""
         items = self.schema.get("items")
-        return Node(items) if isinstance(items, dict) else None
+        return SchemaNode(items) if isinstance(items, dict) else None
 
     @cached_property
-    def filled(self) -> tuple[tuple[str, "Node"], ...]:
+    def filled(self) -> tuple[tuple[str, "SchemaNode"], ...]:
         """The members that have a default."""
         return tuple((name, member) for name, member in self.properties.items() if member.has_default)
 
@@ -83,11 +83,13 @@ class Node:
         return any(word in self.schema for word in _BOUNDS)
 
     @cached_property
-    def junctions(self) -> "dict[str, tuple[Node, ...]]":
+    def junctions(self) -> "dict[str, tuple[SchemaNode, ...]]":
         """allOf, anyOf, oneOf and not."""
-        found = {word: tuple(Node(each) for each in self.schema[word]) for word in ("allOf", "anyOf", "oneOf") if self.schema.get(word)}
+        found = {
+            word: tuple(SchemaNode(each) for each in self.schema[word]) for word in ("allOf", "anyOf", "oneOf") if self.schema.get(word)
+        }
         if self.schema.get("not"):
-            found["not"] = (Node(self.schema["not"]),)
+            found["not"] = (SchemaNode(self.schema["not"]),)
         return found
 
     @cached_property
@@ -103,7 +105,7 @@ class Node:
             or bool(self.schema.get("items"))
         )
 
-    def member(self, name: str) -> "Node | None":
+    def member(self, name: str) -> "SchemaNode | None":
         """What a member has to be, if anything is said of it."""
         return self.properties.get(name) or self.others
 
@@ -134,7 +136,7 @@ def without_defaults(schema: Schema) -> Schema:
     return made
 
 
-class Key(str):
+class MapKey(str):
     """A key of a map, as the path of a rule has it: in brackets. Paths of schema errors have all keys after dots."""
 
     __slots__ = ()
@@ -153,7 +155,7 @@ def name_of(trail: Trail) -> str:
     """A chain as a kube-apiserver writes it: names after dots, whatever is in them."""
     text = ""
     for part in steps(trail):
-        text += f"[{part}]" if isinstance(part, int | Key) else f".{part}" if text else part
+        text += f"[{part}]" if isinstance(part, int | MapKey) else f".{part}" if text else part
     return text
 
 
@@ -177,7 +179,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def keys_of(node: Node, entry: Any) -> tuple[Any, ...] | None:
+def keys_of(node: SchemaNode, entry: Any) -> tuple[Any, ...] | None:
     """What tells an entry of a map-list from the others."""
     if not isinstance(entry, dict):
         return None
@@ -185,7 +187,7 @@ def keys_of(node: Node, entry: Any) -> tuple[Any, ...] | None:
     return None if any(isinstance(each, dict | list) for each in found) else found
 
 
-def correlated(node: Node, old: Any) -> Callable[[Any], Any]:
+def correlated(node: SchemaNode, old: Any) -> Callable[[Any], Any]:
     """From an entry of a list to the entry that it was before, ABSENT where that cannot be said."""
     if not isinstance(old, list) or node.list_type != "map":
         return lambda entry: ABSENT

@@ -15,7 +15,7 @@ RULE = "structural/schema-document"
 _DEEPEST = 100
 
 
-class Notes(Protocol):
+class ReadNotes(Protocol):
     """Where what was noticed goes."""
 
     @property
@@ -45,7 +45,7 @@ _SCHEMA_MAPS = frozenset(("properties", "patternProperties", "definitions"))
 _RULE_TEXTS = frozenset(("rule", "message", "messageExpression", "reason", "fieldPath"))
 
 
-def read(schema: Any, trail: Trail, noted: Notes, depth: int = 0) -> dict[str, Any]:
+def read(schema: Any, trail: Trail, noted: ReadNotes, depth: int = 0) -> dict[str, Any]:
     """The schema with known words only; what is wrong goes to the notes."""
     if not isinstance(schema, dict) or depth > _DEEPEST:
         wanted = "a schema object" if depth <= _DEEPEST else f"at most {_DEEPEST} levels deep"
@@ -68,7 +68,7 @@ def _broken(trail: Trail, wanted: str) -> Finding:
     return finding.invalid((name_of(trail),), None, f"json: cannot unmarshal: must be {wanted}", RULE)
 
 
-def _scalar(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _scalar(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     types, wanted = _TYPES[word]
     if type(value) is float and types == (int,) and value.is_integer():
         value = int(value)
@@ -78,50 +78,50 @@ def _scalar(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> An
     return value
 
 
-def _any(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _any(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     return value
 
 
-def _words(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _words(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         noted.broken.append(_broken(trail, "a list of strings"))
     return value
 
 
-def _schema(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _schema(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     return read(value, trail, noted, depth + 1)
 
 
-def _schema_or_bool(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _schema_or_bool(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     return value if isinstance(value, bool) else read(value, trail, noted, depth + 1)
 
 
-def _items(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _items(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     return value if isinstance(value, list) else read(value, trail, noted, depth + 1)
 
 
-def _schemas(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _schemas(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     if not isinstance(value, list):
         noted.broken.append(_broken(trail, "a list"))
         return []
     return [read(each, (trail, index), noted, depth + 1) for index, each in enumerate(value)]
 
 
-def _schema_map(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _schema_map(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     if not isinstance(value, dict):
         noted.broken.append(_broken(trail, "an object"))
         return {}
     return {name: read(each, (trail, name), noted, depth + 1) for name, each in value.items()}
 
 
-def _rules(word: str, value: Any, trail: Trail, noted: Notes, depth: int) -> Any:
+def _rules(word: str, value: Any, trail: Trail, noted: ReadNotes, depth: int) -> Any:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         noted.broken.append(_broken(trail, "a list of rules"))
         return []
     return [_rule(each, (trail, index), noted) for index, each in enumerate(value)]
 
 
-def _rule(rule: dict[str, Any], trail: Trail, noted: Notes) -> dict[str, Any]:
+def _rule(rule: dict[str, Any], trail: Trail, noted: ReadNotes) -> dict[str, Any]:
     made = {}
     for word, value in rule.items():
         if word not in _RULE_TEXTS and word != "optionalOldSelf":
@@ -135,7 +135,7 @@ def _rule(rule: dict[str, Any], trail: Trail, noted: Notes) -> dict[str, Any]:
     return made
 
 
-_READERS: dict[str, Callable[[str, Any, Trail, Notes, int], Any]] = {
+_READERS: dict[str, Callable[[str, Any, Trail, ReadNotes, int], Any]] = {
     **dict.fromkeys(_TYPES, _scalar),
     **dict.fromkeys(_ANY, _any),
     **dict.fromkeys(_WORD_LISTS, _words),

@@ -9,8 +9,8 @@ from typing import Any
 from paddock.schema import finding, patterns, wireformats
 from paddock.schema.finding import Finding
 from paddock.schema.structural import validating
-from paddock.schema.structural.node import Node, Trail, clone
-from paddock.schema.structural.shaping import Noted, shape
+from paddock.schema.structural.node import SchemaNode, Trail, clone
+from paddock.schema.structural.shaping import ShapeNotes, shape
 
 RULE = "structural/schema"
 _KINDS = ("array", "boolean", "integer", "number", "object", "string")
@@ -262,7 +262,7 @@ def _defaults(schema: Schema, place: str, *, metadata: bool, envelope: bool = Fa
             yield from _defaults(schema[word], f"{place}.{word}", metadata=metadata)
 
 
-class _Outside(Noted):
+class _Outside(ShapeNotes):
     """Notes nothing of the metadata of embedded objects."""
 
     def misplaced(self, trail: Trail) -> None:
@@ -270,7 +270,7 @@ class _Outside(Noted):
 
 
 def _default(schema: Schema, default: Any, place: str) -> Iterator[Finding]:
-    node, noted = Node(schema), _Outside()
+    node, noted = SchemaNode(schema), _Outside()
     settled = shape(node, clone(default), noted)
     if noted.unknown:
         yield finding.invalid((place,), default, "must not have unknown fields", RULE)

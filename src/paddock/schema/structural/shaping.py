@@ -9,12 +9,12 @@ from typing import Any
 
 from paddock.schema.finding import Finding
 from paddock.schema.structural import embedded
-from paddock.schema.structural.node import Node, Trail, clone, steps
+from paddock.schema.structural.node import SchemaNode, Trail, clone, steps
 
 UNKNOWN_FIELD = "structural/unknown-field"
 
 
-class Noted:
+class ShapeNotes:
     """What was noticed on the way: undeclared members, and what cannot even be read."""
 
     __slots__ = ("broken", "unknown")
@@ -33,12 +33,12 @@ class Noted:
         self.stranger(trail)
 
 
-def shape(node: Node, value: Any, noted: Noted) -> Any:
+def shape(node: SchemaNode, value: Any, noted: ShapeNotes) -> Any:
     """An object as it would be stored."""
     return _shape(node, value, None, noted)
 
 
-def _shape(node: Node, value: Any, trail: Trail, noted: Noted) -> Any:
+def _shape(node: SchemaNode, value: Any, trail: Trail, noted: ShapeNotes) -> Any:
     kind = type(value)
     if kind is dict:
         return _object(node, value, trail, noted) if _reads_objects(node) else value
@@ -52,17 +52,17 @@ def _shape(node: Node, value: Any, trail: Trail, noted: Noted) -> Any:
     return value
 
 
-def _reads_objects(node: Node) -> bool:
+def _reads_objects(node: SchemaNode) -> bool:
     return "object" in node.types or bool(node.schema.get("properties")) or node.root or node.embedded
 
 
-def _entry(items: Node, entry: Any, trail: Trail, noted: Noted) -> Any:
+def _entry(items: SchemaNode, entry: Any, trail: Trail, noted: ShapeNotes) -> Any:
     if entry is None and not items.nullable and items.has_default:
         entry = clone(items.schema["default"])
     return _shape(items, entry, trail, noted)
 
 
-def _object(node: Node, value: dict[str, Any], trail: Trail, noted: Noted) -> dict[str, Any]:
+def _object(node: SchemaNode, value: dict[str, Any], trail: Trail, noted: ShapeNotes) -> dict[str, Any]:
     made: dict[str, Any] = {}
     kept, others = node.kept, node.others
     properties = node.properties
@@ -88,11 +88,13 @@ def _object(node: Node, value: dict[str, Any], trail: Trail, noted: Noted) -> di
             default = clone(below.schema["default"])
             in_envelope = key in kept and not node.root
             # What a default holds is nothing that a client has sent.
-            made[key] = embedded.coerce(key, default, trail, Noted()) if in_envelope else _shape(below, default, (trail, key), Noted())
+            made[key] = (
+                embedded.coerce(key, default, trail, ShapeNotes()) if in_envelope else _shape(below, default, (trail, key), ShapeNotes())
+            )
     return made
 
 
-def _enveloped(declared: Node | None, key: str, member: Any, trail: Trail, noted: Noted) -> Any:
+def _enveloped(declared: SchemaNode | None, key: str, member: Any, trail: Trail, noted: ShapeNotes) -> Any:
     """A member of the envelope of an embedded object: what all objects have, and the defaults that the schema gives it."""
     made = embedded.coerce(key, member, trail, noted)
     if declared is None or not declared.filled:

@@ -12,9 +12,9 @@ import msgspec
 
 from paddock.schema import finding
 from paddock.schema import wireformats as formats
-from paddock.schema.finding import Cause, Finding
+from paddock.schema.finding import CauseType, Finding
 from paddock.schema.structural import embedded
-from paddock.schema.structural.node import ABSENT, Node, Trail, correlated, keys_of, name_of, same
+from paddock.schema.structural.node import ABSENT, SchemaNode, Trail, correlated, keys_of, name_of, same
 
 TYPE = "structural/type"
 REQUIRED = "structural/required"
@@ -30,7 +30,7 @@ _NOWHERE = ("<nil>",)
 Out = list[Finding]
 
 
-def check(node: Node, value: Any, old: Any, trail: Trail, out: Out) -> None:
+def check(node: SchemaNode, value: Any, old: Any, trail: Trail, out: Out) -> None:
     """Add everything wrong with a value."""
     if old is not ABSENT and same(value, old):
         return
@@ -39,7 +39,7 @@ def check(node: Node, value: Any, old: Any, trail: Trail, out: Out) -> None:
         wanted = ",".join(node.types)
         why = f'{name_of(trail)} in body must be of type {wanted}: "{kind}"'
         message = f'Invalid value: "{kind}": {why}'
-        out.append(Finding(path=(name_of(trail),), message=message, rule=TYPE, cause=Cause.TYPE_INVALID))
+        out.append(Finding(path=(name_of(trail),), message=message, rule=TYPE, cause=CauseType.TYPE_INVALID))
         if kind == "number" and node.types[0] == "integer" and not node.int_or_string:
             why = f"Checked value must be of type integer (default format) in {name_of(trail)}"
             out.append(finding.invalid(_NOWHERE, "", why, TYPE))
@@ -53,7 +53,7 @@ def check(node: Node, value: Any, old: Any, trail: Trail, out: Out) -> None:
         _entries(node, value, old, trail, out)
 
 
-def fits(node: Node, value: Any, trail: Trail = None) -> Out:
+def fits(node: SchemaNode, value: Any, trail: Trail = None) -> Out:
     """Everything wrong with a value that has no past."""
     out: Out = []
     check(node, value, ABSENT, trail, out)
@@ -72,7 +72,7 @@ def _kind(value: Any) -> str:
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object", type(None): "null"}
 
 
-def _members(node: Node, value: dict[str, Any], old: Any, trail: Trail, out: Out) -> None:
+def _members(node: SchemaNode, value: dict[str, Any], old: Any, trail: Trail, out: Out) -> None:
     if node.embedded:
         out.extend(embedded.check(value, trail))
     for name in node.required:
@@ -86,7 +86,7 @@ def _members(node: Node, value: dict[str, Any], old: Any, trail: Trail, out: Out
             check(below, member, ABSENT if before is None else before.get(key, ABSENT), (trail, key), out)
 
 
-def _entries(node: Node, value: list[Any], old: Any, trail: Trail, out: Out) -> None:
+def _entries(node: SchemaNode, value: list[Any], old: Any, trail: Trail, out: Out) -> None:
     items = node.items
     if items is not None:
         former = correlated(node, old)
@@ -96,7 +96,7 @@ def _entries(node: Node, value: list[Any], old: Any, trail: Trail, out: Out) -> 
         _repeated(node, value, trail, out)
 
 
-def _repeated(node: Node, value: list[Any], trail: Trail, out: Out) -> None:
+def _repeated(node: SchemaNode, value: list[Any], trail: Trail, out: Out) -> None:
     seen: dict[Any, int] = {}
     for index, entry in enumerate(value):
         keys: Any = entry
@@ -111,7 +111,7 @@ def _repeated(node: Node, value: list[Any], trail: Trail, out: Out) -> None:
             out.append(finding.duplicate((name_of((trail, index)),), keys, DUPLICATE))
 
 
-def _bounds(node: Node, value: Any, trail: Trail, out: Out) -> None:
+def _bounds(node: SchemaNode, value: Any, trail: Trail, out: Out) -> None:
     schema = node.schema
     enum = schema.get("enum")
     if enum and not any(same(value, each) for each in enum):
@@ -134,12 +134,12 @@ def _said(trail: Trail, value: Any, why: str, rule: str) -> Finding:
     return finding.invalid((name,), value, f"{name} in body {why}", rule)
 
 
-def _text(node: Node, value: str, trail: Trail, out: Out) -> None:
+def _text(node: SchemaNode, value: str, trail: Trail, out: Out) -> None:
     schema = node.schema
     most, least = schema.get("maxLength"), schema.get("minLength")
     if most is not None and len(value) > most:
         message = f"Too long: may not be more than {most} bytes"
-        out.append(Finding(path=(name_of(trail),), message=message, rule=SIZE, cause=Cause.TOO_LONG))
+        out.append(Finding(path=(name_of(trail),), message=message, rule=SIZE, cause=CauseType.TOO_LONG))
     if least is not None and len(value) < least:
         out.append(_said(trail, value, f"should be at least {least} chars long", BOUNDS))
     if node.pattern is not None and not node.pattern(value):
@@ -147,7 +147,7 @@ def _text(node: Node, value: str, trail: Trail, out: Out) -> None:
     if node.format is not None and not node.format(value):
         name = name_of(trail)
         why = f"{name} in body must be of type {schema['format']}: {finding.show(value)}"
-        out.append(msgspec.structs.replace(finding.invalid((name,), value, why, FORMAT), cause=Cause.TYPE_INVALID))
+        out.append(msgspec.structs.replace(finding.invalid((name,), value, why, FORMAT), cause=CauseType.TYPE_INVALID))
 
 
 def _number(schema: dict[str, Any], value: float, trail: Trail, out: Out) -> None:
@@ -174,12 +174,12 @@ def _size(count: int, least: int | None, most: int | None, place: Trail, out: Ou
     trail, what = place
     if most is not None and count > most:
         message = f"Too many: {count}: must have at most {most} items"
-        out.append(Finding(path=(name_of(trail),), message=message, rule=SIZE, cause=Cause.TOO_MANY))
+        out.append(Finding(path=(name_of(trail),), message=message, rule=SIZE, cause=CauseType.TOO_MANY))
     if least is not None and count < least:
         out.append(_said(trail, count, f"should have at least {least} {what}", BOUNDS))
 
 
-def _junctions(node: Node, value: Any, trail: Trail, out: Out) -> None:
+def _junctions(node: SchemaNode, value: Any, trail: Trail, out: Out) -> None:
     for word, choices in node.junctions.items():
         _JUNCTIONS[word](choices, value, trail, out)
 
@@ -188,7 +188,7 @@ def _junction(trail: Trail, why: str) -> Finding:
     return finding.invalid(_NOWHERE, "", f'"{name_of(trail)}" {why}', JUNCTION)
 
 
-def _all_of(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> None:
+def _all_of(choices: tuple[SchemaNode, ...], value: Any, trail: Trail, out: Out) -> None:
     tried = [fits(each, value, trail) for each in choices]
     if any(tried):
         out.extend(wrong for each in tried for wrong in each)
@@ -204,14 +204,14 @@ def _least(tried: list[Out]) -> Out:
     return found
 
 
-def _any_of(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> None:
+def _any_of(choices: tuple[SchemaNode, ...], value: Any, trail: Trail, out: Out) -> None:
     tried = [fits(each, value, trail) for each in choices]
     if all(tried):
         out.append(_junction(trail, "must validate at least one schema (anyOf)"))
         out.extend(_least(tried))
 
 
-def _one_of(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> None:
+def _one_of(choices: tuple[SchemaNode, ...], value: Any, trail: Trail, out: Out) -> None:
     tried = [fits(each, value, trail) for each in choices]
     valid = sum(not each for each in tried)
     if valid == 1:
@@ -222,12 +222,12 @@ def _one_of(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> No
         out.extend(_least(tried))
 
 
-def _not(choices: tuple[Node, ...], value: Any, trail: Trail, out: Out) -> None:
+def _not(choices: tuple[SchemaNode, ...], value: Any, trail: Trail, out: Out) -> None:
     if not fits(choices[0], value, trail):
         out.append(_junction(trail, "must not validate the schema (not)"))
 
 
-_JUNCTIONS: dict[str, Callable[[tuple[Node, ...], Any, Trail, Out], None]] = {
+_JUNCTIONS: dict[str, Callable[[tuple[SchemaNode, ...], Any, Trail, Out], None]] = {
     "allOf": _all_of,
     "anyOf": _any_of,
     "oneOf": _one_of,

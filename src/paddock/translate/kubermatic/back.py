@@ -20,8 +20,8 @@ from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, Virtual
 from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
-from paddock.meta.translated import Ledger, Translated
-from paddock.meta.world import World, namespace_of
+from paddock.meta.translated import LossCollector, Translated
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.translate.kubermatic.forward import ALIAS_VERSION, finder, to_kubevirt
 from paddock.translate.kubermatic.sources import CA_KEY, Resolver
 
@@ -31,9 +31,9 @@ _IMPORTS = tuple(name for name in SOURCES if name not in CDI_SOURCES)
 _SAID_OF_METADATA = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
 
 
-def from_kubevirt(vm: VirtualMachine | VirtualMachinePool, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def from_kubevirt(vm: VirtualMachine | VirtualMachinePool, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The machine or pool in Kubermatic's form, after the DataSources it refers to that are not there yet."""
-    ledger = Ledger(f"{vm.kind}/{vm.metadata.name}")
+    ledger = LossCollector(f"{vm.kind}/{vm.metadata.name}")
     reading = _Reading(namespace_of(vm), world, rendering)
     front = reading.pool(vm) if isinstance(vm, VirtualMachinePool) else reading.machine(vm)
     # Both are compared as a cluster gets them: what the way forward changes by itself is no loss of the way back.
@@ -47,16 +47,16 @@ def from_kubevirt(vm: VirtualMachine | VirtualMachinePool, world: World, renderi
 class _Reading:
     """One machine or pool being read, and the DataSources that it refers to in the end."""
 
-    def __init__(self, namespace: str, world: World, rendering: Rendering) -> None:
+    def __init__(self, namespace: str, world: ObjectSet, rendering: Rendering) -> None:
         self.namespace = namespace
         self.world = world
         self.rendering = rendering
         # by namespace and name
         self.sources: dict[tuple[str, str], DataSource] = {}
 
-    def seen(self, *more: DataSource) -> World:
+    def seen(self, *more: DataSource) -> ObjectSet:
         """The world with the DataSources that are made here."""
-        return World([*self.world.everything(), *self.sources.values(), *more])
+        return ObjectSet([*self.world.everything(), *self.sources.values(), *more])
 
     def machine(self, vm: VirtualMachine) -> VirtualMachine:
         templates = self._templates(vm.spec.dataVolumeTemplates)

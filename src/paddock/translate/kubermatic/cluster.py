@@ -6,11 +6,11 @@ import msgspec
 
 from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
-from paddock.meta.translated import Ledger
+from paddock.meta.translated import LossCollector
 from paddock.schema.finding import Path
 
 
-def hardware(spec: VirtualMachineInstanceSpec, path: Path, ledger: Ledger) -> VirtualMachineInstanceSpec:
+def hardware(spec: VirtualMachineInstanceSpec, path: Path, ledger: LossCollector) -> VirtualMachineInstanceSpec:
     """The hardware as KubeVirt takes it."""
     devices = spec.domain.devices
     if devices.disks is None:
@@ -22,7 +22,7 @@ def hardware(spec: VirtualMachineInstanceSpec, path: Path, ledger: Ledger) -> Vi
     return msgspec.structs.replace(spec, domain=domain)
 
 
-def _disk(disk: Disk, path: Path, ledger: Ledger) -> Disk:
+def _disk(disk: Disk, path: Path, ledger: LossCollector) -> Disk:
     changed: dict[str, Any] = {}
     for name in ("disk", "lun", "cdrom"):
         target = getattr(disk, name)

@@ -19,8 +19,8 @@ from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
-from paddock.meta.translated import Ledger, Translated
-from paddock.meta.world import World, namespace_of
+from paddock.meta.translated import LossCollector, Translated
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.kubermatic import cluster
 from paddock.translate.kubermatic.golden import asked_of, golden_volume
@@ -33,14 +33,14 @@ _TEMPLATES: Path = ("spec", "dataVolumeTemplates")
 
 
 @singledispatch
-def to_kubevirt(source: Resource, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(source: Resource, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The objects for a KubeVirt cluster, in the order to apply them."""
     return Translated((source,))
 
 
 @to_kubevirt.register
-def _machine(source: VirtualMachine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
-    ledger = Ledger(f"VirtualMachine/{source.metadata.name}")
+def _machine(source: VirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    ledger = LossCollector(f"VirtualMachine/{source.metadata.name}")
     marked = is_kubermatic(source.spec.dataVolumeTemplates, namespace_of(source), finder(world))
     templates, objects = _templates(source.spec.dataVolumeTemplates, _TEMPLATES, Resolver(namespace_of(source), world, rendering))
     hardware = cluster.hardware(source.spec.template.spec, ("spec", "template", "spec"), ledger)
@@ -60,8 +60,8 @@ def mark_machine(machine: VirtualMachine, rendering: Rendering) -> VirtualMachin
 
 
 @to_kubevirt.register
-def _pool(source: VirtualMachinePool, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
-    ledger = Ledger(f"VirtualMachinePool/{source.metadata.name}")
+def _pool(source: VirtualMachinePool, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    ledger = LossCollector(f"VirtualMachinePool/{source.metadata.name}")
     folded = poolform.fold(source)
     given = folded.spec.virtualMachineTemplate
     own_form = source.apiVersion == ALIAS_VERSION or folded is not source
@@ -90,14 +90,14 @@ def mark_pool(pool: VirtualMachinePool, rendering: Rendering) -> VirtualMachineP
 
 
 @to_kubevirt.register
-def _data_source(source: DataSource, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def _data_source(source: DataSource, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """One that CDI knows is taken verbatim. Of an address nothing is made here: whoever refers to it gets it."""
     if not is_address(source, finder(world)):
         return Translated((msgspec.structs.replace(source, metadata=_said(source), status=None),))
     namespace, name = namespace_of(source), source.metadata.name
     consumers = asked_of(source, world)
     if not consumers:
-        ledger = Ledger(f"DataSource/{name}")
+        ledger = LossCollector(f"DataSource/{name}")
         why = f"CDI's DataSource knows {', '.join(CDI_SOURCES)} only, and no machine in the input refers to this one"
         ledger.lose(("spec", "source"), source_type(source.spec.source), why, "nothing is made of it")
         return Translated((), ledger.losses)
@@ -109,7 +109,7 @@ def _data_source(source: DataSource, world: World, rendering: Rendering) -> Tran
 
 
 @to_kubevirt.register
-def _data_volume(source: DataVolume, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def _data_volume(source: DataVolume, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     resolver = Resolver(namespace_of(source), world, rendering)
     spec, name, objects = _resolved(source.spec, source.metadata.name, ("spec",), resolver)
     metadata = _said(source, in_namespace=bool(name))
@@ -118,7 +118,7 @@ def _data_volume(source: DataVolume, world: World, rendering: Rendering) -> Tran
     return Translated((*objects, msgspec.structs.replace(source, metadata=metadata, spec=spec, status=None)))
 
 
-def finder(world: World) -> Find:
+def finder(world: ObjectSet) -> Find:
     """The DataSources of a world."""
     return lambda namespace, name: world.get(DataSource, namespace, name)
 

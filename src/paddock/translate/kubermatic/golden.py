@@ -12,7 +12,7 @@ from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World, namespace_of
+from paddock.meta.world import ObjectSet, namespace_of
 
 
 def golden_volume(source: DataSource, content: DataVolumeSource, consumers: Sequence[DataVolumeSpec], rendering: Rendering) -> DataVolume:
@@ -30,12 +30,12 @@ def golden_volume(source: DataSource, content: DataVolumeSource, consumers: Sequ
     return DataVolume(apiVersion="cdi.kubevirt.io/v1beta1", kind="DataVolume", metadata=metadata, spec=spec)
 
 
-def asked_of(source: DataSource, world: World) -> list[DataVolumeSpec]:
+def asked_of(source: DataSource, world: ObjectSet) -> list[DataVolumeSpec]:
     """What is asked of a DataSource, in the order of the world."""
     return list(_asked_of(source, world))
 
 
-def _asked_of(source: DataSource, world: World) -> Iterator[DataVolumeSpec]:
+def _asked_of(source: DataSource, world: ObjectSet) -> Iterator[DataVolumeSpec]:
     namespace, name = namespace_of(source), source.metadata.name
     wanted = {(namespace, name)}
     for other in world.all(DataSource):

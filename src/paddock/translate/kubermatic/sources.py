@@ -10,7 +10,7 @@ import msgspec
 
 from paddock.dialects.core.configmap import ConfigMap, values
 from paddock.dialects.core.secret import Secret, decoded
-from paddock.dialects.kubermatic.image import Image
+from paddock.dialects.kubermatic.image import CatalogImage
 from paddock.dialects.kubermatic.marks import MANAGED_BY
 from paddock.dialects.kubermatic.sources import golden_name, is_cached, needs_secret
 from paddock.dialects.kubevirt import pem
@@ -20,14 +20,14 @@ from paddock.dialects.kubevirt.datavolume import (
     DataVolumeSource,
     GcsSource,
     HttpSource,
-    ObjectReference,
+    NamespacedReference,
     RegistrySource,
     S3Source,
     SourceReference,
 )
 from paddock.meta.objects import ObjectMeta, OwnerReference
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World, namespace_of
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.kubermatic.refusals import (
     ClientCertificateUnsupported,
@@ -40,7 +40,7 @@ CA_KEY = "ca.pem"
 _CERTIFICATE_ENDS = (".crt", ".pem")
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedSource(msgspec.Struct, frozen=True, kw_only=True):
     """A source for CDI, the DataSource it was taken from, and the ConfigMaps it needs."""
 
     source: DataVolumeSource
@@ -51,12 +51,12 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 class Resolver:
     """Resolves the sources of the DataVolumes of one namespace."""
 
-    def __init__(self, namespace: str, world: World, rendering: Rendering) -> None:
+    def __init__(self, namespace: str, world: ObjectSet, rendering: Rendering) -> None:
         self.namespace = namespace
         self.world = world
         self.rendering = rendering
 
-    def reference(self, reference: SourceReference, path: Path) -> Resolved | None:
+    def reference(self, reference: SourceReference, path: Path) -> ResolvedSource | None:
         """What a reference means for CDI; None when CDI itself can follow it."""
         namespace = reference.namespace or self.namespace
         if reference.kind == "Image":
@@ -72,12 +72,12 @@ class Resolver:
             return None
         return self._imported(found, path)
 
-    def inline(self, source: DataVolumeSource, name: str, path: Path) -> Resolved | None:
+    def inline(self, source: DataVolumeSource, name: str, path: Path) -> ResolvedSource | None:
         """What a source with certificates means for CDI; None when CDI takes it as it is."""
         if source.http is None or source.http.certConfig is None:
             return None
         http, objects = self._trusting(source.http, _Owner(name, self.namespace), path)
-        return Resolved(source=msgspec.structs.replace(source, http=http), objects=objects)
+        return ResolvedSource(source=msgspec.structs.replace(source, http=http), objects=objects)
 
     def _followed(self, source: DataSource, path: Path) -> DataSource:
         """The DataSource that another one names; it is followed once, and within a namespace only."""
@@ -96,12 +96,12 @@ class Resolver:
             raise DataSourceNotReady(path, name, "MaxReferenceDepthReached", f"{to.name} names another DataSource in turn")
         return found
 
-    def _imported(self, found: DataSource, path: Path) -> Resolved:
+    def _imported(self, found: DataSource, path: Path) -> ResolvedSource:
         """An address, for the DataVolume itself or for the copy that all share."""
         namespace, name = namespace_of(found), f"{namespace_of(found)}/{found.metadata.name}"
         if is_cached(found):
-            copy = ObjectReference(namespace=namespace, name=golden_name(found))
-            return Resolved(source=DataVolumeSource(pvc=copy), name=name)
+            copy = NamespacedReference(namespace=namespace, name=golden_name(found))
+            return ResolvedSource(source=DataVolumeSource(pvc=copy), name=name)
         if namespace != self.namespace and needs_secret(found.spec.source):
             raise CrossNamespaceSecret(path, name, self.namespace)
         kind = source_type(found.spec.source)
@@ -110,15 +110,15 @@ class Resolver:
         if isinstance(member, HttpSource):
             owner = _Owner(found.metadata.name, namespace, found if namespace == self.namespace else None)
             member, objects = self._trusting(member, owner, path)
-        return Resolved(source=DataVolumeSource(**{kind: member}), name=name, objects=objects)
+        return ResolvedSource(source=DataVolumeSource(**{kind: member}), name=name, objects=objects)
 
-    def golden(self, found: DataSource) -> Resolved:
+    def golden(self, found: DataSource) -> ResolvedSource:
         """The source of the copy that all consumers of a cached DataSource share, for a resolver of its own namespace."""
         plain = msgspec.structs.replace(found.metadata, annotations=None)
         return self._imported(msgspec.structs.replace(found, metadata=plain), ())
 
-    def _image(self, namespace: str, name: str, path: Path) -> Resolved:
-        found = self.world.get(Image, namespace, name)
+    def _image(self, namespace: str, name: str, path: Path) -> ResolvedSource:
+        found = self.world.get(CatalogImage, namespace, name)
         if found is None:
             raise DataSourceNotFound(path, "Image", f"{namespace}/{name}")
         spec, full = found.spec, f"{namespace}/{name}"
@@ -135,8 +135,8 @@ class Resolver:
         elif spec.gcs is not None:
             source = DataVolumeSource(gcs=GcsSource(url=spec.gcs.url, secretRef=secret))
         elif spec.pvc is not None:
-            source = DataVolumeSource(pvc=ObjectReference(namespace=spec.pvc.namespace or namespace, name=spec.pvc.name))
-        return Resolved(source=source, name=full)
+            source = DataVolumeSource(pvc=NamespacedReference(namespace=spec.pvc.namespace or namespace, name=spec.pvc.name))
+        return ResolvedSource(source=source, name=full)
 
     def _trusting(self, http: HttpSource, owner: "_Owner", path: Path) -> tuple[HttpSource, tuple[ConfigMap, ...]]:
         """An HTTP source in CDI's words, with the ConfigMap of the certificate authorities that it trusts."""

@@ -8,8 +8,8 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.config import MachineConfig
 from paddock.translate.machine import devices, disks, firmware, processors
 from paddock.translate.machine.limits import Code, Limit, Weight
-from paddock.translate.machine.place import Place
-from paddock.translate.machine.resolved import Resolved
+from paddock.translate.machine.place import TranslationContext
+from paddock.translate.machine.resolved import MachineInputs
 
 _DEFAULT_TYPES = {"amd64": "q35", "arm64": "virt"}
 _BEFORE_VIRTIO_1 = ("pc-q35-2.4",)
@@ -20,7 +20,7 @@ _PERIOD = 100_000
 
 
 @dataclass(frozen=True)
-class Result:
+class MachineTranslation:
     """The machine and what cannot be done for it. With a limit that is more than a note it must not be started."""
 
     config: MachineConfig
@@ -40,9 +40,9 @@ class Result:
         return len(self.of(Weight.NOTE)) == len(self.limits)
 
 
-def machine_config(instance: VirtualMachineInstance, resolved: Resolved) -> Result:
+def machine_config(instance: VirtualMachineInstance, resolved: MachineInputs) -> MachineTranslation:
     """The machine. Limits are told by name; the config is whole all the same, so that it can be shown."""
-    place = Place(instance, resolved)
+    place = TranslationContext(instance, resolved)
     architecture = _architecture(place)
     machine_type = _machine_type(place, architecture)
     placed, threads = disks.disks(place)
@@ -71,17 +71,17 @@ def machine_config(instance: VirtualMachineInstance, resolved: Resolved) -> Resu
     )
     _refuse_the_rest(place)
     full = place.host.machine_types.get(machine_type, "")
-    return Result(config=config, limits=place.limits.found, machine_type=full, reserved=_reserved(place))
+    return MachineTranslation(config=config, limits=place.limits.found, machine_type=full, reserved=_reserved(place))
 
 
-def _architecture(place: Place) -> Literal["amd64", "arm64"]:
+def _architecture(place: TranslationContext) -> Literal["amd64", "arm64"]:
     architecture = place.spec.architecture or "amd64"
     if architecture not in _DEFAULT_TYPES or architecture not in place.host.architectures:
         place.limits.add(Code.ARCHITECTURE_MISSING, "spec", "architecture", detail=architecture)
     return cast(Literal["amd64", "arm64"], architecture if architecture in _DEFAULT_TYPES else "amd64")
 
 
-def _machine_type(place: Place, architecture: str) -> str:
+def _machine_type(place: TranslationContext, architecture: str) -> str:
     given = place.domain.machine.type if place.domain.machine is not None else None
     found = given or _DEFAULT_TYPES[architecture]
     known = place.host.machine_types
@@ -92,7 +92,7 @@ def _machine_type(place: Place, architecture: str) -> str:
     return found
 
 
-def _cpu_limit(place: Place) -> dict[str, str]:
+def _cpu_limit(place: TranslationContext) -> dict[str, str]:
     thousandths = place.limit("cpu")
     cpu = place.domain.cpu
     if not thousandths or (cpu is not None and cpu.dedicatedCpuPlacement):
@@ -100,13 +100,13 @@ def _cpu_limit(place: Place) -> dict[str, str]:
     return {"cpu.max": f"{thousandths * _PERIOD // 1000} {_PERIOD}"}
 
 
-def _reserved(place: Place) -> int:
+def _reserved(place: TranslationContext) -> int:
     memory = place.domain.memory
     overhead = memory.reservedOverhead if memory is not None else None
     return quantity.whole(overhead.addedOverhead) if overhead is not None and overhead.addedOverhead is not None else 0
 
 
-def _refuse_the_rest(place: Place) -> None:
+def _refuse_the_rest(place: TranslationContext) -> None:
     if place.domain.launchSecurity is not None:
         place.limits.add(Code.CONFIDENTIAL_MISSING, "spec", "domain", "launchSecurity")
     if place.spec.resourceClaims:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from paddock.dialects.kubevirt.devices import Devices as DevicesSpec
 from paddock.dialects.kubevirt.networks import Interface
-from paddock.engine.machine.config import Devices, Nic, SharedDirectory, Tap, Tpm
+from paddock.engine.machine.config import DeviceConfig, Nic, SharedDirectory, Tap, Tpm
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.place import Place
+from paddock.translate.machine.place import TranslationContext
 
 _DEVICES = ("spec", "domain", "devices")
 _REDIRECTIONS = 4
@@ -14,7 +14,7 @@ _FREE_PAGES = "kubevirt.io/free-page-reporting-disabled"
 _VGA = "kubevirt.io/vga-display-efi-x86"
 
 
-def cards(place: Place) -> tuple[Nic, ...]:
+def cards(place: TranslationContext) -> tuple[Nic, ...]:
     """The network cards; what the guest gets of the host itself is among the passed-through devices."""
     found = []
     for index, interface in enumerate(place.domain.devices.interfaces or ()):
@@ -26,7 +26,7 @@ def cards(place: Place) -> tuple[Nic, ...]:
     return tuple(found)
 
 
-def _card(place: Place, index: int, interface: Interface) -> Nic | None:
+def _card(place: TranslationContext, index: int, interface: Interface) -> Nic | None:
     found = place.resolved.cards.get(interface.name)
     if found is None or found.error or found.backend is None:
         detail = found.error if found is not None and found.error else f"nothing was found for the network {interface.name}"
@@ -49,12 +49,12 @@ def _card(place: Place, index: int, interface: Interface) -> Nic | None:
     )
 
 
-def devices(place: Place) -> Devices:
+def devices(place: TranslationContext) -> DeviceConfig:
     """Everything besides disks and cards."""
     given = place.domain.devices
     graphics = given.autoattachGraphicsDevice is not False
     _refuse(place, given)
-    return Devices(
+    return DeviceConfig(
         serial=given.autoattachSerialConsole is not False,
         serial_log=given.logSerialConsole is not False,
         graphics=graphics,
@@ -76,13 +76,13 @@ def devices(place: Place) -> Devices:
     )
 
 
-def _video(place: Place, given: DevicesSpec) -> str:
+def _video(place: TranslationContext, given: DevicesSpec) -> str:
     if given.video is not None and given.video.type:
         return given.video.type
     return "vga" if place.amd64 and place.annotations.get(_VGA) == "true" else ""
 
 
-def _tpm(place: Place, given: DevicesSpec) -> Tpm | None:
+def _tpm(place: TranslationContext, given: DevicesSpec) -> Tpm | None:
     tpm = given.tpm
     if tpm is None or tpm.enabled is False:
         return None
@@ -91,7 +91,7 @@ def _tpm(place: Place, given: DevicesSpec) -> Tpm | None:
     return Tpm(state=place.resolved.tpm_state if tpm.persistent else None)
 
 
-def _watchdog(place: Place, given: DevicesSpec) -> str:
+def _watchdog(place: TranslationContext, given: DevicesSpec) -> str:
     watchdog = given.watchdog
     if watchdog is None:
         return ""
@@ -101,7 +101,7 @@ def _watchdog(place: Place, given: DevicesSpec) -> str:
     return (watchdog.i6300esb.action if watchdog.i6300esb is not None else None) or "reset"
 
 
-def _shares(place: Place, given: DevicesSpec) -> Iterator[SharedDirectory]:
+def _shares(place: TranslationContext, given: DevicesSpec) -> Iterator[SharedDirectory]:
     paths = {volume.name: index for index, volume in enumerate(place.spec.volumes or ()) if volume.containerPath is not None}
     for index, filesystem in enumerate(given.filesystems or ()):
         found = place.resolved.volumes.get(filesystem.name)
@@ -114,7 +114,7 @@ def _shares(place: Place, given: DevicesSpec) -> Iterator[SharedDirectory]:
             yield SharedDirectory(tag=filesystem.name, path=found.directory, readonly=found.readonly)
 
 
-def _passed_through(place: Place, given: DevicesSpec) -> Iterator[str]:
+def _passed_through(place: TranslationContext, given: DevicesSpec) -> Iterator[str]:
     for kind in ("gpus", "hostDevices"):
         for index, device in enumerate(getattr(given, kind) or ()):
             if device.claimName or device.requestName:
@@ -136,7 +136,7 @@ def _passed_through(place: Place, given: DevicesSpec) -> Iterator[str]:
             place.limits.add(Code.SRIOV_MISSING, *_DEVICES, "interfaces", index, "sriov", detail=card.error if card is not None else "")
 
 
-def _vsock(place: Place, given: DevicesSpec) -> int | None:
+def _vsock(place: TranslationContext, given: DevicesSpec) -> int | None:
     if not given.autoattachVSOCK:
         return None
     if not place.host.vsock or place.resolved.vsock is None:
@@ -144,7 +144,7 @@ def _vsock(place: Place, given: DevicesSpec) -> int | None:
     return place.resolved.vsock
 
 
-def _refuse(place: Place, given: DevicesSpec) -> None:
+def _refuse(place: TranslationContext, given: DevicesSpec) -> None:
     if given.downwardMetrics is not None:
         place.limits.add(Code.METRICS_MISSING, *_DEVICES, "downwardMetrics")
     for index, network in enumerate(place.spec.networks or ()):

@@ -8,10 +8,10 @@ from paddock.dialects.kubevirt.devices import CDRomTarget, DiskTarget, LunTarget
 from paddock.dialects.kubevirt.devices import Disk as DiskSpec
 from paddock.dialects.kubevirt.domain import IOThreads
 from paddock.dialects.kubevirt.volumes import Volume
-from paddock.engine.machine.config import Bus, Disk, Role
+from paddock.engine.machine.config import Bus, DiskConfig, Role
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.place import Place
-from paddock.translate.machine.resolved import VolumeFound
+from paddock.translate.machine.place import TranslationContext
+from paddock.translate.machine.resolved import ResolvedVolume
 
 _DISKS = ("spec", "domain", "devices", "disks")
 _VIRTIO_SERIAL, _SCSI_SERIAL = 20, 36
@@ -19,7 +19,7 @@ _POLICIES = {"enospace": "enospc"}
 _THREADS_FOR_EACH_CPU = 2
 
 
-def disks(place: Place) -> tuple[tuple[Disk, ...], int]:
+def disks(place: TranslationContext) -> tuple[tuple[DiskConfig, ...], int]:
     """The disks, and how many I/O threads they share."""
     volumes = {volume.name: volume for volume in place.spec.volumes or ()}
     found = [
@@ -30,13 +30,13 @@ def disks(place: Place) -> tuple[tuple[Disk, ...], int]:
     return _with_threads(place, [disk for disk in found if disk is not None])
 
 
-def _is_table(place: Place, name: str) -> bool:
+def _is_table(place: TranslationContext, name: str) -> bool:
     """Whether a volume is an ACPI table, which is no disk even if one of its name was made for it."""
     acpi = place.domain.firmware.acpi if place.domain.firmware else None
     return acpi is not None and name in (acpi.slicNameRef, acpi.msdmNameRef)
 
 
-def _disk(place: Place, index: int, given: DiskSpec, volume: Volume | None) -> Disk | None:
+def _disk(place: TranslationContext, index: int, given: DiskSpec, volume: Volume | None) -> DiskConfig | None:
     role, target = _target(given)
     bus = cast(Bus, target.bus or ("sata" if place.amd64 else "virtio"))
     found = _volume(place, index, given, volume)
@@ -45,7 +45,7 @@ def _disk(place: Place, index: int, given: DiskSpec, volume: Volume | None) -> D
     opened = isinstance(target, CDRomTarget) and target.tray == "open"
     readonly = target.readonly if not isinstance(target, CDRomTarget) else target.readonly is not False
     _note_role(place, index, role, bus, found, target)
-    disk = Disk(
+    disk = DiskConfig(
         name=given.name,
         layer=None if opened else found.layer,
         bus=bus,
@@ -74,10 +74,10 @@ def _target(given: DiskSpec) -> tuple[Role, DiskTarget | LunTarget | CDRomTarget
     return "disk", given.disk or DiskTarget()
 
 
-def _volume(place: Place, index: int, given: DiskSpec, volume: Volume | None) -> VolumeFound | None:
+def _volume(place: TranslationContext, index: int, given: DiskSpec, volume: Volume | None) -> ResolvedVolume | None:
     """What was found for the disk's volume; None: it is no disk, or there is nothing."""
     if volume is None and given.cdrom is not None:
-        return VolumeFound()
+        return ResolvedVolume()
     if volume is not None and volume.downwardMetrics is not None:
         place.limits.add(Code.METRICS_MISSING, *_DISKS, index)
         return None
@@ -89,7 +89,9 @@ def _volume(place: Place, index: int, given: DiskSpec, volume: Volume | None) ->
     return found
 
 
-def _note_role(place: Place, index: int, role: Role, bus: Bus, found: VolumeFound, target: DiskTarget | LunTarget | CDRomTarget) -> None:
+def _note_role(
+    place: TranslationContext, index: int, role: Role, bus: Bus, found: ResolvedVolume, target: DiskTarget | LunTarget | CDRomTarget
+) -> None:
     if role == "cdrom" and bus == "virtio":
         place.limits.add(Code.CDROM_IS_DISK, *_DISKS, index, "cdrom", "bus")
     if role == "lun" and not (found.device and bus == "scsi"):
@@ -98,7 +100,7 @@ def _note_role(place: Place, index: int, role: Role, bus: Bus, found: VolumeFoun
         place.limits.add(Code.RESERVATION_MISSING, *_DISKS, index, "lun", "reservation")
 
 
-def _serial(place: Place, index: int, given: DiskSpec, bus: Bus) -> str:
+def _serial(place: TranslationContext, index: int, given: DiskSpec, bus: Bus) -> str:
     if given.changedBlockTracking:
         place.limits.add(Code.TRACKING_MISSING, *_DISKS, index, "changedBlockTracking")
     serial = given.serial or ""
@@ -109,7 +111,7 @@ def _serial(place: Place, index: int, given: DiskSpec, bus: Bus) -> str:
     return serial
 
 
-def _io(place: Place, index: int, given: DiskSpec) -> Literal["", "native", "threads", "io_uring"]:
+def _io(place: TranslationContext, index: int, given: DiskSpec) -> Literal["", "native", "threads", "io_uring"]:
     if given.io == "io_uring" and not place.host.io_uring:
         place.limits.add(Code.IO_URING_MISSING, *_DISKS, index, "io")
         return "threads"
@@ -121,7 +123,7 @@ def _is_hotplugged(volume: Volume | None) -> bool:
     return any(source is not None and bool(source.hotpluggable) for source in sources)
 
 
-def _with_blocks(disk: Disk, given: DiskSpec, found: VolumeFound) -> Disk:
+def _with_blocks(disk: DiskConfig, given: DiskSpec, found: ResolvedVolume) -> DiskConfig:
     sizes = given.blockSize
     if sizes is None:
         return disk
@@ -133,7 +135,7 @@ def _with_blocks(disk: Disk, given: DiskSpec, found: VolumeFound) -> Disk:
     return disk
 
 
-def _with_threads(place: Place, found: list[Disk]) -> tuple[tuple[Disk, ...], int]:
+def _with_threads(place: TranslationContext, found: list[DiskConfig]) -> tuple[tuple[DiskConfig, ...], int]:
     """Disks that want a thread of their own get one; the policy says how the others share some. Only virtio can use them."""
     own = {given.name for given in place.domain.devices.disks or () if given.dedicatedIOThread}
     shared = _shared_threads(place, len([disk for disk in found if disk.bus == "virtio" and disk.name in own]))
@@ -155,7 +157,7 @@ def _numbers(count: int) -> Iterator[int]:
         yield from range(1, count + 1)
 
 
-def _shared_threads(place: Place, own: int) -> int:
+def _shared_threads(place: TranslationContext, own: int) -> int:
     match place.domain.ioThreadsPolicy:
         case "shared":
             return 1

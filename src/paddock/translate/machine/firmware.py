@@ -6,9 +6,9 @@ from pathlib import Path
 
 from paddock.dialects.kubevirt.firmware import Chassis
 from paddock.dialects.kubevirt.firmware import Firmware as FirmwareSpec
-from paddock.engine.machine.config import Firmware, Kernel
+from paddock.engine.machine.config import FirmwareConfig, KernelConfig
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.place import Place
+from paddock.translate.machine.place import TranslationContext
 from paddock.translate.machine.processors import is_on
 
 _FIRMWARE = ("spec", "domain", "firmware")
@@ -23,18 +23,18 @@ def uuid_of(name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
-def smm(place: Place) -> bool:
+def smm(place: TranslationContext) -> bool:
     """Whether the machine has System Management Mode."""
     features = place.domain.features
     return (place.amd64 and (features is not None and is_on(features.smm))) or _secure(place)
 
 
-def _secure(place: Place) -> bool:
+def _secure(place: TranslationContext) -> bool:
     loader = place.domain.firmware.bootloader if place.domain.firmware is not None else None
     return place.amd64 and loader is not None and loader.efi is not None and loader.efi.secureBoot is not False
 
 
-def firmware(place: Place) -> Firmware:
+def firmware(place: TranslationContext) -> FirmwareConfig:
     """The firmware with what the guest reads of its identity."""
     given = place.domain.firmware or FirmwareSpec()
     loader = given.bootloader
@@ -45,7 +45,7 @@ def firmware(place: Place) -> Firmware:
         place.limits.add(Code.STATE_MISSING, *_FIRMWARE, "bootloader", "efi", "persistent")
     if _IGNITION_DATA in place.annotations and place.resolved.ignition is None:
         place.limits.add(Code.STATE_MISSING, "metadata", "annotations", _IGNITION_DATA)
-    return Firmware(
+    return FirmwareConfig(
         kind="efi" if efi is not None or not place.amd64 else "bios",
         secure_boot=_secure(place),
         variables=place.resolved.efi_variables if persistent else None,
@@ -65,7 +65,7 @@ def _chassis(chassis: Chassis | None) -> Iterator[tuple[str, str]]:
                 yield name, value
 
 
-def _tables(place: Place, given: FirmwareSpec) -> Iterator[Path]:
+def _tables(place: TranslationContext, given: FirmwareSpec) -> Iterator[Path]:
     if given.acpi is None:
         return
     for member in ("slicNameRef", "msdmNameRef"):
@@ -79,7 +79,7 @@ def _tables(place: Place, given: FirmwareSpec) -> Iterator[Path]:
             place.limits.add(Code.TABLE_MISSING, *_FIRMWARE, "acpi", member, detail=name)
 
 
-def kernel(place: Place) -> Kernel | None:
+def kernel(place: TranslationContext) -> KernelConfig | None:
     """The kernel that is started without a boot loader."""
     boot = place.domain.firmware.kernelBoot if place.domain.firmware is not None else None
     if boot is None or boot.container is None:
@@ -88,4 +88,4 @@ def kernel(place: Place) -> Kernel | None:
     if found is None:
         place.limits.add(Code.KERNEL_MISSING, *_FIRMWARE, "kernelBoot", "container", detail=boot.container.image)
         return None
-    return Kernel(found.kernel, found.initrd, boot.kernelArgs or "")
+    return KernelConfig(found.kernel, found.initrd, boot.kernelArgs or "")

@@ -94,7 +94,7 @@ class Limit:
         return f"{text} ({self.detail})" if self.detail else text
 
 
-class Limits:
+class LimitCollector:
     """Collects the limits of one machine."""
 
     def __init__(self) -> None:

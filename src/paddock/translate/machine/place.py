@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from paddock.base import quantity
 from paddock.dialects.kubevirt.domain import CPU, DomainSpec
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMachineInstanceSpec
-from paddock.translate.machine.limits import Limits
-from paddock.translate.machine.resolved import HostFound, Resolved
+from paddock.translate.machine.limits import LimitCollector
+from paddock.translate.machine.resolved import MachineInputs, ResolvedHost
 
 
 @dataclass(frozen=True)
-class Place:
+class TranslationContext:
     """One translation."""
 
     instance: VirtualMachineInstance
-    resolved: Resolved
-    limits: Limits = field(default_factory=Limits)
+    resolved: MachineInputs
+    limits: LimitCollector = field(default_factory=LimitCollector)
 
     @property
     def spec(self) -> VirtualMachineInstanceSpec:
@@ -29,7 +29,7 @@ class Place:
         return self.spec.domain
 
     @property
-    def host(self) -> HostFound:
+    def host(self) -> ResolvedHost:
         """The host."""
         return self.resolved.host
 

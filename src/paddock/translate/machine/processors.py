@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from paddock.base import quantity
 from paddock.dialects.kubevirt.domain import CPU, CPUFeature
 from paddock.dialects.kubevirt.domain import Memory as MemorySpec
-from paddock.dialects.kubevirt.features import Clock as ClockSpec
 from paddock.dialects.kubevirt.features import Features, HyperV, SyNICTimer, Timer, TLBFlush
-from paddock.engine.machine.config import Clock, Cpu, Memory
+from paddock.dialects.kubevirt.features import GuestClock as ClockSpec
+from paddock.engine.machine.config import ClockConfig, CpuConfig, MemoryConfig
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.place import Place
+from paddock.translate.machine.place import TranslationContext
 
 _CPU = ("spec", "domain", "cpu")
 _FEATURES = ("spec", "domain", "features")
@@ -39,7 +39,7 @@ def is_on(feature: object) -> bool:
     return feature is not None and getattr(feature, "enabled", None) is not False
 
 
-def cpu(place: Place) -> Cpu:
+def cpu(place: TranslationContext) -> CpuConfig:
     """The processors."""
     given = place.domain.cpu or CPU()
     sockets = given.sockets or 1
@@ -50,7 +50,7 @@ def cpu(place: Place) -> Cpu:
     hidden = bool(kvm and kvm.hidden)
     if hidden and not place.kvm:
         place.limits.add(Code.FEATURE_NEEDS_KVM, *_FEATURES, "kvm", "hidden")
-    return Cpu(
+    return CpuConfig(
         sockets=sockets,
         cores=given.cores or 1,
         threads=given.threads or 1,
@@ -65,7 +65,7 @@ def cpu(place: Place) -> Cpu:
     )
 
 
-def _max_sockets(place: Place, given: CPU, sockets: int) -> int:
+def _max_sockets(place: TranslationContext, given: CPU, sockets: int) -> int:
     """The sockets there may be one day: what was asked for, as far as QEMU can."""
     most, each = _most_processors(place), (given.cores or 1) * (given.threads or 1)
     wanted = max(given.maxSockets or 0, sockets)
@@ -78,14 +78,14 @@ def _max_sockets(place: Place, given: CPU, sockets: int) -> int:
     return most // each
 
 
-def _most_processors(place: Place) -> int:
+def _most_processors(place: TranslationContext) -> int:
     """The processors that QEMU can give to a machine of this type; 0: not known."""
     machine = place.domain.machine.type if place.domain.machine is not None else ""
     most = place.host.processors.get(place.host.machine_types.get(machine or "q35", ""), 0)
     return most if place.kvm or not place.amd64 else min(most, _MOST_EMULATED)
 
 
-def _model(place: Place, given: CPU) -> str:
+def _model(place: TranslationContext, given: CPU) -> str:
     model = given.model or "host-model"
     if model in ("host-model", "host-passthrough"):
         return "host"
@@ -101,7 +101,7 @@ def _policy(feature: CPUFeature) -> str:
     return feature.policy or "require"
 
 
-def _cpu_features(place: Place, given: CPU) -> Iterator[tuple[str, bool]]:
+def _cpu_features(place: TranslationContext, given: CPU) -> Iterator[tuple[str, bool]]:
     host_model = _is_host(given)
     for index, feature in enumerate(given.features or ()):
         policy = _policy(feature)
@@ -115,7 +115,7 @@ def _cpu_features(place: Place, given: CPU) -> Iterator[tuple[str, bool]]:
             yield feature.name, True
 
 
-def _refuse_feature(place: Place, feature: CPUFeature, path: tuple[str | int, ...]) -> None:
+def _refuse_feature(place: TranslationContext, feature: CPUFeature, path: tuple[str | int, ...]) -> None:
     """Features are known by several spellings: sse4_2 is sse4-2, too."""
     known, policy = place.host.cpu_features, _policy(feature)
     if not known or policy == "optional":
@@ -131,7 +131,7 @@ def _is_host(given: CPU) -> bool:
     return (given.model or "host-model") in ("host-model", "host-passthrough", "max")
 
 
-def _refuse_placement(place: Place, given: CPU) -> None:
+def _refuse_placement(place: TranslationContext, given: CPU) -> None:
     if given.realtime is not None:
         place.limits.add(Code.REALTIME_MISSING, *_CPU, "realtime")
     if given.numa is not None and given.numa.guestMappingPassthrough is not None and place.host.numa_nodes > 1:
@@ -142,7 +142,7 @@ def _refuse_placement(place: Place, given: CPU) -> None:
         place.limits.add(Code.CPUS_MISSING, *_CPU, "isolateEmulatorThread")
 
 
-def _switches(place: Place) -> Iterator[tuple[str, bool]]:
+def _switches(place: TranslationContext) -> Iterator[tuple[str, bool]]:
     """Features of the machine that are bits of the processor."""
     features = place.domain.features or Features()
     if features.apic is not None and features.apic.enabled is False:
@@ -159,7 +159,7 @@ def _switches(place: Place) -> Iterator[tuple[str, bool]]:
             place.limits.add(Code.FEATURE_NEEDS_KVM, *_FEATURES, *path)
 
 
-def _hyperv(place: Place) -> tuple[tuple[str, str], ...]:
+def _hyperv(place: TranslationContext) -> tuple[tuple[str, str], ...]:
     features = place.domain.features or Features()
     found = list(_enlightenments(features.hyperv)) if features.hyperv is not None else []
     if is_on(features.hypervPassthrough):
@@ -198,7 +198,7 @@ def _timers_and_flushes(timer: SyNICTimer | None, flush: TLBFlush | None) -> Ite
             yield "hv-tlbflush-ext", "on"
 
 
-def memory(place: Place) -> Memory:
+def memory(place: TranslationContext) -> MemoryConfig:
     """The memory, in whole bytes."""
     given = place.domain.memory or MemorySpec()
     size = quantity.whole(given.guest) if given.guest is not None else place.asked("memory") or 0
@@ -206,7 +206,7 @@ def memory(place: Place) -> Memory:
     page = given.hugepages.pageSize if given.hugepages is not None else None
     shared = bool(place.domain.devices.filesystems)
     hotplug = place.domain.devices.disableHotplug is not True
-    return Memory(
+    return MemoryConfig(
         size=size,
         max_size=max(most, size) if hotplug else size,
         hugepage=quantity.whole(page) if page is not None else None,
@@ -214,7 +214,7 @@ def memory(place: Place) -> Memory:
     )
 
 
-def clock(place: Place) -> Clock:
+def clock(place: TranslationContext) -> ClockConfig:
     """The clock and its timers."""
     given = place.domain.clock or ClockSpec()
     offset = (given.utc.offsetSeconds or 0) if given.utc is not None else 0
@@ -226,7 +226,7 @@ def clock(place: Place) -> Clock:
     _refuse_timers(place, timers)
     pit, rtc = timers.pit, timers.rtc
     policy = pit.tickPolicy if pit is not None and pit.tickPolicy else "delay"
-    return Clock(
+    return ClockConfig(
         base=given.timezone or "utc",
         offset_seconds=offset,
         hpet=timers.hpet is not None and timers.hpet.present is not False,
@@ -239,14 +239,14 @@ def clock(place: Place) -> Clock:
     )
 
 
-def _hyperv_clock(place: Place, timers: Timer) -> bool:
+def _hyperv_clock(place: TranslationContext, timers: Timer) -> bool:
     wanted = timers.hyperv is not None and timers.hyperv.present is not False
     if wanted and not place.kvm:
         place.limits.add(Code.HYPERV_NEEDS_KVM, *_TIMER, "hyperv", detail="hv-time")
     return wanted
 
 
-def _refuse_timers(place: Place, timers: Timer) -> None:
+def _refuse_timers(place: TranslationContext, timers: Timer) -> None:
     if timers.hpet is not None and timers.hpet.tickPolicy is not None:
         place.limits.add(Code.TIMER_UNCHANGED, *_TIMER, "hpet", "tickPolicy", detail="QEMU's HPET has one policy")
     if timers.rtc is not None and timers.rtc.present is False:

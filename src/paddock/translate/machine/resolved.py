@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from paddock.engine.machine.config import Kernel, Layer, Stream, Tap, User
+from paddock.engine.machine.config import DiskLayer, KernelConfig, StreamNetwork, Tap, UserNetwork
 
 
 @dataclass(frozen=True)
-class VolumeFound:
+class ResolvedVolume:
     """A volume. One of: a layer for a disk, a directory for a shared file system, a file, or an error."""
 
-    layer: Layer | None = None
+    layer: DiskLayer | None = None
     directory: Path | None = None
     file: Path | None = None
     error: str = ""
@@ -24,18 +24,18 @@ class VolumeFound:
 
 
 @dataclass(frozen=True)
-class CardFound:
+class ResolvedCard:
     """A network card. A PCI address is a device of the host that the guest gets itself."""
 
     mac: str = ""
-    backend: Tap | User | Stream | None = None
+    backend: Tap | UserNetwork | StreamNetwork | None = None
     mtu: int | None = None
     pci: str = ""
     error: str = ""
 
 
 @dataclass(frozen=True)
-class HostFound:
+class ResolvedHost:
     """The host as far as it decides what a manifest becomes."""
 
     accelerator: Literal["kvm", "tcg"] = "tcg"
@@ -56,14 +56,14 @@ class HostFound:
 
 
 @dataclass(frozen=True)
-class Resolved:
+class MachineInputs:
     """Everything that was found. Members that the machine does not need may be left out."""
 
-    volumes: Mapping[str, VolumeFound] = field(default_factory=dict)
-    cards: Mapping[str, CardFound] = field(default_factory=dict)
+    volumes: Mapping[str, ResolvedVolume] = field(default_factory=dict)
+    cards: Mapping[str, ResolvedCard] = field(default_factory=dict)
     # names of gpus and hostDevices to PCI addresses of the host
     devices: Mapping[str, str] = field(default_factory=dict)
-    kernel: Kernel | None = None
+    kernel: KernelConfig | None = None
     efi_variables: Path | None = None
     tpm_state: Path | None = None
     ignition: Path | None = None
@@ -72,4 +72,4 @@ class Resolved:
     # host CPUs for the machine alone
     vcpus: tuple[int, ...] = ()
     emulator: tuple[int, ...] = ()
-    host: HostFound = HostFound()
+    host: ResolvedHost = ResolvedHost()

@@ -19,18 +19,18 @@ from paddock.dialects.kubevirt.networks import Interface
 from paddock.dialects.kubevirt.networks import Network as KubevirtNetwork
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
-from paddock.dialects.kubevirt.volumes import CloudInit as CloudInitVolume
+from paddock.dialects.kubevirt.volumes import CloudInitSource as CloudInitVolume
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.dialects.stakater import fields
 from paddock.dialects.stakater.rules import DYNAMIC_CREDENTIALS, MANAGED_LABELS
-from paddock.dialects.stakater.virtualmachine import Spec, VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterMachineSpec, StakaterVirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
 from paddock.meta.storage import StorageSpec
-from paddock.meta.translated import Ledger, Translated
+from paddock.meta.translated import LossCollector, Translated
 from paddock.meta.wire import to_data
-from paddock.meta.world import World, namespace_of
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.field import Object
 from paddock.schema.finding import Path
 from paddock.translate.stakater import cloudinit, names
@@ -59,9 +59,9 @@ _NOT_SAID = ("apiVersion", "kind", "status")
 _SAID_OF_METADATA = ("name", "namespace", "labels", "annotations")
 
 
-def from_kubevirt(vm: Machine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def from_kubevirt(vm: Machine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The Stakater machine that says the same, as far as it can."""
-    ledger = Ledger(f"VirtualMachine/{vm.metadata.name}")
+    ledger = LossCollector(f"VirtualMachine/{vm.metadata.name}")
     reading = _Reading(vm, world, ledger)
     front = reading.machine()
     (image,) = (made for made in to_kubevirt(front, world, rendering).value if isinstance(made, Machine))
@@ -95,7 +95,7 @@ def _is_same(path: Path, vm: Machine) -> bool:
 class _Reading:
     """One machine being read."""
 
-    def __init__(self, vm: Machine, world: World, ledger: Ledger) -> None:
+    def __init__(self, vm: Machine, world: ObjectSet, ledger: LossCollector) -> None:
         self.vm = vm
         self.world = world
         self.ledger = ledger
@@ -108,7 +108,7 @@ class _Reading:
         self.disk_names: dict[str, str] = {}
         self.volume_names: dict[str, str] = {}
 
-    def machine(self) -> VirtualMachine:
+    def machine(self) -> StakaterVirtualMachine:
         labels = dict(self.vm.metadata.labels or {})
         parameters = fields.Parameters(
             **self._root(),
@@ -124,11 +124,11 @@ class _Reading:
             additionalLabels={key: value for key, value in labels.items() if key not in MANAGED_LABELS},
             additionalAnnotations=self.vm.metadata.annotations or {},
         )
-        return VirtualMachine(
+        return StakaterVirtualMachine(
             apiVersion="infrastructure.stakater.com/v1",
             kind="VirtualMachine",
             metadata=ObjectMeta(name=self.vm.metadata.name, namespace=self.vm.metadata.namespace),
-            spec=Spec(parameters=parameters),
+            spec=StakaterMachineSpec(parameters=parameters),
         )
 
     # --- disks ----------------------------------------------------------------------------------------------------------
@@ -169,17 +169,17 @@ class _Reading:
             place = [volume.name for volume in self.instance.volumes or ()].index(self.root.name)
             path: Path = ("spec", "template", "spec", "volumes", place)
             return {"dataSource": self._other_root(self.root.name, path, self.volumes[self.root.name])}
-        storage = fields.Storage(size=_size(template) or "30Gi", storageClassName=_claim(template).get("storageClassName"))
+        storage = fields.StorageParameters(size=_size(template) or "30Gi", storageClassName=_claim(template).get("storageClassName"))
         reference = template.spec.sourceRef
         if reference is None:
             name = _template_name(template)
             place = list(self.templates).index(name)
             path = ("spec", "dataVolumeTemplates", place, "spec", "source")
             return {"dataSource": self._other_root(name, path, template.spec.source), "storage": storage}
-        source = fields.DataSource(name=reference.name, namespace=reference.namespace or self.namespace)
+        source = fields.ImageReference(name=reference.name, namespace=reference.namespace or self.namespace)
         return {"dataSource": source, "storage": storage}
 
-    def _other_root(self, name: str, path: Path, content: Object | None) -> fields.DataSource:
+    def _other_root(self, name: str, path: Path, content: Object | None) -> fields.ImageReference:
         """The root disk comes from elsewhere: only a DataSource that does not exist yet can stand for it."""
         self.ledger.lose(
             path,
@@ -187,7 +187,7 @@ class _Reading:
             "Stakater's root disk is always a clone of a DataSource",
             f"make a DataSource {self.namespace}/{name} of the same content first",
         )
-        return fields.DataSource(name=name, namespace=self.namespace)
+        return fields.ImageReference(name=name, namespace=self.namespace)
 
     def _additional_disks(self) -> list[fields.AdditionalDisk]:
         found = []
@@ -263,11 +263,11 @@ class _Reading:
         efi = loader.efi if loader else None
         guest = memory.guest if memory and memory.guest else None
         return {
-            "cpu": fields.CPU(
+            "cpu": fields.CpuTopology(
                 cores=cpu.cores or 1 if cpu else 1, sockets=cpu.sockets or 1 if cpu else 1, threads=cpu.threads or 1 if cpu else 1
             ),
-            "memory": fields.Memory(guest=guest or self._requested_memory()),
-            "firmware": fields.Firmware(efi=efi is not None, secureBoot=None if efi is None else efi.secureBoot is not False),
+            "memory": fields.MemoryParameters(guest=guest or self._requested_memory()),
+            "firmware": fields.FirmwareParameters(efi=efi is not None, secureBoot=None if efi is None else efi.secureBoot is not False),
         }
 
     def _requested_memory(self) -> int | str:
@@ -275,9 +275,9 @@ class _Reading:
         for amounts in (resources.requests, resources.limits) if resources else ():
             if amounts and "memory" in amounts:
                 return amounts["memory"]
-        return fields.Memory().guest
+        return fields.MemoryParameters().guest
 
-    def _networks(self) -> list[fields.Network]:
+    def _networks(self) -> list[fields.NetworkParameters]:
         networks = {network.name: network for network in self.instance.networks or ()}
         interfaces = self.instance.domain.devices.interfaces or ()
         return [_network(interface, networks.get(interface.name)) for interface in interfaces if _binding(interface)]
@@ -286,12 +286,12 @@ class _Reading:
         key = self._ssh_key()
         return {"cloudInit": self._cloud_init(), **({"sshPublicKey": key} if key else {})}
 
-    def _cloud_init(self) -> fields.CloudInit:
+    def _cloud_init(self) -> fields.CloudInitParameters:
         volume = next((found for volume in self.instance.volumes or () if (found := _cloud_init_of(volume))), None)
         document = None if volume is None else self._user_data(volume)
         if document is None:
-            return fields.CloudInit()
-        return _generated(document) or fields.CloudInit(userData=document)
+            return fields.CloudInitParameters()
+        return _generated(document) or fields.CloudInitParameters(userData=document)
 
     def _user_data(self, volume: CloudInitVolume) -> str | None:
         if volume.userData is not None:
@@ -309,7 +309,7 @@ class _Reading:
         self.ledger.lose(("spec", "template", "spec", "volumes"), volume.secretRef.name, why, "the guest gets the default user data")
         return None
 
-    def _ssh_key(self) -> fields.SSHPublicKey | None:
+    def _ssh_key(self) -> fields.SSHKeySecret | None:
         for credential in self.instance.accessCredentials or ():
             key = credential.sshPublicKey
             if key is None or key.source.secret is None:
@@ -319,8 +319,8 @@ class _Reading:
             secret = self.world.get(Secret, self.namespace, key.source.secret.secretName)
             if secret is not None and secret.metadata.name == names.ssh_key_secret(self.vm.metadata.name):
                 lines = "\n".join(value.decode(errors="replace") for value in decoded(secret).values())
-                return fields.SSHPublicKey(data=lines, propagationMethod=chosen)
-            return fields.SSHPublicKey(secretName=key.source.secret.secretName, propagationMethod=chosen)
+                return fields.SSHKeySecret(data=lines, propagationMethod=chosen)
+            return fields.SSHKeySecret(secretName=key.source.secret.secretName, propagationMethod=chosen)
         return None
 
     def _run_strategy(self) -> str:
@@ -333,7 +333,7 @@ class _Reading:
         # KubeVirt's own default, so that the machine stops as it did.
         return 30 if given is None else given
 
-    def _service(self) -> fields.Service:
+    def _service(self) -> fields.ServiceParameters:
         """The LoadBalancer that selects the machine, if there is one."""
         meta = self.vm.spec.template.metadata
         labels = (meta.labels if meta else None) or {}
@@ -345,8 +345,8 @@ class _Reading:
             if selects and spec.ports and len(spec.ports) == 1:
                 port = spec.ports[0]
                 target = port.targetPort if isinstance(port.targetPort, int) else port.port
-                return fields.Service(enabled=True, port=port.port, targetPort=target)
-        return fields.Service()
+                return fields.ServiceParameters(enabled=True, port=port.port, targetPort=target)
+        return fields.ServiceParameters()
 
 
 def _as_storage(spec: DataVolumeSpec) -> DataVolumeSpec:
@@ -386,11 +386,11 @@ def _source(source: DataVolumeSource | None) -> tuple[str, fields.DiskSource | N
         return "pvc", fields.DiskSource(pvc=fields.PvcSource(name=source.pvc.name, namespace=source.pvc.namespace))
     if source.http is not None:
         http = source.http
-        made = fields.HttpSource(url=http.url, secretRef=http.secretRef, certConfigMap=http.certConfigMap, checksum=http.checksum)
+        made = fields.HttpImageSource(url=http.url, secretRef=http.secretRef, certConfigMap=http.certConfigMap, checksum=http.checksum)
         return "http", fields.DiskSource(http=made)
     if source.registry is not None and source.registry.url:
         registry = source.registry
-        location = fields.RegistrySource(url=registry.url or "", secretRef=registry.secretRef, certConfigMap=registry.certConfigMap)
+        location = fields.RegistryDisk(url=registry.url or "", secretRef=registry.secretRef, certConfigMap=registry.certConfigMap)
         return "registry", fields.DiskSource(registry=location)
     return None
 
@@ -401,9 +401,9 @@ def _binding(interface: Interface) -> str:
     return next((name for name in ("bridge", "masquerade", "sriov") if getattr(interface, name) is not None), "")
 
 
-def _network(interface: Interface, network: KubevirtNetwork | None) -> fields.Network:
+def _network(interface: Interface, network: KubevirtNetwork | None) -> fields.NetworkParameters:
     multus = network.multus if network else None
-    return fields.Network(
+    return fields.NetworkParameters(
         name=interface.name,
         type="pod" if multus is None else "multus",
         interfaceModel=interface.model or "virtio",
@@ -412,7 +412,7 @@ def _network(interface: Interface, network: KubevirtNetwork | None) -> fields.Ne
     )
 
 
-def _generated(document: str) -> fields.CloudInit | None:
+def _generated(document: str) -> fields.CloudInitParameters | None:
     """The user and password of a document that `forward` would have made of them."""
     try:
         said = yaml.safe_load(document)
@@ -422,6 +422,8 @@ def _generated(document: str) -> fields.CloudInit | None:
         return None
     password = said.get("password")
     expire = said.get("chpasswd", {}).get("expire") if isinstance(said.get("chpasswd", {}), dict) else None
-    candidate = fields.CloudInit(user=said["user"], password=password if isinstance(password, str) else None, passwordExpire=expire is True)
+    candidate = fields.CloudInitParameters(
+        user=said["user"], password=password if isinstance(password, str) else None, passwordExpire=expire is True
+    )
     renders = (cloudinit.render(fields.Parameters(cloudInit=candidate, enableDynamicCredentials=dynamic)) for dynamic in (False, True))
     return candidate if document in renders else None

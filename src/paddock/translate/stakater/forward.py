@@ -16,7 +16,7 @@ from paddock.dialects.kubevirt.datavolume import (
     DataVolumeSource,
     DataVolumeSpec,
     HttpSource,
-    ObjectReference,
+    NamespacedReference,
     RegistrySource,
     SourceReference,
 )
@@ -28,25 +28,25 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec, Virtu
 from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, Network, PluginBinding, PodNetwork
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachineSpec
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
-from paddock.dialects.kubevirt.volumes import CloudInit, DataVolumeVolume, NameReference, Volume
+from paddock.dialects.kubevirt.volumes import CloudInitSource, DataVolumeVolume, Volume, VolumeNameReference
 from paddock.dialects.stakater import effective, sshkeys
 from paddock.dialects.stakater.fields import AdditionalDisk, Parameters
-from paddock.dialects.stakater.fields import Network as StakaterNetwork
+from paddock.dialects.stakater.fields import NetworkParameters as StakaterNetwork
 from paddock.dialects.stakater.rules import DYNAMIC_CREDENTIALS, MACHINE_LABEL
-from paddock.dialects.stakater.virtualmachine import Spec, VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterMachineSpec, StakaterVirtualMachine
 from paddock.meta.objects import Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
 from paddock.meta.storage import ResourceRequirements, StorageSpec
-from paddock.meta.translated import Ledger, Loss, Translated
+from paddock.meta.translated import Loss, LossCollector, Translated
 from paddock.meta.wire import to_data
-from paddock.meta.world import World, namespace_of
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.field import Empty
 from paddock.translate.stakater import cloudinit, names
 
-_CROSSPLANE = tuple(name for name in Spec.__struct_fields__ if name != "parameters")
+_CROSSPLANE = tuple(name for name in StakaterMachineSpec.__struct_fields__ if name != "parameters")
 
 
-def to_kubevirt(vm: VirtualMachine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(vm: StakaterVirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """Everything the machine becomes, in the order in which it is to be applied."""
     parameters = vm.spec.parameters
     document = cloudinit.render(parameters)
@@ -56,8 +56,8 @@ def to_kubevirt(vm: VirtualMachine, world: World, rendering: Rendering) -> Trans
     return Translated((*secrets, machine, *services), _losses(vm))
 
 
-def _losses(vm: VirtualMachine) -> tuple[Loss, ...]:
-    ledger = Ledger(f"VirtualMachine/{vm.metadata.name}")
+def _losses(vm: StakaterVirtualMachine) -> tuple[Loss, ...]:
+    ledger = LossCollector(f"VirtualMachine/{vm.metadata.name}")
     kept = to_data(vm.spec)
     for key in _CROSSPLANE:
         if key in kept:
@@ -73,7 +73,7 @@ def _losses(vm: VirtualMachine) -> tuple[Loss, ...]:
     return ledger.losses
 
 
-def _secrets(vm: VirtualMachine, document: str, rendering: Rendering) -> tuple[Secret, ...]:
+def _secrets(vm: StakaterVirtualMachine, document: str, rendering: Rendering) -> tuple[Secret, ...]:
     name, made = vm.metadata.name, []
     key = vm.spec.parameters.sshPublicKey.data
     if key is not None:
@@ -87,7 +87,7 @@ def _secrets(vm: VirtualMachine, document: str, rendering: Rendering) -> tuple[S
     )
 
 
-def _machine(vm: VirtualMachine, document: str, rendering: Rendering) -> Machine:
+def _machine(vm: StakaterVirtualMachine, document: str, rendering: Rendering) -> Machine:
     parameters = vm.spec.parameters
     meta = names.meta(vm, vm.metadata.name, rendering.product)
     labels = dict(meta.labels or {}) | parameters.additionalLabels
@@ -108,7 +108,7 @@ def _machine(vm: VirtualMachine, document: str, rendering: Rendering) -> Machine
     )
 
 
-def _root_volume(vm: VirtualMachine, rendering: Rendering) -> DataVolumeTemplate:
+def _root_volume(vm: StakaterVirtualMachine, rendering: Rendering) -> DataVolumeTemplate:
     parameters = vm.spec.parameters
     source = SourceReference(kind="DataSource", name=parameters.dataSource.name, namespace=parameters.dataSource.namespace)
     storage = StorageSpec(
@@ -121,7 +121,7 @@ def _root_volume(vm: VirtualMachine, rendering: Rendering) -> DataVolumeTemplate
     )
 
 
-def _disk_volume(vm: VirtualMachine, disk: AdditionalDisk, rendering: Rendering) -> DataVolumeTemplate:
+def _disk_volume(vm: StakaterVirtualMachine, disk: AdditionalDisk, rendering: Rendering) -> DataVolumeTemplate:
     storage = StorageSpec(
         storageClassName=effective.disk_class(disk, vm.spec.parameters.storage),
         accessModes=disk.accessModes,
@@ -138,7 +138,7 @@ def _source(disk: AdditionalDisk, namespace: str) -> DataVolumeSource:
     given = disk.source
     if given is not None and given.pvc is not None:
         # CDI refuses an empty namespace.
-        return DataVolumeSource(pvc=ObjectReference(namespace=given.pvc.namespace or namespace, name=given.pvc.name))
+        return DataVolumeSource(pvc=NamespacedReference(namespace=given.pvc.namespace or namespace, name=given.pvc.name))
     if given is not None and given.http is not None:
         return DataVolumeSource(
             http=HttpSource(
@@ -156,7 +156,7 @@ def _source(disk: AdditionalDisk, namespace: str) -> DataVolumeSource:
     return DataVolumeSource(blank=Empty())
 
 
-def _instance(vm: VirtualMachine, document: str, rendering: Rendering) -> VirtualMachineInstanceSpec:
+def _instance(vm: StakaterVirtualMachine, document: str, rendering: Rendering) -> VirtualMachineInstanceSpec:
     parameters, name = vm.spec.parameters, vm.metadata.name
     disks = [
         (names.ROOT_DISK, "virtio"),
@@ -222,18 +222,18 @@ def _network(network: StakaterNetwork) -> Network:
     return Network(name=network.name, multus=MultusNetwork(networkName=name or ""))
 
 
-def _cloud_init_volume(vm: VirtualMachine, document: str) -> Volume:
+def _cloud_init_volume(vm: StakaterVirtualMachine, document: str) -> Volume:
     if cloudinit.needs_secret(vm.spec.parameters, document):
-        content = CloudInit(secretRef=NameReference(name=names.cloud_init_secret(vm.metadata.name)))
+        content = CloudInitSource(secretRef=VolumeNameReference(name=names.cloud_init_secret(vm.metadata.name)))
     else:
-        content = CloudInit(userData=document)
+        content = CloudInitSource(userData=document)
     # The guest finds the keys only on a disk of the kind that carries them.
     if vm.spec.parameters.sshPublicKey.propagationMethod == "configDrive":
         return Volume(name=names.CLOUD_INIT_DISK, cloudInitConfigDrive=content)
     return Volume(name=names.CLOUD_INIT_DISK, cloudInitNoCloud=content)
 
 
-def _credentials(vm: VirtualMachine) -> list[AccessCredential] | None:
+def _credentials(vm: StakaterVirtualMachine) -> list[AccessCredential] | None:
     given = vm.spec.parameters.sshPublicKey
     if given.data is None and given.secretName is None:
         return None
@@ -255,7 +255,7 @@ def _propagation(parameters: Parameters) -> KeyPropagation:
             return KeyPropagation(noCloud=Empty())
 
 
-def _service(vm: VirtualMachine, rendering: Rendering) -> Service:
+def _service(vm: StakaterVirtualMachine, rendering: Rendering) -> Service:
     given = vm.spec.parameters.service
     return Service(
         apiVersion="v1",

@@ -3,7 +3,7 @@
 import hashlib
 
 from paddock.dialects.stakater.rules import MACHINE_LABEL, MANAGED_BY
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.objects import ObjectMeta, OwnerReference
 
 ROOT_DISK = "rootdisk"
@@ -36,12 +36,12 @@ def service(machine: str) -> str:
     return f"{name[: _SERVICE_NAME - 12]}-{digest}-lb"
 
 
-def labels(vm: VirtualMachine, product: str) -> dict[str, str]:
+def labels(vm: StakaterVirtualMachine, product: str) -> dict[str, str]:
     """The two labels on every generated object."""
     return {MANAGED_BY: product, MACHINE_LABEL: vm.metadata.name}
 
 
-def meta(vm: VirtualMachine, name: str, product: str) -> ObjectMeta:
+def meta(vm: StakaterVirtualMachine, name: str, product: str) -> ObjectMeta:
     """Metadata of a generated object. Without the UID of the machine it has no owner: a wrong one would have it deleted."""
     owner = OwnerReference(
         apiVersion=vm.apiVersion,

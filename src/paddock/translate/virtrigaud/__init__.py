@@ -7,7 +7,21 @@ raised.
 """
 
 from paddock.translate.virtrigaud.back import from_kubevirt
-from paddock.translate.virtrigaud.errors import EncryptionRequired, MissingReference, MissingReferences, NothingToBoot, Unmet
+from paddock.translate.virtrigaud.errors import (
+    EncryptionRequired,
+    MissingReference,
+    MissingReferences,
+    NothingToBoot,
+    UntranslatableVirtualMachine,
+)
 from paddock.translate.virtrigaud.forward import to_kubevirt
 
-__all__ = ["EncryptionRequired", "MissingReference", "MissingReferences", "NothingToBoot", "Unmet", "from_kubevirt", "to_kubevirt"]
+__all__ = [
+    "EncryptionRequired",
+    "MissingReference",
+    "MissingReferences",
+    "NothingToBoot",
+    "UntranslatableVirtualMachine",
+    "from_kubevirt",
+    "to_kubevirt",
+]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paddock.meta.objects import Resource
-from paddock.meta.translated import Ledger, Loss
+from paddock.meta.translated import Loss, LossCollector
 from paddock.meta.wire import to_data
 from paddock.schema import shape
 from paddock.schema.field import Object
@@ -27,7 +27,7 @@ class Account:
         self.resource = resource
         self._reasons = reasons
         self._otherwise = otherwise
-        self._ledger = Ledger(f"{resource.kind}/{resource.metadata.name}")
+        self._ledger = LossCollector(f"{resource.kind}/{resource.metadata.name}")
         self._spoken_for: set[Path] = set()
         self._lost: set[Path] = set()
 

@@ -12,7 +12,7 @@ from paddock.dialects.kubevirt.networks import Interface
 from paddock.dialects.virtrigaud.machine import VMNetworkRef
 from paddock.meta import cloudconfig
 from paddock.translate.virtrigaud import marks
-from paddock.translate.virtrigaud.resolved import Card, Resolved
+from paddock.translate.virtrigaud.resolved import ResolvedNic, VirtrigaudInputs
 
 PREFIX = 24
 _EVERYWHERE = "0.0.0.0/0"
@@ -22,21 +22,21 @@ _MEMBERS = ("ipAddress", "prefix", "gateway", "dns")
 
 
 @dataclasses.dataclass(frozen=True)
-class Addressed:
+class AddressedNics:
     """The cards, each with the hardware address it is found by, and what the guest is told of them."""
 
     interfaces: list[Interface]
     network_data: str | None
 
 
-def give(resolved: Resolved, interfaces: Sequence[Interface], *, can_tell: bool) -> Addressed:
+def give(resolved: VirtrigaudInputs, interfaces: Sequence[Interface], *, can_tell: bool) -> AddressedNics:
     """Tell the guest its addresses when one is static. Without cloud-init it cannot be told."""
     wired = {interface.name for interface in interfaces}
     cards = [card for card in resolved.cards if card.ref.name in wired]
     for card in cards:
         _speak_for(resolved, card, can_tell=can_tell)
     if not can_tell or not any(card.ref.ipAddress for card in cards):
-        return Addressed(list(interfaces), None)
+        return AddressedNics(list(interfaces), None)
     found = [
         interface
         if interface.macAddress
@@ -45,7 +45,7 @@ def give(resolved: Resolved, interfaces: Sequence[Interface], *, can_tell: bool)
     ]
     macs = {interface.name: interface.macAddress or "" for interface in found}
     ethernets = {card.ref.name: _ethernet(card, macs[card.ref.name]) for card in cards}
-    return Addressed(found, dump({"version": 2, "ethernets": ethernets}))
+    return AddressedNics(found, dump({"version": 2, "ethernets": ethernets}))
 
 
 def dump(data: Any) -> str:
@@ -54,7 +54,7 @@ def dump(data: Any) -> str:
     return text
 
 
-def _speak_for(resolved: Resolved, card: Card, *, can_tell: bool) -> None:
+def _speak_for(resolved: VirtrigaudInputs, card: ResolvedNic, *, can_tell: bool) -> None:
     account, ref = resolved.account, card.ref
     for member in _MEMBERS:
         path, value = ("networks", card.position, member), getattr(ref, member)
@@ -68,7 +68,7 @@ def _speak_for(resolved: Resolved, card: Card, *, can_tell: bool) -> None:
             account.took(*path)
 
 
-def _prefix(card: Card) -> int:
+def _prefix(card: ResolvedNic) -> int:
     """The machine's own, else that of the network's static address when both are in one network, else 24."""
     if card.ref.prefix is not None:
         return card.ref.prefix
@@ -81,7 +81,7 @@ def _prefix(card: Card) -> int:
     return PREFIX
 
 
-def _ethernet(card: Card, mac: str) -> dict[str, Any]:
+def _ethernet(card: ResolvedNic, mac: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"match": {"macaddress": _colons(mac)}}
     if not card.ref.ipAddress:
         return {**entry, "dhcp4": True}

@@ -10,23 +10,23 @@ import msgspec
 from paddock.base import duration
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
-from paddock.dialects.virtrigaud.machine import Placement, VirtualMachineLifecycle, VirtualMachineSpec
+from paddock.dialects.virtrigaud.machine import ProviderPlacement, VirtrigaudMachineSpec, VirtualMachineLifecycle
 from paddock.dialects.virtrigaud.provider import Provider, ProviderRuntime, ProviderSpec
 from paddock.dialects.virtrigaud.shared import API_VERSION, ObjectRef
-from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
-from paddock.meta.translated import Ledger, Translated
-from paddock.meta.world import World
+from paddock.meta.translated import LossCollector, Translated
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import disks, forward, marks, read_class, read_disks, read_guest, read_image, read_network
 from paddock.translate.virtrigaud.account import HIDDEN, Reason, Reasons
 from paddock.translate.virtrigaud.comparable import comparable
 from paddock.translate.virtrigaud.read_disks import DataDisk
 from paddock.translate.virtrigaud.read_guest import IGNITION_ANNOTATION
-from paddock.translate.virtrigaud.reading import Reading, from_json, template_name
+from paddock.translate.virtrigaud.reading import MachineReader, from_json, template_name
 from paddock.translate.virtrigaud.resolved import resolve
 
 _TEMPLATE: Path = ("spec", "template", "spec")
@@ -85,12 +85,12 @@ _LONGEST_GRACE = (2**63 - 1) // duration.SECOND
 _RUNTIME_IMAGE = "provider-qemu:latest"
 
 
-def from_kubevirt(vm: Machine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def from_kubevirt(vm: Machine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """VirtRigaud's objects in the order in which they are applied: Provider, class, image, networks, machine.
 
     The Provider, of type qemu, is made when the world has none of its name.
     """
-    reading = Reading(vm, world, rendering, Ledger(f"VirtualMachine/{marks.name_of(vm)}"))
+    reading = MachineReader(vm, world, rendering, LossCollector(f"VirtualMachine/{marks.name_of(vm)}"))
     root, spoken = reading.root, read_guest.read(reading)
     booted = read_image.read(reading, root)
     sized = read_class.read(reading, reading.template_of(reading.volumes.get(root.name)) if root is not None else None)
@@ -98,7 +98,7 @@ def from_kubevirt(vm: Machine, world: World, rendering: Rendering) -> Translated
     data = read_disks.read(reading, root)
     _tell_defaults(reading, sized.vmclass, data)
     provider = reading.reference(marks.PROVIDER, rendering.provider)
-    spec = VirtualMachineSpec(
+    spec = VirtrigaudMachineSpec(
         providerRef=provider,
         classRef=_ref(sized.vmclass, vm),
         imageRef=booted.ref,
@@ -113,7 +113,7 @@ def from_kubevirt(vm: Machine, world: World, rendering: Rendering) -> Translated
         tags=_tags(reading),
         lifecycle=_lifecycle(reading),
     )
-    front = VirtualMachine(apiVersion=API_VERSION, kind="VirtualMachine", metadata=_metadata(reading), spec=spec)
+    front = VirtrigaudVirtualMachine(apiVersion=API_VERSION, kind="VirtualMachine", metadata=_metadata(reading), spec=spec)
     images = () if booted.image is None else (booted.image,)
     made = (*_provider(reading, provider), sized.vmclass, *images, *wires.attachments, front)
     image = _image(reading, front, made)
@@ -126,7 +126,7 @@ def _ref(target: Resource, vm: Machine) -> ObjectRef:
     return ObjectRef(name=target.metadata.name, namespace=None if namespace == vm.metadata.namespace else namespace)
 
 
-def _tell_defaults(reading: Reading, vmclass: VMClass, data: list[DataDisk]) -> None:
+def _tell_defaults(reading: MachineReader, vmclass: VMClass, data: list[DataDisk]) -> None:
     """A class has one StorageClass for all disks that name none; nothing says "the cluster's default" beside it."""
     defaults = vmclass.spec.diskDefaults
     templates = list(reading.templates)
@@ -137,7 +137,7 @@ def _tell_defaults(reading: Reading, vmclass: VMClass, data: list[DataDisk]) -> 
             reading.lose(path, None, why, f"the disk is made in {defaults.storageClass}, as the root disk")
 
 
-def _metadata(reading: Reading) -> ObjectMeta:
+def _metadata(reading: MachineReader) -> ObjectMeta:
     given = reading.vm.metadata
     labels = {key: value for key, value in (given.labels or {}).items() if key not in marks.LABELS}
     annotations = {key: value for key, value in (given.annotations or {}).items() if key not in (*marks.OF_MACHINES, marks.LAST_APPLIED)}
@@ -150,25 +150,25 @@ def _is_off(vm: Machine) -> bool:
     return vm.spec.running is False
 
 
-def _placement(reading: Reading) -> Placement | None:
+def _placement(reading: MachineReader) -> ProviderPlacement | None:
     host = (reading.instance.nodeSelector or {}).get(forward.HOST)
-    return Placement(host=host) if host else None
+    return ProviderPlacement(host=host) if host else None
 
 
-def _tags(reading: Reading) -> list[str] | None:
+def _tags(reading: MachineReader) -> list[str] | None:
     tags = from_json(reading.annotations.get(marks.TAGS))
     good = isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)
     return tags[:50] or None if good else None
 
 
-def _lifecycle(reading: Reading) -> VirtualMachineLifecycle | None:
+def _lifecycle(reading: MachineReader) -> VirtualMachineLifecycle | None:
     given = reading.instance.terminationGracePeriodSeconds
     seconds = min(max(0, _GRACE if given is None else given), _LONGEST_GRACE)
     made = VirtualMachineLifecycle(gracefulShutdownTimeout=f"{seconds}s")
     return None if made == VirtualMachineLifecycle() else made
 
 
-def _provider(reading: Reading, ref: ObjectRef) -> tuple[Resource, ...]:
+def _provider(reading: MachineReader, ref: ObjectRef) -> tuple[Resource, ...]:
     """A Provider of Paddock's own engine, and the Secret that every Provider names."""
     metadata = reading.metadata_of(ref)
     if reading.world.get(Provider, metadata.namespace or reading.namespace, ref.name) is not None:
@@ -184,9 +184,9 @@ def _provider(reading: Reading, ref: ObjectRef) -> tuple[Resource, ...]:
     return secret, Provider(apiVersion=API_VERSION, kind="Provider", metadata=metadata, spec=spec)
 
 
-def _image(reading: Reading, front: VirtualMachine, made: tuple[Resource, ...]) -> Machine:
+def _image(reading: MachineReader, front: VirtrigaudVirtualMachine, made: tuple[Resource, ...]) -> Machine:
     """What the result becomes when it is translated forward again."""
-    world = World([*(each for each in reading.world.everything() if not isinstance(each, VirtualMachine)), *made])
+    world = ObjectSet([*(each for each in reading.world.everything() if not isinstance(each, VirtrigaudVirtualMachine)), *made])
     resolved = resolve(front, world, reading.rendering)
     attached = list(disks.data(resolved))
     if front.spec.imageRef is not None or front.spec.importedDisk is not None:
@@ -198,7 +198,7 @@ def _image(reading: Reading, front: VirtualMachine, made: tuple[Resource, ...]) 
     return next(each for each in built if isinstance(each, Machine))
 
 
-def _compare(reading: Reading, image: Machine, *, whole: bool) -> None:
+def _compare(reading: MachineReader, image: Machine, *, whole: bool) -> None:
     if not whole and reading.told is not None:
         path = (*_TEMPLATE, "volumes", reading.told[0])
         reading.lose(path, HIDDEN, "the user data cannot be read as text", "the guest is told nothing")
@@ -214,7 +214,7 @@ def _compare(reading: Reading, image: Machine, *, whole: bool) -> None:
         reading.lose(path, value, why, instead)
 
 
-def _wired(reading: Reading) -> list[str]:
+def _wired(reading: MachineReader) -> list[str]:
     """The names of the cards that the result has, in their order."""
     known = {network.name for network in reading.instance.networks or () if network.pod is not None or network.multus is not None}
     return [interface.name for interface in reading.instance.domain.devices.interfaces or () if interface.name in known]

@@ -11,14 +11,14 @@ class Vlan(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     maxID: int | None = None
 
 
-class Address(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class StaticAddress(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A static address."""
 
     address: str
     gateway: str | None = None
 
 
-class Route(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class CniRoute(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A route."""
 
     dst: str
@@ -26,15 +26,15 @@ class Route(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     priority: int | None = None
 
 
-class Ipam(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class CniIpam(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Who gives addresses: nobody, or this document."""
 
     type: str | None = None
-    addresses: list[Address] | None = None
-    routes: list[Route] | None = None
+    addresses: list[StaticAddress] | None = None
+    routes: list[CniRoute] | None = None
 
 
-class Dns(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class CniDns(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Name resolution."""
 
     nameservers: list[str] | None = None
@@ -42,7 +42,7 @@ class Dns(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     options: list[str] | None = None
 
 
-class Bridge(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, tag="bridge", tag_field="type"):
+class BridgePlugin(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, tag="bridge", tag_field="type"):
     """The bridge plugin."""
 
     bridge: str
@@ -51,8 +51,8 @@ class Bridge(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, tag
     mtu: int | None = None
     macspoofchk: bool | None = None
     promiscMode: bool | None = None
-    ipam: Ipam | None = None
-    dns: Dns | None = None
+    ipam: CniIpam | None = None
+    dns: CniDns | None = None
 
 
 class Bandwidth(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, tag="bandwidth", tag_field="type"):
@@ -64,28 +64,28 @@ class Bandwidth(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     egressBurst: int | None = None
 
 
-class Config(msgspec.Struct, forbid_unknown_fields=True):
+class CniConfig(msgspec.Struct, forbid_unknown_fields=True):
     """A document."""
 
     cniVersion: str
     name: str
-    plugins: list[Bridge | Bandwidth]
+    plugins: list[BridgePlugin | Bandwidth]
 
 
 VERSION = "1.0.0"
 
 
-def document(name: str, plugins: list[Bridge | Bandwidth]) -> str:
+def document(name: str, plugins: list[BridgePlugin | Bandwidth]) -> str:
     """The document as text, the same every time."""
-    return msgspec.json.encode(Config(VERSION, name, plugins)).decode()
+    return msgspec.json.encode(CniConfig(VERSION, name, plugins)).decode()
 
 
-def read(text: str | None) -> Config | None:
+def read(text: str | None) -> CniConfig | None:
     """A document of ours, or one that says the same in the older form; None for any other."""
     if not text:
         return None
     try:
-        config: Config | None = msgspec.json.decode(text, type=Config)
+        config: CniConfig | None = msgspec.json.decode(text, type=CniConfig)
     except msgspec.DecodeError:
         config = _read_single(text)
     if config is None:
@@ -93,19 +93,19 @@ def read(text: str | None) -> Config | None:
     return msgspec.structs.replace(config, plugins=[_without_empty_ipam(plugin) for plugin in config.plugins])
 
 
-def _without_empty_ipam(plugin: Bridge | Bandwidth) -> Bridge | Bandwidth:
+def _without_empty_ipam(plugin: BridgePlugin | Bandwidth) -> BridgePlugin | Bandwidth:
     """The plugin in our words: an empty `ipam` says what none says, that the network itself gives addresses."""
-    if isinstance(plugin, Bridge) and plugin.ipam == Ipam():
+    if isinstance(plugin, BridgePlugin) and plugin.ipam == CniIpam():
         return msgspec.structs.replace(plugin, ipam=None)
     return plugin
 
 
-def _read_single(text: str) -> Config | None:
+def _read_single(text: str) -> CniConfig | None:
     try:
         given = msgspec.json.decode(text)
         if not isinstance(given, dict):
             return None
         version, name = given.pop("cniVersion", VERSION), given.pop("name", "")
-        return Config(str(version), str(name), [msgspec.convert(given, Bridge)])
+        return CniConfig(str(version), str(name), [msgspec.convert(given, BridgePlugin)])
     except (msgspec.DecodeError, RecursionError):
         return None

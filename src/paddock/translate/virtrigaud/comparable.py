@@ -15,17 +15,17 @@ from paddock.dialects.kubevirt.features import Features
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.dialects.kubevirt.networks import Interface, MultusNetwork, Network
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
-from paddock.dialects.kubevirt.volumes import ClaimVolume, CloudInit, Volume
+from paddock.dialects.kubevirt.volumes import ClaimVolume, CloudInitSource, Volume
 from paddock.meta.storage import StorageSpec
 from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import addresses, marks, read_class
-from paddock.translate.virtrigaud.reading import Reading, claim_of, documents_of, template_name
+from paddock.translate.virtrigaud.reading import MachineReader, claim_of, documents_of, template_name
 
 _INSTANCE: Path = ("spec", "template", "spec")
 T = TypeVar("T")
 
 
-def comparable(reading: Reading, image: VirtualMachine, cards: dict[str, str]) -> VirtualMachine:
+def comparable(reading: MachineReader, image: VirtualMachine, cards: dict[str, str]) -> VirtualMachine:
     """The machine with the words of its image; `cards` are the names that its cards have there."""
     return _Renaming(reading, image, cards).machine()
 
@@ -33,7 +33,7 @@ def comparable(reading: Reading, image: VirtualMachine, cards: dict[str, str]) -
 class _Renaming:
     """The names of one machine, old and new."""
 
-    def __init__(self, reading: Reading, image: VirtualMachine, cards: dict[str, str]) -> None:
+    def __init__(self, reading: MachineReader, image: VirtualMachine, cards: dict[str, str]) -> None:
         self.reading = reading
         self.image = image
         self.cards = cards
@@ -115,7 +115,7 @@ class _Renaming:
         if made is None or given is None:
             return volume
         network = self._network_data(given, made)
-        content = CloudInit(
+        content = CloudInitSource(
             userData=made.userData,
             secretRef=made.secretRef,
             networkData=network.networkData,
@@ -125,7 +125,7 @@ class _Renaming:
         kind = "cloudInitNoCloud" if volume.cloudInitNoCloud is not None else "cloudInitConfigDrive"
         return msgspec.structs.replace(volume, **{kind: content})
 
-    def _network_data(self, given: CloudInit, made: CloudInit) -> CloudInit:
+    def _network_data(self, given: CloudInitSource, made: CloudInitSource) -> CloudInitSource:
         there = addresses.load(given.networkData)
         if there is not None and there == addresses.load(made.networkData):
             return made

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from paddock.base import names, quantity
 from paddock.dialects.core.secret import Secret
-from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource, ObjectReference, SourceReference
+from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource, NamespacedReference, SourceReference
 from paddock.dialects.kubevirt.devices import Disk, DiskTarget
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
 from paddock.dialects.kubevirt.volumes import ClaimVolume, DataVolumeVolume, Volume
@@ -22,8 +22,8 @@ from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import fetching, marks
 from paddock.translate.virtrigaud.account import Account
 from paddock.translate.virtrigaud.errors import NothingToBoot
-from paddock.translate.virtrigaud.fetching import Fetched
-from paddock.translate.virtrigaud.resolved import Resolved
+from paddock.translate.virtrigaud.fetching import FetchedSource
+from paddock.translate.virtrigaud.resolved import VirtrigaudInputs
 
 ROOT = "rootdisk"
 CLOUD_INIT = "cloudinitdisk"
@@ -35,7 +35,7 @@ _CLAIM_SOURCES = ("dataVolume",)
 
 
 @dataclasses.dataclass(frozen=True)
-class Attached:
+class AttachedDisk:
     """A disk with its volume, and what fills it. `source` is the block of the image that counted."""
 
     disk: Disk
@@ -45,7 +45,7 @@ class Attached:
     source: str = ""
 
 
-def root(resolved: Resolved) -> Attached:
+def root(resolved: VirtrigaudInputs) -> AttachedDisk:
     """The disk that the machine boots from. Raises `NothingToBoot`."""
     spec = resolved.vm.spec
     name = marks.free(ROOT, {disk.name for disk in spec.disks or ()})
@@ -53,7 +53,7 @@ def root(resolved: Resolved) -> Attached:
     if spec.importedDisk is not None:
         volume = Volume(name=name, persistentVolumeClaim=ClaimVolume(claimName=_claim(resolved, spec.importedDisk)))
         _defaults(resolved, imported=True)
-        return Attached(disk, volume)
+        return AttachedDisk(disk, volume)
     if spec.imageRef is None:
         raise NothingToBoot(resolved.name)
     resolved.account.took("imageRef")
@@ -71,17 +71,17 @@ def root(resolved: Resolved) -> Attached:
             preallocation=_allocated(resolved.class_account, ("diskDefaults", "type"), defaults.type),
         ),
     )
-    return Attached(disk, _volume(name, template), template, secrets, block)
+    return AttachedDisk(disk, _volume(name, template), template, secrets, block)
 
 
-def _size(resolved: Resolved, asked: Quantity) -> Quantity:
+def _size(resolved: VirtrigaudInputs, asked: Quantity) -> Quantity:
     if quantity.parse(asked) >= quantity.parse(_LEAST):
         return asked
     resolved.class_account.lose(("diskDefaults", "size"), asked, f"a disk has at least {_LEAST}", f"the root disk has {_LEAST}")
     return _LEAST
 
 
-def _defaults(resolved: Resolved, *, imported: bool) -> DiskDefaults:
+def _defaults(resolved: VirtrigaudInputs, *, imported: bool) -> DiskDefaults:
     """What the class says of the root disk."""
     given, account = resolved.vmclass.spec.diskDefaults, resolved.class_account
     if given is None:
@@ -96,7 +96,7 @@ def _defaults(resolved: Resolved, *, imported: bool) -> DiskDefaults:
     return given
 
 
-def _claim(resolved: Resolved, given: ImportedDiskRef) -> str:
+def _claim(resolved: VirtrigaudInputs, given: ImportedDiskRef) -> str:
     """The claim that is the disk: the provider's name of a disk is the name of a claim here."""
     path = ("importedDisk", "diskID")
     if names.is_subdomain(given.diskID):
@@ -108,13 +108,13 @@ def _claim(resolved: Resolved, given: ImportedDiskRef) -> str:
     return name
 
 
-def data(resolved: Resolved) -> Iterator[Attached]:
+def data(resolved: VirtrigaudInputs) -> Iterator[AttachedDisk]:
     """The data disks; each begins blank."""
     for index, disk in enumerate(resolved.vm.spec.disks or ()):
         yield _data(resolved, disk, ("disks", index))
 
 
-def _data(resolved: Resolved, given: DiskSpec, path: Path) -> Attached:
+def _data(resolved: VirtrigaudInputs, given: DiskSpec, path: Path) -> AttachedDisk:
     account = resolved.account
     for member in ("name", "sizeGiB"):
         account.took(*path, member)
@@ -135,7 +135,7 @@ def _data(resolved: Resolved, given: DiskSpec, path: Path) -> Attached:
         ),
     )
     disk = Disk(name=given.name, disk=DiskTarget(bus=_bus(account, given, path)), shareable=True if shared else None)
-    return Attached(disk, _volume(given.name, template), template)
+    return AttachedDisk(disk, _volume(given.name, template), template)
 
 
 def _bus(account: Account, given: DiskSpec, path: Path) -> str:
@@ -193,7 +193,7 @@ def _volume(name: str, template: DataVolumeTemplate) -> Volume:
     return Volume(name=name, dataVolume=DataVolumeVolume(name=(template.metadata and template.metadata.name) or ""))
 
 
-def _about(resolved: Resolved) -> dict[str, str] | None:
+def _about(resolved: VirtrigaudInputs) -> dict[str, str] | None:
     """What describes the image, for people and for reading it back."""
     if resolved.image is None or resolved.image_account is None:
         return None
@@ -205,7 +205,7 @@ def _about(resolved: Resolved) -> dict[str, str] | None:
     return {marks.ABOUT: marks.as_json(told)} if told else None
 
 
-def _filled(resolved: Resolved) -> tuple[str, DataVolumeSpec, tuple[Secret, ...]]:
+def _filled(resolved: VirtrigaudInputs) -> tuple[str, DataVolumeSpec, tuple[Secret, ...]]:
     """Where the content of the root disk comes from: the block that counts, the source, and Secrets."""
     ref, account = resolved.vm.spec.imageRef, resolved.image_account
     assert ref is not None
@@ -229,11 +229,11 @@ def _filled(resolved: Resolved) -> tuple[str, DataVolumeSpec, tuple[Secret, ...]
     return "", DataVolumeSpec(sourceRef=_data_source(resolved, namespace, ref.name)), ()
 
 
-def _data_source(resolved: Resolved, namespace: str, name: str) -> SourceReference:
+def _data_source(resolved: VirtrigaudInputs, namespace: str, name: str) -> SourceReference:
     return SourceReference(kind="DataSource", name=name, namespace=None if namespace == resolved.namespace else namespace)
 
 
-def _fetched(resolved: Resolved, account: Account, block: str, source: ImageSource) -> Fetched | None:
+def _fetched(resolved: VirtrigaudInputs, account: Account, block: str, source: ImageSource) -> FetchedSource | None:
     """The source that a block stands for, or None when KubeVirt cannot reach what it names."""
     if block == "http" and source.http is not None:
         return fetching.by_http(resolved, account, source.http)
@@ -241,12 +241,12 @@ def _fetched(resolved: Resolved, account: Account, block: str, source: ImageSour
         return fetching.by_registry(resolved, account, source.registry)
     if block == "dataVolume" and source.dataVolume is not None and resolved.image is not None:
         account.took("source", block)
-        claim = ObjectReference(name=source.dataVolume.name, namespace=source.dataVolume.namespace or namespace_of(resolved.image))
-        return Fetched(DataVolumeSource(pvc=claim))
+        claim = NamespacedReference(name=source.dataVolume.name, namespace=source.dataVolume.namespace or namespace_of(resolved.image))
+        return FetchedSource(DataVolumeSource(pvc=claim))
     libvirt = source.libvirt
     if block == "libvirt" and libvirt is not None and libvirt.url and libvirt.url.startswith(("http://", "https://")):
         path = ("source", block)
         account.took(*path, "url")
         sum_ = fetching.checksum(resolved, account, (*path, "checksum"), libvirt.checksum, libvirt.checksumType)
-        return Fetched(DataVolumeSource(http=HttpSource(url=libvirt.url, checksum=sum_)))
+        return FetchedSource(DataVolumeSource(http=HttpSource(url=libvirt.url, checksum=sum_)))
     return None

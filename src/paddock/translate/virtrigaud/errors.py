@@ -7,7 +7,7 @@ from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.schema.finding import Path, format_path
 
 
-class Unmet(PaddockError):
+class UntranslatableVirtualMachine(PaddockError):
     """A machine that cannot be translated as things are; `path` is the place in the machine that says so."""
 
     error_type: ClassVar[str]
@@ -17,7 +17,7 @@ class Unmet(PaddockError):
         self.path = path
 
 
-class MissingReference(Unmet, Transient):
+class MissingReference(UntranslatableVirtualMachine, Transient):
     """The machine names an object that is not there. It can be translated once the object exists."""
 
     error_type = "WaitingForDependencies"
@@ -30,7 +30,7 @@ class MissingReference(Unmet, Transient):
         self.name = name
 
 
-class MissingReferences(Unmet, Transient):
+class MissingReferences(UntranslatableVirtualMachine, Transient):
     """Several objects are not there."""
 
     error_type = "WaitingForDependencies"
@@ -41,7 +41,7 @@ class MissingReferences(Unmet, Transient):
         self.missing = tuple(missing)
 
 
-class NothingToBoot(Unmet, Terminal):
+class NothingToBoot(UntranslatableVirtualMachine, Terminal):
     """The machine has neither an image nor an imported disk."""
 
     error_type = "ValidationError"
@@ -51,7 +51,7 @@ class NothingToBoot(Unmet, Terminal):
         super().__init__(what, path=("spec", "imageRef"), fix="give imageRef or importedDisk")
 
 
-class EncryptionRequired(Unmet, Terminal):
+class EncryptionRequired(UntranslatableVirtualMachine, Terminal):
     """The class refuses machines that are not encrypted."""
 
     error_type = "UnsupportedByProvider"

@@ -24,7 +24,7 @@ from paddock.meta.world import namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import marks
 from paddock.translate.virtrigaud.account import Account
-from paddock.translate.virtrigaud.resolved import Resolved
+from paddock.translate.virtrigaud.resolved import VirtrigaudInputs
 
 USER, PASSWORD = "accessKeyId", "secretKey"
 CERTIFICATE, KEY = "tls.crt", "tls.key"
@@ -34,14 +34,14 @@ _DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
 
 
 @dataclasses.dataclass(frozen=True)
-class Fetched:
+class FetchedSource:
     """The source of the root disk, and the Secrets it needs."""
 
     source: DataVolumeSource
     secrets: tuple[Secret, ...] = ()
 
 
-def by_http(resolved: Resolved, account: Account, block: HTTPImageSource) -> Fetched:
+def by_http(resolved: VirtrigaudInputs, account: Account, block: HTTPImageSource) -> FetchedSource:
     """An image behind a URL, with headers, checksum and a way to log in."""
     path: Path = ("source", "http")
     account.took(*path, "url")
@@ -54,7 +54,7 @@ def by_http(resolved: Resolved, account: Account, block: HTTPImageSource) -> Fet
     )
     given = block.authentication
     if given is None:
-        return Fetched(DataVolumeSource(http=source))
+        return FetchedSource(DataVolumeSource(http=source))
     path = (*path, "authentication")
     if given.basicAuth is not None:
         source, secrets = _basic(resolved, account, path, given.basicAuth, source)
@@ -64,10 +64,10 @@ def by_http(resolved: Resolved, account: Account, block: HTTPImageSource) -> Fet
         source, secrets = _certificate(resolved, account, path, given.clientCert, source)
     else:
         secrets = ()
-    return Fetched(DataVolumeSource(http=source), secrets)
+    return FetchedSource(DataVolumeSource(http=source), secrets)
 
 
-def checksum(resolved: Resolved, account: Account, path: Path, value: str | None, kind: str) -> str | None:
+def checksum(resolved: VirtrigaudInputs, account: Account, path: Path, value: str | None, kind: str) -> str | None:
     """`type:digits`, when the image is to be compared with it and it is one."""
     if value is None:
         return None
@@ -84,13 +84,13 @@ def checksum(resolved: Resolved, account: Account, path: Path, value: str | None
     return f"{kind}:{digits}"
 
 
-def _values(resolved: Resolved, name: str) -> dict[str, bytes] | None:
+def _values(resolved: VirtrigaudInputs, name: str) -> dict[str, bytes] | None:
     """The values of a Secret beside the image. The machine says no more than the name of the image."""
     assert resolved.image is not None
     return resolved.secret(namespace_of(resolved.image), name, ("spec", "imageRef", "name"))
 
 
-def _is_here(resolved: Resolved) -> bool:
+def _is_here(resolved: VirtrigaudInputs) -> bool:
     return resolved.image is not None and namespace_of(resolved.image) == resolved.namespace
 
 
@@ -99,7 +99,9 @@ def _absent(account: Account, path: Path, name: str) -> None:
     account.lose((*path, "secretRef", "name"), name, why, f"a Secret of this name has to have {USER} and {PASSWORD}")
 
 
-def _basic(resolved: Resolved, account: Account, path: Path, given: BasicAuth, source: HttpSource) -> tuple[HttpSource, tuple[Secret, ...]]:
+def _basic(
+    resolved: VirtrigaudInputs, account: Account, path: Path, given: BasicAuth, source: HttpSource
+) -> tuple[HttpSource, tuple[Secret, ...]]:
     path, name = (*path, "basicAuth"), given.secretRef.name
     values = _values(resolved, name)
     if values is None:
@@ -115,7 +117,7 @@ def _basic(resolved: Resolved, account: Account, path: Path, given: BasicAuth, s
 
 
 def _bearer(
-    resolved: Resolved, account: Account, path: Path, given: BearerToken, source: HttpSource
+    resolved: VirtrigaudInputs, account: Account, path: Path, given: BearerToken, source: HttpSource
 ) -> tuple[HttpSource, tuple[Secret, ...]]:
     path, name = (*path, "bearer"), given.secretRef.name
     values = _values(resolved, name)
@@ -130,7 +132,7 @@ def _bearer(
 
 
 def _certificate(
-    resolved: Resolved, account: Account, path: Path, given: ClientCert, source: HttpSource
+    resolved: VirtrigaudInputs, account: Account, path: Path, given: ClientCert, source: HttpSource
 ) -> tuple[HttpSource, tuple[Secret, ...]]:
     path, name = (*path, "clientCert"), given.secretRef.name
     if not source.url.startswith("https://"):
@@ -154,7 +156,7 @@ def _certificate(
     return msgspec.structs.replace(source, certConfig=CertConfig(cert=part, key=part)), secrets
 
 
-def by_registry(resolved: Resolved, account: Account, block: RegistryImageSource) -> Fetched:
+def by_registry(resolved: VirtrigaudInputs, account: Account, block: RegistryImageSource) -> FetchedSource:
     """An image in a registry; a pull Secret becomes the user and the password that it has for the registry."""
     path: Path = ("source", "registry")
     account.took(*path, "image")
@@ -162,21 +164,21 @@ def by_registry(resolved: Resolved, account: Account, block: RegistryImageSource
     library = "docker.io/library/" if "/" not in block.image and "@" in block.image else ""
     source = RegistrySource(url=f"docker://{library}{block.image}")
     if block.pullSecretRef is None:
-        return Fetched(DataVolumeSource(registry=source))
+        return FetchedSource(DataVolumeSource(registry=source))
     path, name = (*path, "pullSecretRef"), block.pullSecretRef.name
     values = _values(resolved, name)
     if values is None:
         account.lose(path, name, f'Secret "{name}" is not among the objects', f"a Secret of this name has to have {USER} and {PASSWORD}")
-        return Fetched(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=name)))
+        return FetchedSource(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=name)))
     account.took(*path)
     if _is_here(resolved) and USER in values and PASSWORD in values:
-        return Fetched(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=name)))
+        return FetchedSource(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=name)))
     login = _login(values, block.image.partition("/")[0])
     if login is None:
         account.lose(path, name, "the Secret has no user and password for this registry", "the image is pulled without a login")
-        return Fetched(DataVolumeSource(registry=source))
+        return FetchedSource(DataVolumeSource(registry=source))
     secret = _copy(resolved, name, {"pullSecretRef": {}}, login)
-    return Fetched(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=secret.metadata.name)), (secret,))
+    return FetchedSource(DataVolumeSource(registry=msgspec.structs.replace(source, secretRef=secret.metadata.name)), (secret,))
 
 
 def _login(values: Mapping[str, bytes], host: str) -> dict[str, bytes] | None:
@@ -200,7 +202,7 @@ def _login(values: Mapping[str, bytes], host: str) -> dict[str, bytes] | None:
     return {USER: name, PASSWORD: word} if colon else None
 
 
-def _copy(resolved: Resolved, original: str, what: Mapping[str, Mapping[str, str]], values: Mapping[str, bytes]) -> Secret:
+def _copy(resolved: VirtrigaudInputs, original: str, what: Mapping[str, Mapping[str, str]], values: Mapping[str, bytes]) -> Secret:
     """A Secret with values under CDI's names."""
     annotations = {marks.SECRET: marks.as_json({"name": original, **what})}
     return Secret(

@@ -10,11 +10,11 @@ from paddock.dialects.virtrigaud.machine import VirtualMachineLifecycle
 from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import addresses, disks, guest, hardware, marks, others, wiring
-from paddock.translate.virtrigaud.disks import Attached
-from paddock.translate.virtrigaud.resolved import Resolved, resolve
+from paddock.translate.virtrigaud.disks import AttachedDisk
+from paddock.translate.virtrigaud.resolved import VirtrigaudInputs, resolve
 
 HOST = "kubernetes.io/hostname"
 _DEFAULTS = ("cluster", "datastore", "storagePod", "folder", "resourcePool", "network")
@@ -23,20 +23,20 @@ _CONNECTION = ("type", "credentialSecretRef", "insecureSkipVerify", "rateLimit",
 _QEMU = "qemu"
 
 
-def to_kubevirt(source: Resource, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(source: Resource, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The objects that a machine becomes, in the order in which they are applied. Other kinds become nothing, and say why.
 
     Raises an `Unmet` when the machine cannot be translated: without its class, without anything to boot, when its class
     requires what KubeVirt does not have, and in a complete world for every other reference that leads nowhere.
     """
-    if not isinstance(source, virtrigaud.VirtualMachine):
+    if not isinstance(source, virtrigaud.VirtrigaudVirtualMachine):
         return others.tell(source)
     resolved = resolve(source, world, rendering)
     hardware.judge_encryption(resolved)
     return build(resolved, [disks.root(resolved), *disks.data(resolved)])
 
 
-def build(resolved: Resolved, attached: list[Attached]) -> Translated[tuple[Resource, ...]]:
+def build(resolved: VirtrigaudInputs, attached: list[AttachedDisk]) -> Translated[tuple[Resource, ...]]:
     """The objects of a machine with these disks."""
     wired = wiring.wire(resolved)
     addressed = addresses.give(resolved, wired.interfaces if wired else (), can_tell=not guest.has_ignition(resolved))
@@ -75,7 +75,7 @@ def build(resolved: Resolved, attached: list[Attached]) -> Translated[tuple[Reso
     return Translated((*secrets, *(wired.definitions if wired else ()), machine), resolved.losses())
 
 
-def _domain(resolved: Resolved, devices: Devices) -> DomainSpec:
+def _domain(resolved: VirtrigaudInputs, devices: Devices) -> DomainSpec:
     firmware, features = hardware.firmware(resolved)
     memory = hardware.memory(resolved)
     return DomainSpec(
@@ -88,7 +88,7 @@ def _domain(resolved: Resolved, devices: Devices) -> DomainSpec:
     )
 
 
-def _metadata(resolved: Resolved, block: str) -> ObjectMeta:
+def _metadata(resolved: VirtrigaudInputs, block: str) -> ObjectMeta:
     vm, given = resolved.vm, resolved.vm.metadata
     kept = {key: value for key, value in (given.annotations or {}).items() if key != marks.LAST_APPLIED}
     return ObjectMeta(
@@ -100,11 +100,11 @@ def _metadata(resolved: Resolved, block: str) -> ObjectMeta:
     )
 
 
-def _template_metadata(resolved: Resolved) -> TemplateMeta:
+def _template_metadata(resolved: VirtrigaudInputs) -> TemplateMeta:
     return TemplateMeta(labels={**(resolved.vm.metadata.labels or {}), marks.MACHINE: marks.labels(resolved.vm, "")[marks.MACHINE]})
 
 
-def _origin(resolved: Resolved, block: str) -> dict[str, str]:
+def _origin(resolved: VirtrigaudInputs, block: str) -> dict[str, str]:
     """What the machine was made from."""
     spec, own, account = resolved.vm.spec, resolved.namespace, resolved.account
     told = {
@@ -135,7 +135,7 @@ def _origin(resolved: Resolved, block: str) -> dict[str, str]:
     return told
 
 
-def _run_strategy(resolved: Resolved) -> str:
+def _run_strategy(resolved: VirtrigaudInputs) -> str:
     """A machine runs unless it says otherwise; KubeVirt has one way to stop, which asks the guest first."""
     asked = resolved.vm.spec.powerState
     if asked == "OffGraceful":
@@ -145,7 +145,7 @@ def _run_strategy(resolved: Resolved) -> str:
     return "Halted" if asked in ("Off", "OffGraceful") else "Always"
 
 
-def _grace(resolved: Resolved) -> int:
+def _grace(resolved: VirtrigaudInputs) -> int:
     """Whole seconds for a clean shutdown."""
     given, path = resolved.vm.spec.lifecycle or VirtualMachineLifecycle(), ("lifecycle", "gracefulShutdownTimeout")
     span = max(0, duration.parse(given.gracefulShutdownTimeout))
@@ -157,7 +157,7 @@ def _grace(resolved: Resolved) -> int:
     return seconds
 
 
-def _node(resolved: Resolved) -> dict[str, str] | None:
+def _node(resolved: VirtrigaudInputs) -> dict[str, str] | None:
     """A host by its name."""
     placement = resolved.vm.spec.placement
     if placement is None or not placement.host:
@@ -170,7 +170,7 @@ def _node(resolved: Resolved) -> dict[str, str] | None:
     return {HOST: placement.host}
 
 
-def _speak_for_the_rest(resolved: Resolved) -> None:
+def _speak_for_the_rest(resolved: VirtrigaudInputs) -> None:
     """Which of the provider's values are lost: how it is reached, and the places where it would have put the machine."""
     provider, account = resolved.provider, resolved.provider_account
     if provider is None or account is None:

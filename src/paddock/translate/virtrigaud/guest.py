@@ -8,15 +8,15 @@ import yaml
 from paddock.base import names
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.devices import Disk, DiskTarget
-from paddock.dialects.kubevirt.volumes import CloudInit, NameReference, Volume
+from paddock.dialects.kubevirt.volumes import CloudInitSource, Volume, VolumeNameReference
 from paddock.dialects.virtrigaud import userdata
-from paddock.dialects.virtrigaud.machine import CloudInit as Documents
 from paddock.dialects.virtrigaud.machine import CloudInitMetaData, Ignition
+from paddock.dialects.virtrigaud.machine import CloudInitUserData as Documents
 from paddock.meta import cloudconfig
 from paddock.translate.virtrigaud import marks
 from paddock.translate.virtrigaud.account import HIDDEN
 from paddock.translate.virtrigaud.disks import CLOUD_INIT
-from paddock.translate.virtrigaud.resolved import Resolved
+from paddock.translate.virtrigaud.resolved import VirtrigaudInputs
 
 # The keys under which KubeVirt reads a Secret, and what may stand in the machine itself.
 USER_DATA, NETWORK_DATA = "userdata", "networkdata"
@@ -27,7 +27,7 @@ _HOSTNAMES = ("local-hostname", "hostname")
 
 
 @dataclasses.dataclass(frozen=True)
-class Document:
+class GuestUserData:
     """User data: its text, or the Secret that has it as KubeVirt reads it. `origin` is the Secret a text comes from."""
 
     text: bytes = b""
@@ -36,7 +36,7 @@ class Document:
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class GuestData:
     """The disk for the guest with its volume, and the Secret that the machine then needs."""
 
     disk: Disk
@@ -44,13 +44,13 @@ class Told:
     secret: Secret | None
 
 
-def has_ignition(resolved: Resolved) -> bool:
+def has_ignition(resolved: VirtrigaudInputs) -> bool:
     """Whether the guest reads Ignition, and so no cloud-init."""
     given = resolved.vm.spec.userData
     return given is not None and given.ignition is not None and given.cloudInit is None
 
 
-def tell(resolved: Resolved, network_data: str | None) -> Told | None:
+def tell(resolved: VirtrigaudInputs, network_data: str | None) -> GuestData | None:
     """The documents of the machine; None when there is nothing to say."""
     given = resolved.vm.spec.userData
     document = None
@@ -59,11 +59,11 @@ def tell(resolved: Resolved, network_data: str | None) -> Told | None:
     elif given is not None and given.ignition is not None:
         document = _ignition(resolved, given.ignition)
     if document is None and network_data is not None:
-        document = Document(NOTHING_TO_SAY.encode())
+        document = GuestUserData(NOTHING_TO_SAY.encode())
     return None if document is None else _carried(resolved, document, network_data)
 
 
-def _carried(resolved: Resolved, document: Document, network_data: str | None) -> Told:
+def _carried(resolved: VirtrigaudInputs, document: GuestUserData, network_data: str | None) -> GuestData:
     name = marks.cloud_init_secret(resolved.name)
     held: dict[str, bytes] = {}
     user, reference = None, document.secret
@@ -74,11 +74,11 @@ def _carried(resolved: Resolved, document: Document, network_data: str | None) -
     network, network_reference = network_data, ""
     if network_data is not None and len(network_data.encode()) > INLINE_BYTES:
         held[NETWORK_DATA], network, network_reference = network_data.encode(), None, name
-    content = CloudInit(
+    content = CloudInitSource(
         userData=user,
-        secretRef=NameReference(name=reference) if reference else None,
+        secretRef=VolumeNameReference(name=reference) if reference else None,
         networkData=network,
-        networkDataSecretRef=NameReference(name=network_reference) if network_reference else None,
+        networkDataSecretRef=VolumeNameReference(name=network_reference) if network_reference else None,
     )
     disk_name = marks.free(CLOUD_INIT, {disk.name for disk in resolved.vm.spec.disks or ()})
     disk = Disk(name=disk_name, disk=DiskTarget(bus="virtio"))
@@ -87,10 +87,10 @@ def _carried(resolved: Resolved, document: Document, network_data: str | None) -
         volume = Volume(name=disk_name, cloudInitConfigDrive=content)
     else:
         volume = Volume(name=disk_name, cloudInitNoCloud=content)
-    return Told(disk, volume, _secret(resolved, name, held, document.origin) if held else None)
+    return GuestData(disk, volume, _secret(resolved, name, held, document.origin) if held else None)
 
 
-def _secret(resolved: Resolved, name: str, held: dict[str, bytes], origin: str) -> Secret:
+def _secret(resolved: VirtrigaudInputs, name: str, held: dict[str, bytes], origin: str) -> Secret:
     annotations = {marks.SECRET: marks.as_json({"name": origin})} if origin else None
     return Secret(
         apiVersion="v1",
@@ -101,7 +101,7 @@ def _secret(resolved: Resolved, name: str, held: dict[str, bytes], origin: str) 
     )
 
 
-def _from_secret(resolved: Resolved, path: tuple[str, ...], name: str, keys: tuple[str, ...]) -> tuple[str, bytes] | None:
+def _from_secret(resolved: VirtrigaudInputs, path: tuple[str, ...], name: str, keys: tuple[str, ...]) -> tuple[str, bytes] | None:
     """The key of a Secret that has the document, and the document."""
     values = resolved.secret(resolved.namespace, name, ("spec", *path, "secretRef", "name"))
     if values is None:
@@ -115,18 +115,18 @@ def _from_secret(resolved: Resolved, path: tuple[str, ...], name: str, keys: tup
     return key, values[key]
 
 
-def _absent(resolved: Resolved, path: tuple[str, ...], name: str) -> Document:
+def _absent(resolved: VirtrigaudInputs, path: tuple[str, ...], name: str) -> GuestUserData:
     """The Secret is not among the objects: KubeVirt may find it, under its own key."""
     instead = f"a Secret of this name has to have the whole document under {USER_DATA}"
     resolved.account.lose((*path, "secretRef", "name"), name, f'Secret "{name}" is not among the objects', instead)
-    return Document(secret=name)
+    return GuestUserData(secret=name)
 
 
-def _cloud_init(resolved: Resolved, given: Documents) -> Document | None:
+def _cloud_init(resolved: VirtrigaudInputs, given: Documents) -> GuestUserData | None:
     path, inline = ("userData", "cloudInit"), given.inline
     resolved.account.took(*path, "inline")
     if given.secretRef is None:
-        return Document(inline.encode()) if inline else None
+        return GuestUserData(inline.encode()) if inline else None
     name = given.secretRef.name
     known = resolved.knows_secret(name)
     found = _from_secret(resolved, path, name, userdata.USER_DATA_KEYS)
@@ -136,28 +136,28 @@ def _cloud_init(resolved: Resolved, given: Documents) -> Document | None:
         if not known:
             instead = "the guest gets what is written in the machine only"
             resolved.account.lose((*path, "secretRef", "name"), name, f'Secret "{name}" is not among the objects', instead)
-        return Document(inline.encode()) if inline else None
+        return GuestUserData(inline.encode()) if inline else None
     key, text = found
     if inline:
-        return Document(userdata.merged(inline.encode(), text), origin=name)
-    return Document(secret=name) if key == USER_DATA else Document(text, origin=name)
+        return GuestUserData(userdata.merged(inline.encode(), text), origin=name)
+    return GuestUserData(secret=name) if key == USER_DATA else GuestUserData(text, origin=name)
 
 
-def _ignition(resolved: Resolved, given: Ignition) -> Document | None:
+def _ignition(resolved: VirtrigaudInputs, given: Ignition) -> GuestUserData | None:
     path = ("userData", "ignition")
     resolved.account.took(*path, "inline")
     if given.inline or given.secretRef is None:
-        return Document(given.inline.encode()) if given.inline else None
+        return GuestUserData(given.inline.encode()) if given.inline else None
     name = given.secretRef.name
     known = resolved.knows_secret(name)
     found = _from_secret(resolved, path, name, userdata.IGNITION_KEYS)
     if found is None:
         return None if known else _absent(resolved, path, name)
     key, text = found
-    return Document(secret=name) if key == USER_DATA else Document(text, origin=name)
+    return GuestUserData(secret=name) if key == USER_DATA else GuestUserData(text, origin=name)
 
 
-def hostname(resolved: Resolved) -> str | None:
+def hostname(resolved: VirtrigaudInputs) -> str | None:
     """The host name that the metadata gives; KubeVirt makes all other metadata itself."""
     given = resolved.vm.spec.metaData.cloudInit if resolved.vm.spec.metaData is not None else None
     if given is None:
@@ -179,7 +179,7 @@ def spoken_hostname(name: str | None) -> str:
     return f"local-hostname: {name}\n" if name else ""
 
 
-def _meta_data(resolved: Resolved, given: CloudInitMetaData) -> tuple[str, bool]:
+def _meta_data(resolved: VirtrigaudInputs, given: CloudInitMetaData) -> tuple[str, bool]:
     """The text of the metadata, and whether all of it can be in the machine."""
     inline = given.inline or ""
     if given.secretRef is None:

@@ -8,7 +8,7 @@ from paddock.dialects.kubevirt.firmware import BIOS, EFI, Bootloader, Firmware
 from paddock.dialects.virtrigaud.vmclass import PerformanceProfile, SecurityProfile, VMResourceLimits
 from paddock.schema.field import Quantity
 from paddock.translate.virtrigaud.errors import EncryptionRequired
-from paddock.translate.virtrigaud.resolved import Resolved
+from paddock.translate.virtrigaud.resolved import VirtrigaudInputs
 
 _MI = quantity.parse("1Mi")
 # What memory needs so that KubeVirt could plug in more of it.
@@ -17,35 +17,35 @@ _LEAST_REQUEST = quantity.parse("1M")
 ARCHITECTURES = {"amd64": "amd64", "x86_64": "amd64", "arm64": "arm64", "aarch64": "arm64"}
 
 
-def performance(resolved: Resolved) -> PerformanceProfile:
+def performance(resolved: VirtrigaudInputs) -> PerformanceProfile:
     """The class's, or one that says nothing."""
     return resolved.vmclass.spec.performanceProfile or PerformanceProfile()
 
 
-def security(resolved: Resolved) -> SecurityProfile:
+def security(resolved: VirtrigaudInputs) -> SecurityProfile:
     """The class's, or one that says nothing."""
     return resolved.vmclass.spec.securityProfile or SecurityProfile()
 
 
-def architecture(resolved: Resolved) -> str:
+def architecture(resolved: VirtrigaudInputs) -> str:
     """The image's, and the installation's when the image does not say."""
     said = image_architecture(resolved)
     return said or resolved.rendering.architecture
 
 
-def image_architecture(resolved: Resolved) -> str | None:
+def image_architecture(resolved: VirtrigaudInputs) -> str | None:
     """What the image says of it."""
     metadata = resolved.image.spec.metadata if resolved.image is not None else None
     return ARCHITECTURES.get(metadata.architecture) if metadata is not None else None
 
 
-def cpus(resolved: Resolved) -> int:
+def cpus(resolved: VirtrigaudInputs) -> int:
     """The number of processors: the machine's own, else the class's."""
     own = resolved.vm.spec.resources.cpu if resolved.vm.spec.resources is not None else None
     return own or resolved.vmclass.spec.cpu or 1
 
 
-def cpu(resolved: Resolved) -> CPU:
+def cpu(resolved: VirtrigaudInputs) -> CPU:
     """One socket with all cores; sockets of one core each where processors may be added, because sockets can be plugged in."""
     resolved.account.took("resources", "cpu")
     account, profile, count = resolved.class_account, performance(resolved), cpus(resolved)
@@ -67,7 +67,7 @@ def cpu(resolved: Resolved) -> CPU:
     )
 
 
-def _guest_memory(resolved: Resolved) -> Quantity:
+def _guest_memory(resolved: VirtrigaudInputs) -> Quantity:
     """The memory: the machine's own, else the class's, cut to whole MiB."""
     own = resolved.vm.spec.resources.memoryMiB if resolved.vm.spec.resources is not None else None
     resolved.account.took("resources", "memoryMiB")
@@ -84,7 +84,7 @@ def _guest_memory(resolved: Resolved) -> Quantity:
     return made
 
 
-def memory(resolved: Resolved) -> Memory:
+def memory(resolved: VirtrigaudInputs) -> Memory:
     """The memory, and how far it may grow."""
     guest = _guest_memory(resolved)
     resolved.class_account.took("performanceProfile", "memoryHotAddEnabled")
@@ -102,7 +102,7 @@ def could_grow(guest: Quantity, kind: str) -> bool:
     return kind == "amd64" and size >= _PLUGGABLE_FROM and size % _BLOCK == 0
 
 
-def resources(resolved: Resolved, guest: Quantity) -> Resources | None:
+def resources(resolved: VirtrigaudInputs, guest: Quantity) -> Resources | None:
     """What a machine with this memory is promised and what it may use."""
     given = resolved.vmclass.spec.resourceLimits or VMResourceLimits()
     account = resolved.class_account
@@ -122,7 +122,7 @@ def resources(resolved: Resolved, guest: Quantity) -> Resources | None:
     )
 
 
-def _request(resolved: Resolved, asked: Quantity | None, limit: Quantity | None) -> Quantity | None:
+def _request(resolved: VirtrigaudInputs, asked: Quantity | None, limit: Quantity | None) -> Quantity | None:
     if asked is None:
         return None
     size, path = quantity.parse(asked), ("resourceLimits", "memoryReservation")
@@ -141,7 +141,7 @@ def _request(resolved: Resolved, asked: Quantity | None, limit: Quantity | None)
     return asked
 
 
-def firmware(resolved: Resolved) -> tuple[Firmware, Features | None]:
+def firmware(resolved: VirtrigaudInputs) -> tuple[Firmware, Features | None]:
     """The firmware, and the features that it needs."""
     account, profile = resolved.class_account, security(resolved)
     asked, kind = resolved.vmclass.spec.firmware, architecture(resolved)
@@ -159,7 +159,7 @@ def firmware(resolved: Resolved) -> tuple[Firmware, Features | None]:
     return Firmware(bootloader=Bootloader(efi=efi)), features
 
 
-def tpm(resolved: Resolved) -> TPM | None:
+def tpm(resolved: VirtrigaudInputs) -> TPM | None:
     """The TPM. Its state is kept, as any other hypervisor does it: a guest's keys are in it."""
     account, profile = resolved.class_account, security(resolved)
     account.took("securityProfile", "tpmEnabled")
@@ -172,7 +172,7 @@ def tpm(resolved: Resolved) -> TPM | None:
     return TPM(persistent=True) if profile.tpmEnabled else None
 
 
-def gpus(resolved: Resolved) -> list[GPU] | None:
+def gpus(resolved: VirtrigaudInputs) -> list[GPU] | None:
     """A device for each graphics processor, by the name that the cluster's configuration has for its type."""
     asked = resolved.vm.spec.resources.gpu if resolved.vm.spec.resources is not None else None
     if asked is None:
@@ -187,7 +187,7 @@ def gpus(resolved: Resolved) -> list[GPU] | None:
     return [GPU(name=f"gpu{index}", deviceName=asked.type) for index in range(asked.count)]
 
 
-def judge_encryption(resolved: Resolved) -> None:
+def judge_encryption(resolved: VirtrigaudInputs) -> None:
     """A class that refuses machines without encryption is kept to its word."""
     policy = security(resolved).encryptionPolicy
     if policy is not None and policy.requireEncryption:

@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.meta.objects import ObjectMeta, OwnerReference, Resource
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -98,7 +98,7 @@ def name_of(resource: Resource) -> str:
     return resource.metadata.name or (resource.metadata.generateName or "").rstrip("-.")
 
 
-def labels(vm: VirtualMachine, product: str) -> dict[str, str]:
+def labels(vm: VirtrigaudVirtualMachine, product: str) -> dict[str, str]:
     """The labels on every generated object."""
     return {MANAGED_BY: product, MACHINE: cut(name_of(vm), _LABEL).rstrip("-.")}
 
@@ -119,7 +119,7 @@ def owned_by(owner: Resource) -> list[OwnerReference] | None:
     ]
 
 
-def meta(vm: VirtualMachine, name: str, product: str, annotations: dict[str, str] | None = None) -> ObjectMeta:
+def meta(vm: VirtrigaudVirtualMachine, name: str, product: str, annotations: dict[str, str] | None = None) -> ObjectMeta:
     """Metadata of an object that belongs to the machine."""
     return ObjectMeta(
         name=name,

@@ -1,7 +1,7 @@
 """VirtRigaud's kinds that are no machine and describe none: wishes that its controllers carry out. They become nothing, and say so."""
 
 from paddock.meta.objects import Resource
-from paddock.meta.translated import Ledger, Translated
+from paddock.meta.translated import LossCollector, Translated
 
 _WHY: dict[str, tuple[str, str]] = {
     "VMSet": ("its machines are made by VirtRigaud's controller", "write a VirtualMachinePool, or the machines themselves"),
@@ -15,6 +15,6 @@ _WHY: dict[str, tuple[str, str]] = {
 def tell(resource: Resource) -> Translated[tuple[Resource, ...]]:
     """Nothing, with the reason."""
     why, instead = _WHY[resource.kind]
-    ledger = Ledger(f"{resource.kind}/{resource.metadata.name}")
+    ledger = LossCollector(f"{resource.kind}/{resource.metadata.name}")
     ledger.lose((), resource.kind, why, instead)
     return Translated((), ledger.losses)

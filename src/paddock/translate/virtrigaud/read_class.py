@@ -21,7 +21,7 @@ from paddock.schema.field import Object, Quantity
 from paddock.translate.virtrigaud import marks
 from paddock.translate.virtrigaud.disks import ROOT_SIZE
 from paddock.translate.virtrigaud.hardware import could_grow
-from paddock.translate.virtrigaud.reading import Reading
+from paddock.translate.virtrigaud.reading import MachineReader
 
 _MOST_CPUS, _LEAST_MIB, _MOST_MIB, _MOST_GPUS = 128, 128, 1048576, 8
 _TYPE = re.compile(r"[a-zA-Z0-9_-]+\Z", re.ASCII)
@@ -32,14 +32,14 @@ _MEMORY = "1Gi"
 
 
 @dataclasses.dataclass(frozen=True)
-class Sized:
+class ClassSizes:
     """The class, and the sizes that are the machine's own."""
 
     vmclass: VMClass
     resources: VirtualMachineResources | None
 
 
-def read(reading: Reading, root: DataVolumeTemplate | None) -> Sized:
+def read(reading: MachineReader, root: DataVolumeTemplate | None) -> ClassSizes:
     """The class under the name that the machine remembers, and where it differs from that."""
     count, size = cpus(reading), memory(reading)
     own_cpu, own_memory = None, None
@@ -63,14 +63,14 @@ def read(reading: Reading, root: DataVolumeTemplate | None) -> Sized:
     )
     ref = reading.reference(marks.CLASS, reading.name)
     vmclass = VMClass(apiVersion=API_VERSION, kind="VMClass", metadata=reading.metadata_of(ref), spec=spec)
-    return Sized(vmclass, None if own == VirtualMachineResources() else own)
+    return ClassSizes(vmclass, None if own == VirtualMachineResources() else own)
 
 
 def _said(value: T) -> T | None:
     return None if value == type(value)() else value
 
 
-def cpus(reading: Reading) -> int:
+def cpus(reading: MachineReader) -> int:
     """The number of processors: those that are arranged, else those that are asked for."""
     cpu, resources = reading.instance.domain.cpu or CPU(), reading.instance.domain.resources or Resources()
     if cpu.sockets is None and cpu.cores is None and cpu.threads is None:
@@ -79,7 +79,7 @@ def cpus(reading: Reading) -> int:
     return min(_MOST_CPUS, (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1))
 
 
-def memory(reading: Reading) -> Quantity:
+def memory(reading: MachineReader) -> Quantity:
     """The memory the guest sees: what is written, else what is asked for."""
     given, resources = reading.instance.domain.memory, reading.instance.domain.resources or Resources()
     if given is not None and given.guest is not None:
@@ -90,14 +90,14 @@ def memory(reading: Reading) -> Quantity:
     return _MEMORY
 
 
-def asks_for_memory_only(reading: Reading) -> bool:
+def asks_for_memory_only(reading: MachineReader) -> bool:
     """Whether the guest's memory is what the machine requests, and not said apart from that."""
     given = reading.instance.domain.memory
     requests = (reading.instance.domain.resources or Resources()).requests or {}
     return (given is None or given.guest is None) and "memory" in requests
 
 
-def _efi(reading: Reading) -> bool:
+def _efi(reading: MachineReader) -> bool:
     firmware = reading.instance.domain.firmware
     return firmware is not None and firmware.bootloader is not None and firmware.bootloader.efi is not None
 
@@ -118,13 +118,13 @@ def _disk_defaults(root: DataVolumeTemplate | None) -> DiskDefaults | None:
     )
 
 
-def _limits(reading: Reading) -> VMResourceLimits:
+def _limits(reading: MachineReader) -> VMResourceLimits:
     resources = reading.instance.domain.resources or Resources()
     reserved = None if asks_for_memory_only(reading) else (resources.requests or {}).get("memory")
     return VMResourceLimits(memoryLimit=(resources.limits or {}).get("memory"), memoryReservation=reserved)
 
 
-def _performance(reading: Reading) -> PerformanceProfile:
+def _performance(reading: MachineReader) -> PerformanceProfile:
     cpu = reading.instance.domain.cpu or CPU()
     sockets = cpu.sockets or 1
     # Sockets can be plugged in; cores cannot.
@@ -138,7 +138,7 @@ def _performance(reading: Reading) -> PerformanceProfile:
     )
 
 
-def _may_grow(reading: Reading) -> bool:
+def _may_grow(reading: MachineReader) -> bool:
     """Whether KubeVirt would plug in more memory."""
     given, size = reading.instance.domain.memory, memory(reading)
     if not could_grow(size, reading.instance.architecture or reading.rendering.architecture):
@@ -146,7 +146,7 @@ def _may_grow(reading: Reading) -> bool:
     return given is None or given.maxGuest is None or quantity.parse(given.maxGuest) > quantity.parse(size)
 
 
-def _security(reading: Reading) -> SecurityProfile:
+def _security(reading: MachineReader) -> SecurityProfile:
     firmware = reading.instance.domain.firmware
     efi = firmware.bootloader.efi if firmware is not None and firmware.bootloader is not None else None
     tpm = reading.instance.domain.devices.tpm
@@ -159,7 +159,7 @@ def _security(reading: Reading) -> SecurityProfile:
     )
 
 
-def _gpu(reading: Reading) -> GPUConfig | None:
+def _gpu(reading: MachineReader) -> GPUConfig | None:
     """All graphics processors, when they are of one type that can be said."""
     gpus = reading.instance.domain.devices.gpus or []
     kinds = {gpu.deviceName for gpu in gpus}

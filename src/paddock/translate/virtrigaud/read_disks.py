@@ -6,7 +6,7 @@ from paddock.base import quantity
 from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
 from paddock.dialects.virtrigaud.machine import DiskSpec, SCSIControllerSpec
-from paddock.translate.virtrigaud.reading import Reading, documents_of, is_name
+from paddock.translate.virtrigaud.reading import MachineReader, documents_of, is_name
 
 _GI = quantity.parse("1Gi")
 _MOST_DISKS, _MOST_GIB, _LABEL = 20, 65536, 63
@@ -21,13 +21,13 @@ class DataDisk:
     spec: DiskSpec
 
 
-def read(reading: Reading, root: Disk | None) -> list[DataDisk]:
+def read(reading: MachineReader, root: Disk | None) -> list[DataDisk]:
     """Disks that DataVolumes of the machine fill. What else there is cannot be made by VirtRigaud."""
     found = [_read(reading, disk) for disk in reading.disks if root is None or disk.name != root.name]
     return [disk for disk in found if disk is not None][:_MOST_DISKS]
 
 
-def _read(reading: Reading, disk: Disk) -> DataDisk | None:
+def _read(reading: MachineReader, disk: Disk) -> DataDisk | None:
     volume = reading.volumes.get(disk.name)
     template = reading.template_of(volume)
     if volume is None or template is None or disk.cdrom is not None or disk.lun is not None or documents_of(volume) is not None:

@@ -5,19 +5,19 @@ import dataclasses
 import json
 
 from paddock.dialects.core.secret import Secret, decoded
-from paddock.dialects.kubevirt.volumes import CloudInit as Content
+from paddock.dialects.kubevirt.volumes import CloudInitSource as Content
 from paddock.dialects.virtrigaud import userdata
-from paddock.dialects.virtrigaud.machine import CloudInit, CloudInitMetaData, Ignition, MetaData, UserData
+from paddock.dialects.virtrigaud.machine import CloudInitMetaData, CloudInitUserData, Ignition, MetaData, UserData
 from paddock.dialects.virtrigaud.shared import LocalObjectReference
 from paddock.translate.virtrigaud import marks
 from paddock.translate.virtrigaud.guest import NETWORK_DATA, NOTHING_TO_SAY, USER_DATA, spoken_hostname
-from paddock.translate.virtrigaud.reading import Reading, from_json, is_name
+from paddock.translate.virtrigaud.reading import MachineReader, from_json, is_name
 
 IGNITION_ANNOTATION = "kubevirt.io/ignitiondata"
 
 
 @dataclasses.dataclass(frozen=True)
-class Spoken:
+class GuestReading:
     """What the guest is told, and whether the result says all of it."""
 
     user_data: UserData | None
@@ -27,7 +27,7 @@ class Spoken:
     whole: bool
 
 
-def read(reading: Reading) -> Spoken:
+def read(reading: MachineReader) -> GuestReading:
     """The documents of the machine."""
     told = reading.told
     content = told[1] if told is not None else None
@@ -36,12 +36,12 @@ def read(reading: Reading) -> Spoken:
     network = _network(reading, content) if content is not None else None
     annotations = (reading.vm.spec.template.metadata.annotations if reading.vm.spec.template.metadata is not None else None) or {}
     if IGNITION_ANNOTATION in annotations and content is None:
-        return Spoken(UserData(ignition=Ignition(inline=annotations[IGNITION_ANNOTATION])), meta_data, network, whole=True)
+        return GuestReading(UserData(ignition=Ignition(inline=annotations[IGNITION_ANNOTATION])), meta_data, network, whole=True)
     user_data, whole = _user(reading, content) if content is not None else (None, True)
-    return Spoken(user_data, meta_data, network, whole)
+    return GuestReading(user_data, meta_data, network, whole)
 
 
-def _user(reading: Reading, content: Content) -> tuple[UserData | None, bool]:
+def _user(reading: MachineReader, content: Content) -> tuple[UserData | None, bool]:
     if content.userData is not None or content.userDataBase64 is not None:
         text = content.userData if content.userData is not None else _text(content.userDataBase64)
         return (None, False) if text is None else (_inline(text), True)
@@ -52,7 +52,7 @@ def _user(reading: Reading, content: Content) -> tuple[UserData | None, bool]:
 def _inline(text: str) -> UserData | None:
     if text in ("", NOTHING_TO_SAY):
         return None
-    return UserData(ignition=Ignition(inline=text)) if _is_ignition(text) else UserData(cloudInit=CloudInit(inline=text))
+    return UserData(ignition=Ignition(inline=text)) if _is_ignition(text) else UserData(cloudInit=CloudInitUserData(inline=text))
 
 
 def _is_ignition(text: str) -> bool:
@@ -66,7 +66,7 @@ def _is_ignition(text: str) -> bool:
     return isinstance(data, dict) and isinstance(data.get("ignition"), dict)
 
 
-def _by_secret(reading: Reading, name: str) -> tuple[UserData | None, bool]:
+def _by_secret(reading: MachineReader, name: str) -> tuple[UserData | None, bool]:
     """A Secret of ours tells what it was made from; another one is named as it is."""
     secret = reading.world.get(Secret, reading.namespace, name)
     value = decoded(secret).get(USER_DATA) if secret is not None else None
@@ -87,10 +87,10 @@ def _referring(name: str, inline: str | None, *, ignition: bool) -> UserData:
     ref = LocalObjectReference(name=name)
     if ignition:
         return UserData(ignition=Ignition(secretRef=ref))
-    return UserData(cloudInit=CloudInit(inline=inline, secretRef=ref))
+    return UserData(cloudInit=CloudInitUserData(inline=inline, secretRef=ref))
 
 
-def _network(reading: Reading, content: Content) -> str | None:
+def _network(reading: MachineReader, content: Content) -> str | None:
     if content.networkData is not None:
         return content.networkData
     if content.networkDataBase64 is not None:

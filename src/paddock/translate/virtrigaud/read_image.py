@@ -34,14 +34,14 @@ from paddock.schema.formats import compiled
 from paddock.translate.virtrigaud import marks
 from paddock.translate.virtrigaud.fetching import CERTIFICATE, KEY, PASSWORD, USER
 from paddock.translate.virtrigaud.hardware import ARCHITECTURES
-from paddock.translate.virtrigaud.reading import Reading, claim_of, from_json, is_name, plain
+from paddock.translate.virtrigaud.reading import MachineReader, claim_of, from_json, is_name, plain
 
 T = TypeVar("T", bound=Object)
 _DOCKER = "docker://"
 
 
 @dataclasses.dataclass(frozen=True)
-class Booted:
+class BootSource:
     """What the machine boots from: an image, or a disk; neither when nothing can be said of it."""
 
     image: VMImage | None = None
@@ -49,10 +49,10 @@ class Booted:
     imported: ImportedDiskRef | None = None
 
 
-def read(reading: Reading, root: Disk | None) -> Booted:
+def read(reading: MachineReader, root: Disk | None) -> BootSource:
     """The image of the root disk, if one can say what fills it."""
     if root is None:
-        return Booted()
+        return BootSource()
     volume = reading.volumes[root.name]
     template = reading.template_of(volume)
     if volume.containerDisk is not None:
@@ -62,7 +62,7 @@ def read(reading: Reading, root: Disk | None) -> Booted:
             pull = volume.containerDisk.imagePullSecret
             source = RegistryImageSource(image=image, pullSecretRef=LocalObjectReference(name=pull) if pull and is_name(pull) else None)
             return _image(reading, ImageSource(registry=source), None)
-        return Booted()
+        return BootSource()
     reference = template.spec.sourceRef if template is not None else None
     if template is not None and reference is not None and reference.kind == "DataSource" and is_name(reference.name):
         return _from_data_source(reading, template, ObjectRef(name=reference.name, namespace=reference.namespace))
@@ -70,15 +70,15 @@ def read(reading: Reading, root: Disk | None) -> Booted:
     if source_of_image is not None:
         return _image(reading, source_of_image, template)
     claim = claim_of(volume)
-    return Booted(imported=ImportedDiskRef(diskID=claim)) if claim and len(claim) <= 253 else Booted()
+    return BootSource(imported=ImportedDiskRef(diskID=claim)) if claim and len(claim) <= 253 else BootSource()
 
 
-def _image(reading: Reading, source: ImageSource, template: DataVolumeTemplate | None) -> Booted:
+def _image(reading: MachineReader, source: ImageSource, template: DataVolumeTemplate | None) -> BootSource:
     ref = reading.reference(marks.IMAGE, reading.name)
     return _made(reading, ref, source, template)
 
 
-def _from_data_source(reading: Reading, template: DataVolumeTemplate, ref: ObjectRef) -> Booted:
+def _from_data_source(reading: MachineReader, template: DataVolumeTemplate, ref: ObjectRef) -> BootSource:
     """A DataSource has no counterpart; an image without a source of its own stands for the DataSource of its name."""
     remembered = reading.reference(marks.IMAGE, "") if marks.IMAGE in reading.annotations else None
     if remembered is None:
@@ -91,14 +91,14 @@ def _from_data_source(reading: Reading, template: DataVolumeTemplate, ref: Objec
     return _made(reading, remembered if remembered is not None and remembered.name == ref.name else ref, ImageSource(), template)
 
 
-def _made(reading: Reading, ref: ObjectRef, source: ImageSource, template: DataVolumeTemplate | None) -> Booted:
+def _made(reading: MachineReader, ref: ObjectRef, source: ImageSource, template: DataVolumeTemplate | None) -> BootSource:
     metadata, distribution = _about(reading, template)
     spec = VMImageSpec(source=source, metadata=metadata, distribution=distribution)
     image = VMImage(apiVersion=API_VERSION, kind="VMImage", metadata=reading.metadata_of(ref), spec=spec)
-    return Booted(image, ref)
+    return BootSource(image, ref)
 
 
-def _about(reading: Reading, template: DataVolumeTemplate | None) -> tuple[ImageMetadata | None, DistributionInfo | None]:
+def _about(reading: MachineReader, template: DataVolumeTemplate | None) -> tuple[ImageMetadata | None, DistributionInfo | None]:
     annotations = (template.metadata.annotations if template is not None and template.metadata is not None else None) or {}
     told = from_json(annotations.get(marks.ABOUT))
     told = told if isinstance(told, dict) else {}
@@ -117,7 +117,7 @@ def typed(cls: type[T], data: Any) -> T | None:
     return None if checked.findings else from_data(checked.value, cls)
 
 
-def _source(reading: Reading, template: DataVolumeTemplate) -> ImageSource | None:
+def _source(reading: MachineReader, template: DataVolumeTemplate) -> ImageSource | None:
     source = template.spec.source
     if source is None:
         return None
@@ -130,7 +130,7 @@ def _source(reading: Reading, template: DataVolumeTemplate) -> ImageSource | Non
     return None
 
 
-def _http(reading: Reading, given: HttpSource) -> ImageSource | None:
+def _http(reading: MachineReader, given: HttpSource) -> ImageSource | None:
     if not given.url.startswith(("http://", "https://")):
         return None
     kind, _, digits = (given.checksum or "").partition(":")
@@ -147,7 +147,7 @@ def _headers(given: HttpSource) -> dict[str, str] | None:
     return {name: value for name, colon, value in pairs[:20] if colon and name} or None
 
 
-def _authentication(reading: Reading, given: HttpSource) -> HTTPAuthentication | None:
+def _authentication(reading: MachineReader, given: HttpSource) -> HTTPAuthentication | None:
     """How to log in, by the Secret that the user has: a copy tells which one it was made from."""
     if given.secretRef and is_name(given.secretRef):
         name, keys = _original(reading, given.secretRef, "basicAuth")
@@ -165,7 +165,7 @@ def _authentication(reading: Reading, given: HttpSource) -> HTTPAuthentication |
     return None
 
 
-def _registry(reading: Reading, given: RegistrySource) -> ImageSource | None:
+def _registry(reading: MachineReader, given: RegistrySource) -> ImageSource | None:
     image = (given.url or "").removeprefix(_DOCKER)
     if not (given.url or "").startswith(_DOCKER):
         return None
@@ -178,7 +178,7 @@ def _registry(reading: Reading, given: RegistrySource) -> ImageSource | None:
     return ImageSource(registry=RegistryImageSource(image=image, pullSecretRef=pull))
 
 
-def _original(reading: Reading, name: str, what: str) -> tuple[str, dict[str, str] | None]:
+def _original(reading: MachineReader, name: str, what: str) -> tuple[str, dict[str, str] | None]:
     """The Secret that a Secret was copied from, and the keys in it; the Secret itself when it is no copy."""
     secret = reading.world.get(Secret, reading.namespace, name)
     told = from_json((secret.metadata.annotations or {}).get(marks.SECRET)) if secret is not None else None

@@ -12,7 +12,7 @@ from paddock.dialects.virtrigaud.shared import API_VERSION, ObjectRef
 from paddock.dialects.virtrigaud.vmnetworkattachment import (
     NETWORK_TYPES,
     BridgeConfig,
-    DNSConfig,
+    GuestDNSConfig,
     IPAllocation,
     LibvirtNetwork,
     NetworkConfig,
@@ -36,7 +36,7 @@ from paddock.schema.finding import Severity
 from paddock.translate.virtrigaud import addresses, cni, marks, read_class, wiring
 from paddock.translate.virtrigaud.account import Account
 from paddock.translate.virtrigaud.read_image import typed
-from paddock.translate.virtrigaud.reading import Reading, from_json, is_name, plain
+from paddock.translate.virtrigaud.reading import MachineReader, from_json, is_name, plain
 
 POD = "pod-network"
 _LIBVIRT_MODELS = ("virtio", "e1000", "e1000e", "rtl8139", "pcnet", "ne2k_pci")
@@ -47,14 +47,14 @@ _MOST_CARDS, _MOST_QUEUES, _LABEL = 10, 16, 63
 
 
 @dataclasses.dataclass(frozen=True)
-class Wires:
+class NicWiring:
     """The cards, and the networks that they are attached to."""
 
     cards: list[VMNetworkRef]
     attachments: tuple[VMNetworkAttachment, ...]
 
 
-def read(reading: Reading, network_data: str | None) -> Wires:
+def read(reading: MachineReader, network_data: str | None) -> NicWiring:
     """Cards with a network of their own each; a network that several cards share is there once."""
     networks = {network.name: network for network in reading.instance.networks or ()}
     interfaces = reading.instance.domain.devices.interfaces or []
@@ -79,10 +79,10 @@ def read(reading: Reading, network_data: str | None) -> Wires:
     made = tuple(attachments.values())
     if reading.instance.domain.devices.networkInterfaceMultiqueue:
         made = tuple(_with_queues(network, reading) for network in made)
-    return Wires(cards, made)
+    return NicWiring(cards, made)
 
 
-def _with_queues(network: VMNetworkAttachment, reading: Reading) -> VMNetworkAttachment:
+def _with_queues(network: VMNetworkAttachment, reading: MachineReader) -> VMNetworkAttachment:
     """Several queues, as many as the machine has processors; only libvirt's block can say so."""
     libvirt = network.spec.network.libvirt
     if network.spec.network.type == "nat" and libvirt is None:
@@ -107,7 +107,7 @@ def _card_name(name: str) -> str:
 
 
 def _card(
-    reading: Reading, interface: Interface, name: str, attachment: VMNetworkAttachment | None, static: VMNetworkRef | None
+    reading: MachineReader, interface: Interface, name: str, attachment: VMNetworkAttachment | None, static: VMNetworkRef | None
 ) -> VMNetworkRef:
     ref = None
     if attachment is not None:
@@ -119,7 +119,7 @@ def _card(
     return msgspec.structs.replace(static or VMNetworkRef(), name=name, networkRef=ref, macAddress=None if made else mac)
 
 
-def _attachment(reading: Reading, interface: Interface, network: Network, remembered: str) -> VMNetworkAttachment:
+def _attachment(reading: MachineReader, interface: Interface, network: Network, remembered: str) -> VMNetworkAttachment:
     model = interface.model or "virtio"
     if network.multus is None:
         spec = NetworkConfig(type="nat", libvirt=LibvirtNetwork(model=model) if model in _LIBVIRT_MODELS[1:] else None)
@@ -146,7 +146,7 @@ def _chosen(remembered: str, fallback: ObjectRef) -> ObjectRef:
     return ObjectRef(name=name, namespace=namespace) if is_name(name) else fallback
 
 
-def _made(reading: Reading, remembered: str, fallback: ObjectRef, spec: VMNetworkAttachmentSpec) -> VMNetworkAttachment:
+def _made(reading: MachineReader, remembered: str, fallback: ObjectRef, spec: VMNetworkAttachmentSpec) -> VMNetworkAttachment:
     metadata = reading.metadata_of(_chosen(remembered, fallback))
     return VMNetworkAttachment(apiVersion=API_VERSION, kind="VMNetworkAttachment", metadata=metadata, spec=spec)
 
@@ -154,7 +154,7 @@ def _made(reading: Reading, remembered: str, fallback: ObjectRef, spec: VMNetwor
 def _bridged(definition: NetworkAttachmentDefinition, model: str, name: str) -> VMNetworkAttachmentSpec | None:
     """The network that a definition describes, when one can say all of it: a bridge, perhaps with limits."""
     config = cni.read(definition.spec.config if definition.spec is not None else None)
-    if config is None or not config.plugins or not isinstance(config.plugins[0], cni.Bridge):
+    if config is None or not config.plugins or not isinstance(config.plugins[0], cni.BridgePlugin):
         return None
     bridge, rest = config.plugins[0], config.plugins[1:]
     limits = rest[0] if rest and isinstance(rest[0], cni.Bandwidth) else None
@@ -172,7 +172,7 @@ def _bridged(definition: NetworkAttachmentDefinition, model: str, name: str) -> 
     return spec if _says_the_same(spec, definition, config, name) else None
 
 
-def _says_the_same(spec: VMNetworkAttachmentSpec, definition: NetworkAttachmentDefinition, config: cni.Config, name: str) -> bool:
+def _says_the_same(spec: VMNetworkAttachmentSpec, definition: NetworkAttachmentDefinition, config: cni.CniConfig, name: str) -> bool:
     """Whether the network is a good one, and becomes the same definition again."""
     namespace = definition.metadata.namespace
     network = VMNetworkAttachment(
@@ -184,7 +184,7 @@ def _says_the_same(spec: VMNetworkAttachmentSpec, definition: NetworkAttachmentD
     return wiring.plugins(network, blocks[0] if blocks else "", Account(network, (), ("", ""))) == config.plugins
 
 
-def _network(bridge: cni.Bridge, definition: NetworkAttachmentDefinition, model: str, kind: str) -> NetworkConfig:
+def _network(bridge: cni.BridgePlugin, definition: NetworkAttachmentDefinition, model: str, kind: str) -> NetworkConfig:
     annotations = definition.metadata.annotations or {}
     block = annotations.get(marks.SOURCE, "")
     # A name that was made up for a network that has none.
@@ -205,7 +205,7 @@ def _network(bridge: cni.Bridge, definition: NetworkAttachmentDefinition, model:
     return NetworkConfig(type=kind, mtu=mtu, libvirt=libvirt)
 
 
-def _able(bridge: cni.Bridge, model: str) -> str:
+def _able(bridge: cni.BridgePlugin, model: str) -> str:
     """The block that can say the most of a bridge."""
     if bridge.vlanTrunk or bridge.macspoofchk or bridge.promiscMode:
         return "vsphere"
@@ -215,7 +215,7 @@ def _able(bridge: cni.Bridge, model: str) -> str:
     return "libvirt"
 
 
-def _vsphere(bridge: cni.Bridge, named: str | None, model: str) -> VSphereNetwork:
+def _vsphere(bridge: cni.BridgePlugin, named: str | None, model: str) -> VSphereNetwork:
     vlan = None
     if bridge.vlan:
         vlan = VLANConfig(type="vlan", vlanID=bridge.vlan)
@@ -227,12 +227,12 @@ def _vsphere(bridge: cni.Bridge, named: str | None, model: str) -> VSphereNetwor
     return VSphereNetwork(portgroup=named, vlan=vlan, security=security, adapterType=_VSPHERE_MODELS.get(model, "vmxnet3"))
 
 
-def _allocation(bridge: cni.Bridge) -> IPAllocation | None:
+def _allocation(bridge: cni.BridgePlugin) -> IPAllocation | None:
     dns = None
     if bridge.dns is not None:
         pairs = [option.partition(":") for option in bridge.dns.options or ()]
         options = {name: value for name, _, value in pairs}
-        dns = DNSConfig(servers=bridge.dns.nameservers, searchDomains=bridge.dns.search, options=options or None)
+        dns = GuestDNSConfig(servers=bridge.dns.nameservers, searchDomains=bridge.dns.search, options=options or None)
     ipam = bridge.ipam
     if ipam is None or ipam.type != "static" or not ipam.addresses:
         return None if dns is None else IPAllocation(dnsConfig=dns)

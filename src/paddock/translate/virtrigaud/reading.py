@@ -9,12 +9,12 @@ from typing import Any
 from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
-from paddock.dialects.kubevirt.volumes import CloudInit, Volume
+from paddock.dialects.kubevirt.volumes import CloudInitSource, Volume
 from paddock.dialects.virtrigaud.shared import ObjectRef
 from paddock.meta.objects import ObjectMeta
 from paddock.meta.rendering import Rendering
-from paddock.meta.translated import Ledger
-from paddock.meta.world import World, namespace_of
+from paddock.meta.translated import LossCollector
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import marks
 from paddock.translate.virtrigaud.account import shown
@@ -24,13 +24,13 @@ _LAST = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class MachineReader:
     """One machine."""
 
     vm: VirtualMachine
-    world: World
+    world: ObjectSet
     rendering: Rendering
-    ledger: Ledger
+    ledger: LossCollector
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class Reading:
         return claim_of(volume) is not None or volume.containerDisk is not None
 
     @property
-    def told(self) -> tuple[int, CloudInit] | None:
+    def told(self) -> tuple[int, CloudInitSource] | None:
         """Where the guest's documents are: the volume's place, and its content."""
         for index, volume in enumerate(self.instance.volumes or ()):
             content = documents_of(volume)
@@ -136,7 +136,7 @@ def claim_of(volume: Volume | None) -> str | None:
     return volume.persistentVolumeClaim.claimName if volume.persistentVolumeClaim is not None else None
 
 
-def documents_of(volume: Volume) -> CloudInit | None:
+def documents_of(volume: Volume) -> CloudInitSource | None:
     """The documents that a volume carries to the guest."""
     return volume.cloudInitNoCloud or volume.cloudInitConfigDrive
 

@@ -11,13 +11,13 @@ from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.virtrigaud.machine import VMNetworkRef
 from paddock.dialects.virtrigaud.provider import Provider
 from paddock.dialects.virtrigaud.shared import ObjectRef
-from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.dialects.virtrigaud.vmimage import VMImage
 from paddock.dialects.virtrigaud.vmnetworkattachment import VMNetworkAttachment
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss
-from paddock.meta.world import World, namespace_of
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.virtrigaud import marks, reasons
 from paddock.translate.virtrigaud.account import Account
@@ -28,7 +28,7 @@ UNKNOWN_TYPE = "qemu"
 
 
 @dataclasses.dataclass(frozen=True)
-class Card:
+class ResolvedNic:
     """A network card with its network; `account` is the network's, shared by all cards on it."""
 
     ref: VMNetworkRef
@@ -38,15 +38,15 @@ class Card:
 
 
 @dataclasses.dataclass(frozen=True)
-class Resolved:
+class VirtrigaudInputs:
     """What the translation reads, and the accounts of everything that is read."""
 
-    vm: VirtualMachine
+    vm: VirtrigaudVirtualMachine
     vmclass: VMClass
     image: VMImage | None
     provider: Provider | None
-    cards: tuple[Card, ...]
-    world: World
+    cards: tuple[ResolvedNic, ...]
+    world: ObjectSet
     rendering: Rendering
     account: Account
     class_account: Account
@@ -93,7 +93,7 @@ class Resolved:
             raise self.missing[0] if len(self.missing) == 1 else MissingReferences(self.missing)
 
 
-def resolve(vm: VirtualMachine, world: World, rendering: Rendering) -> Resolved:
+def resolve(vm: VirtrigaudVirtualMachine, world: ObjectSet, rendering: Rendering) -> VirtrigaudInputs:
     """Look everything up. Raises `MissingReference` for the class, and for anything in a complete world."""
     missing: list[MissingReference] = []
     account = Account(vm, reasons.OF_MACHINES, reasons.OTHERWISE)
@@ -112,7 +112,7 @@ def resolve(vm: VirtualMachine, world: World, rendering: Rendering) -> Resolved:
     if vmclass is None:
         found = missing if world.complete else [each for each in missing if each.kind == "VMClass"]
         raise found[0] if len(found) == 1 else MissingReferences(found)
-    resolved = Resolved(
+    resolved = VirtrigaudInputs(
         vm=vm,
         vmclass=vmclass,
         image=image,
@@ -130,15 +130,15 @@ def resolve(vm: VirtualMachine, world: World, rendering: Rendering) -> Resolved:
     return resolved
 
 
-def _namespace(ref: ObjectRef, vm: VirtualMachine) -> str:
+def _namespace(ref: ObjectRef, vm: VirtrigaudVirtualMachine) -> str:
     return ref.namespace or namespace_of(vm)
 
 
-def _missing(kind: str, ref: ObjectRef, vm: VirtualMachine, path: Path) -> MissingReference:
+def _missing(kind: str, ref: ObjectRef, vm: VirtrigaudVirtualMachine, path: Path) -> MissingReference:
     return MissingReference(kind, _namespace(ref, vm), ref.name, path)
 
 
-def _cards(vm: VirtualMachine, world: World, missing: list[MissingReference]) -> tuple[Card, ...]:
+def _cards(vm: VirtrigaudVirtualMachine, world: ObjectSet, missing: list[MissingReference]) -> tuple[ResolvedNic, ...]:
     accounts: dict[int, Account] = {}
     cards = []
     for position, ref in enumerate(vm.spec.networks or ()):
@@ -151,5 +151,5 @@ def _cards(vm: VirtualMachine, world: World, missing: list[MissingReference]) ->
         account = None
         if network is not None:
             account = accounts.setdefault(id(network), Account(network, reasons.OF_NETWORKS, reasons.OTHERWISE))
-        cards.append(Card(ref, position, network, account))
+        cards.append(ResolvedNic(ref, position, network, account))
     return tuple(cards)

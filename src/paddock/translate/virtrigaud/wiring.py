@@ -18,7 +18,7 @@ from paddock.meta.world import namespace_of
 from paddock.schema.field import Empty
 from paddock.translate.virtrigaud import cni, marks
 from paddock.translate.virtrigaud.account import Account
-from paddock.translate.virtrigaud.resolved import Card, Resolved
+from paddock.translate.virtrigaud.resolved import ResolvedNic, VirtrigaudInputs
 
 API_VERSION = "k8s.cni.cncf.io/v1"
 MTU = 1500
@@ -29,7 +29,7 @@ _SEALED = ("isolated", "host-only")
 
 
 @dataclasses.dataclass(frozen=True)
-class Wired:
+class NicAttachments:
     """The cards of a machine: how each is attached, and the definitions that it takes."""
 
     interfaces: list[Interface]
@@ -38,7 +38,7 @@ class Wired:
     multiqueue: bool
 
 
-def wire(resolved: Resolved) -> Wired | None:
+def wire(resolved: VirtrigaudInputs) -> NicAttachments | None:
     """All cards; None when the machine says nothing of networks, so that it has the default card."""
     if not resolved.cards:
         return None
@@ -56,10 +56,10 @@ def wire(resolved: Resolved) -> Wired | None:
         multiqueue = multiqueue or _queues(card, _block(resolved, card)) > 1
         if definition is not None:
             definitions[namespace_of(definition), definition.metadata.name] = definition
-    return Wired(interfaces, networks, tuple(definitions.values()), multiqueue)
+    return NicAttachments(interfaces, networks, tuple(definitions.values()), multiqueue)
 
 
-def _attach(resolved: Resolved, card: Card, *, taken: bool) -> tuple[Network, NetworkAttachmentDefinition | None] | None:
+def _attach(resolved: VirtrigaudInputs, card: ResolvedNic, *, taken: bool) -> tuple[Network, NetworkAttachmentDefinition | None] | None:
     path, name = ("networks", card.position), card.ref.name
     resolved.account.took(*path, "name")
     if card.ref.networkRef is None:
@@ -74,7 +74,7 @@ def _attach(resolved: Resolved, card: Card, *, taken: bool) -> tuple[Network, Ne
     return _network(resolved, card, card.network, card.account, taken=taken)
 
 
-def _absent(resolved: Resolved, card: Card) -> Network:
+def _absent(resolved: VirtrigaudInputs, card: ResolvedNic) -> Network:
     ref = card.ref.networkRef
     assert ref is not None
     target = marks.reference(ref.namespace, ref.name, resolved.namespace)
@@ -85,7 +85,7 @@ def _absent(resolved: Resolved, card: Card) -> Network:
 
 
 def _network(
-    resolved: Resolved, card: Card, network: VMNetworkAttachment, account: Account, *, taken: bool
+    resolved: VirtrigaudInputs, card: ResolvedNic, network: VMNetworkAttachment, account: Account, *, taken: bool
 ) -> tuple[Network, NetworkAttachmentDefinition | None]:
     name, config = card.ref.name, network.spec.network
     if config.type == "nat" and not taken:
@@ -108,11 +108,11 @@ def _network(
     return Network(name=name, multus=MultusNetwork(networkName=target)), definition
 
 
-def _blocks(resolved: Resolved, network: VMNetworkAttachment) -> tuple[str, ...]:
+def _blocks(resolved: VirtrigaudInputs, network: VMNetworkAttachment) -> tuple[str, ...]:
     return sources.network_blocks(network.spec.network, resolved.provider_type)
 
 
-def _existing(resolved: Resolved, network: VMNetworkAttachment, account: Account) -> str | None:
+def _existing(resolved: VirtrigaudInputs, network: VMNetworkAttachment, account: Account) -> str | None:
     """A network of libvirt, known by its name only: a definition of that name is the counterpart, and made by somebody else."""
     blocks = _blocks(resolved, network)
     libvirt = network.spec.network.libvirt
@@ -126,7 +126,7 @@ def _existing(resolved: Resolved, network: VMNetworkAttachment, account: Account
     return marks.reference(here, name, resolved.namespace)
 
 
-def _definition(resolved: Resolved, network: VMNetworkAttachment, account: Account) -> NetworkAttachmentDefinition:
+def _definition(resolved: VirtrigaudInputs, network: VMNetworkAttachment, account: Account) -> NetworkAttachmentDefinition:
     blocks = _blocks(resolved, network)
     block = blocks[0] if blocks else ""
     name = f"{network.metadata.name}-{block}" if block else network.metadata.name
@@ -152,7 +152,7 @@ def _definition(resolved: Resolved, network: VMNetworkAttachment, account: Accou
     )
 
 
-def plugins(network: VMNetworkAttachment, block: str, account: Account) -> list[cni.Bridge | cni.Bandwidth]:
+def plugins(network: VMNetworkAttachment, block: str, account: Account) -> list[cni.BridgePlugin | cni.Bandwidth]:
     """The plugins of a network's definition, by the block that counts."""
     config, allocation = network.spec.network, network.spec.ipAllocation or IPAllocation()
     vlan, trunk = _vlan(network, block, account)
@@ -164,7 +164,7 @@ def plugins(network: VMNetworkAttachment, block: str, account: Account) -> list[
         why = "a bridge of the nodes has no address of theirs"
         account.lose(("network", "type"), "host-only", why, "machines see only each other, as with isolated")
     account.took("network", "type")
-    plugin = cni.Bridge(
+    plugin = cni.BridgePlugin(
         bridge=_bridge(network, block, account),
         vlan=vlan,
         vlanTrunk=trunk,
@@ -238,21 +238,21 @@ def _mtu(network: VMNetworkAttachment, block: str, account: Account) -> int | No
     return own
 
 
-def _ipam(allocation: IPAllocation, account: Account) -> cni.Ipam | None:
+def _ipam(allocation: IPAllocation, account: Account) -> cni.CniIpam | None:
     """A static address is handed to the guest by KubeVirt itself."""
     if allocation.type != "Static" or allocation.staticConfig is None:
         return None
     path, given = ("ipAllocation", "staticConfig"), allocation.staticConfig
     account.took("ipAllocation", "type")
     account.took(*path)
-    return cni.Ipam(
+    return cni.CniIpam(
         type="static",
-        addresses=[cni.Address(given.address, given.gateway)],
-        routes=[cni.Route(each.destination, each.gateway, each.metric) for each in given.routes or ()] or None,
+        addresses=[cni.StaticAddress(given.address, given.gateway)],
+        routes=[cni.CniRoute(each.destination, each.gateway, each.metric) for each in given.routes or ()] or None,
     )
 
 
-def _dns(allocation: IPAllocation, account: Account) -> cni.Dns | None:
+def _dns(allocation: IPAllocation, account: Account) -> cni.CniDns | None:
     given = allocation.dnsConfig
     if given is None:
         return None
@@ -266,7 +266,7 @@ def _dns(allocation: IPAllocation, account: Account) -> cni.Dns | None:
             continue
         account.took(*path, "options", name)
         options.append(f"{name}:{value}" if value else name)
-    return cni.Dns(nameservers=given.servers or None, search=given.searchDomains or None, options=options or None)
+    return cni.CniDns(nameservers=given.servers or None, search=given.searchDomains or None, options=options or None)
 
 
 def _limits(network: VMNetworkAttachment, account: Account) -> cni.Bandwidth | None:
@@ -281,20 +281,20 @@ def _limits(network: VMNetworkAttachment, account: Account) -> cni.Bandwidth | N
     )
 
 
-def _block(resolved: Resolved, card: Card) -> str:
+def _block(resolved: VirtrigaudInputs, card: ResolvedNic) -> str:
     """The block of the card's network that counts."""
     blocks = _blocks(resolved, card.network) if card.network is not None else ()
     return blocks[0] if blocks else ""
 
 
-def _queues(card: Card, block: str) -> int:
+def _queues(card: ResolvedNic, block: str) -> int:
     libvirt = card.network.spec.network.libvirt if card.network is not None and block == "libvirt" else None
     if libvirt is None or libvirt.driver is None or libvirt.model != "virtio":
         return 1
     return libvirt.driver.queues or 1
 
 
-def _interface(resolved: Resolved, card: Card, network: Network) -> Interface:
+def _interface(resolved: VirtrigaudInputs, card: ResolvedNic, network: Network) -> Interface:
     resolved.account.took("networks", card.position, "macAddress")
     return Interface(
         name=card.ref.name,
@@ -305,7 +305,7 @@ def _interface(resolved: Resolved, card: Card, network: Network) -> Interface:
     )
 
 
-def _model(resolved: Resolved, card: Card) -> str:
+def _model(resolved: VirtrigaudInputs, card: ResolvedNic) -> str:
     if card.network is None or card.account is None:
         return "virtio"
     block, config = _block(resolved, card), card.network.spec.network

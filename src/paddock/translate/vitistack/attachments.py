@@ -26,7 +26,7 @@ class Plugin(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_
     ipam: _Ipam = msgspec.field(default_factory=_Ipam)
 
 
-class Config(msgspec.Struct, forbid_unknown_fields=True):
+class BridgePluginConfig(msgspec.Struct, forbid_unknown_fields=True):
     """A CNI document that says what a NetworkConfiguration says, and nothing else."""
 
     cniVersion: str
@@ -38,7 +38,7 @@ def to_definition(network: NetworkConfiguration) -> NetworkAttachmentDefinition:
     """The definition of a network."""
     spec, name = network.spec, network.metadata.name
     plugin = Plugin(type="bridge", bridge=spec.bridge, vlan=spec.vlan or None, mtu=spec.mtu, ipam=_Ipam())
-    config = Config("1.0.0", name, (plugin,))
+    config = BridgePluginConfig("1.0.0", name, (plugin,))
     return NetworkAttachmentDefinition(
         apiVersion=API_VERSION,
         kind="NetworkAttachmentDefinition",
@@ -61,7 +61,7 @@ def read_plugin(definition: NetworkAttachmentDefinition) -> Plugin | None:
     """The wiring, when it is one that a NetworkConfiguration can say whole."""
     text = definition.spec.config if definition.spec else None
     try:
-        config = msgspec.json.decode(text or "", type=Config)
+        config = msgspec.json.decode(text or "", type=BridgePluginConfig)
     except msgspec.DecodeError:
         return None
     plugin = config.plugins[0]

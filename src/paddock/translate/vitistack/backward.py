@@ -15,16 +15,16 @@ from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.vitistack import machinetemplate, marks
 from paddock.dialects.vitistack.effective import root_index
-from paddock.dialects.vitistack.fields import CloudInit, Cpu, Memory, OperatingSystem, Resources
-from paddock.dialects.vitistack.machine import Machine, Spec
+from paddock.dialects.vitistack.fields import MachineCloudInit, MachineCpu, MachineMemory, MachineResources, OperatingSystem
+from paddock.dialects.vitistack.machine import Machine, MachineSpec
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
-from paddock.dialects.vitistack.templates import TemplateSpec
+from paddock.dialects.vitistack.templates import MachineTemplateSpec
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
 from paddock.meta.storage import PersistentVolumeClaimSpec
-from paddock.meta.translated import Ledger, Loss, Translated
-from paddock.meta.world import World, namespace_of
+from paddock.meta.translated import Loss, LossCollector, Translated
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.vitistack import cloudinit, domain, hardware, storage, wiring
 from paddock.translate.vitistack.comparable import comparable, means_the_same, said_metadata
@@ -36,7 +36,7 @@ from paddock.translate.vitistack.resolved import default_storage_class
 _INSTANCE: Path = ("spec", "template", "spec")
 
 
-def from_kubevirt(vm: VirtualMachine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def from_kubevirt(vm: VirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The Machine that says the same, with what it refers to before it: Secrets, NetworkConfigurations, Machine."""
     reading = _Reading(vm, world, rendering)
     machine = reading.machine()
@@ -50,17 +50,17 @@ def from_kubevirt(vm: VirtualMachine, world: World, rendering: Rendering) -> Tra
 class _Reading:
     """One machine being read."""
 
-    def __init__(self, vm: VirtualMachine, world: World, rendering: Rendering) -> None:
+    def __init__(self, vm: VirtualMachine, world: ObjectSet, rendering: Rendering) -> None:
         self.vm = vm
         self.world = world
         self.rendering = rendering
-        self.ledger = Ledger(f"VirtualMachine/{vm.metadata.name or vm.metadata.generateName}")
+        self.ledger = LossCollector(f"VirtualMachine/{vm.metadata.name or vm.metadata.generateName}")
         self.instance = vm.spec.template.spec
         self.namespace = namespace_of(vm)
         self.name = _label(vm.metadata.name or vm.metadata.generateName or "machine")
         owners = vm.metadata.ownerReferences or ()
         self.uid = next((each.uid for each in owners if each.kind == "Machine" and each.apiVersion == marks.API_VERSION), None)
-        self.disks = storage.Disks(vm, world, default_storage_class(world, rendering), self.ledger).read()
+        self.disks = storage.DiskReader(vm, world, default_storage_class(world, rendering), self.ledger).read()
         self.wired = wiring.read(vm, self.uid or f"{self.namespace}/{self.name}", rendering.mac_set)
         self.iso = hardware.iso(vm)
         self.cloud_init = next((index for index, each in enumerate(self.instance.volumes or ()) if storage.is_cloud_init(each)), None)
@@ -71,7 +71,7 @@ class _Reading:
         template, base = self._template()
         given = {disk.name: disk for disk in base.disks} if base else {}
         disks = [storage.over(each.disk, given.get(each.disk.name)) for each in self.disks]
-        spec = Spec(
+        spec = MachineSpec(
             template=template,
             resources=self._resources(base),
             # A template's disk of which nothing is to be said is there without an entry.
@@ -93,7 +93,7 @@ class _Reading:
             kept = [each for each in metadata.ownerReferences or () if each.kind != "Machine"]
             yield msgspec.structs.replace(found, metadata=msgspec.structs.replace(metadata, ownerReferences=kept or None))
 
-    def _template(self) -> tuple[str | None, TemplateSpec | None]:
+    def _template(self) -> tuple[str | None, MachineTemplateSpec | None]:
         """The template that the label names, when the disks begin with its disks."""
         name = (self.vm.metadata.labels or {}).get(marks.MACHINE_TEMPLATE)
         base = machinetemplate.find(name, self.namespace, self.world) if name else None
@@ -101,18 +101,18 @@ class _Reading:
             return None, None
         return name, base
 
-    def _resources(self, base: TemplateSpec | None) -> Resources | None:
+    def _resources(self, base: MachineTemplateSpec | None) -> MachineResources | None:
         cpu = hardware.cpu(self.instance.domain)
         memory = hardware.memory(self.instance.domain, self.ledger)
-        given = (base.resources.cpu if base else None) or Cpu()
-        own = Cpu(
+        given = (base.resources.cpu if base else None) or MachineCpu()
+        own = MachineCpu(
             cores=None if base and cpu.cores == (given.cores or 1) else cpu.cores,
             threads=None if cpu.threads == (given.threads or 1) else cpu.threads,
             sockets=None if cpu.sockets == (given.sockets or 1) else cpu.sockets,
         )
         same = base is not None and base.resources.memory is not None and base.resources.memory.size == memory
-        made = Resources(cpu=None if own == Cpu() else own, memory=None if same else Memory(size=memory))
-        return None if made == Resources() else made
+        made = MachineResources(cpu=None if own == MachineCpu() else own, memory=None if same else MachineMemory(size=memory))
+        return None if made == MachineResources() else made
 
     def _boot_order(self) -> list[str] | None:
         ranks: dict[str, int] = {}
@@ -128,11 +128,13 @@ class _Reading:
             return ["network"]
         return None if not order or (self.iso and order == ["disk", "cdrom"]) else order
 
-    def _documents(self) -> CloudInit | None:
+    def _documents(self) -> MachineCloudInit | None:
         if self.cloud_init is None or not self.instance.volumes:
             return None
         path = (*_INSTANCE, "volumes", self.cloud_init)
-        return cloudinit.read(cloudinit.Reading(self.instance.volumes[self.cloud_init], path, self.namespace, self.world, self.ledger))
+        return cloudinit.read(
+            cloudinit.CloudInitReader(self.instance.volumes[self.cloud_init], path, self.namespace, self.world, self.ledger)
+        )
 
     def _metadata(self) -> ObjectMeta:
         written = said_metadata(self.vm.metadata)
@@ -162,7 +164,7 @@ def _image(reading: _Reading, machine: Machine, networks: list[NetworkConfigurat
     probe = msgspec.structs.replace(machine, metadata=msgspec.structs.replace(machine.metadata, uid=reading.uid))
     by_strategy = reading.vm.spec.running is None and reading.vm.spec.runStrategy in ("Always", "Halted")
     rendering = msgspec.structs.replace(reading.rendering, power_field="runStrategy" if by_strategy else "running")
-    return to_kubevirt(probe, World([*reading.world.all(Resource), *networks]), rendering).value
+    return to_kubevirt(probe, ObjectSet([*reading.world.all(Resource), *networks]), rendering).value
 
 
 def _compare(reading: _Reading, image: tuple[Resource, ...]) -> None:
@@ -177,7 +179,7 @@ def _compare(reading: _Reading, image: tuple[Resource, ...]) -> None:
             reading.ledger.lose(path, value, *reason(path))
 
 
-def _claim_losses(read: storage.Read, machine: str, image: tuple[Resource, ...]) -> Iterator[Loss]:
+def _claim_losses(read: storage.DiskReading, machine: str, image: tuple[Resource, ...]) -> Iterator[Loss]:
     """What the claim or the DataVolume behind a disk says and the new one does not."""
     origin = read.store.origin
     if origin is None:

@@ -5,14 +5,14 @@ import base64
 import msgspec
 
 from paddock.dialects.core.secret import Secret, decoded
-from paddock.dialects.kubevirt.volumes import CloudInit, NameReference, Volume
-from paddock.dialects.vitistack.fields import CloudInit as Source
+from paddock.dialects.kubevirt.volumes import CloudInitSource, Volume, VolumeNameReference
+from paddock.dialects.vitistack.fields import MachineCloudInit as Source
 from paddock.dialects.vitistack.fields import SecretRef
 from paddock.meta.objects import ObjectMeta
-from paddock.meta.translated import Ledger
-from paddock.meta.world import World
+from paddock.meta.translated import LossCollector
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Path
-from paddock.translate.vitistack.resolved import USER_DATA_KEY, Resolved
+from paddock.translate.vitistack.resolved import USER_DATA_KEY, VitistackInputs
 
 NETWORK_DATA_KEY = "networkdata"
 # KubeVirt's limit for a document that stands in the machine itself.
@@ -21,7 +21,7 @@ INLINE_BYTES = 2048
 NOTHING_TO_SAY = "#cloud-config"
 
 
-class Document(msgspec.Struct, frozen=True):
+class CloudInitDocument(msgspec.Struct, frozen=True):
     """A document: its text, or the Secret that has it under KubeVirt's key. `copied` ones come from another key."""
 
     text: bytes = b""
@@ -34,10 +34,10 @@ class Document(msgspec.Struct, frozen=True):
         return not self.copied and len(self.text) <= INLINE_BYTES
 
 
-class Carried(msgspec.Struct, frozen=True):
+class CloudInitVolume(msgspec.Struct, frozen=True):
     """The volume for the guest, and the Secret that the machine then needs."""
 
-    volume: CloudInit
+    volume: CloudInitSource
     secret: Secret | None
 
 
@@ -46,7 +46,7 @@ def secret_name(machine_name: str) -> str:
     return f"{machine_name}-cloudinit"
 
 
-def carry(resolved: Resolved) -> Carried | None:
+def carry(resolved: VitistackInputs) -> CloudInitVolume | None:
     """The documents of a machine in the volume and perhaps in a Secret; None when the machine says nothing."""
     source = resolved.machine.spec.cloudInit
     if source is None:
@@ -54,39 +54,43 @@ def carry(resolved: Resolved) -> Carried | None:
     user, network = _user_data(source, resolved.secret), _network_data(source, resolved.secret)
     documents = [document for document in (user, network) if document is not None and not document.secret]
     if all(document.fits_inline for document in documents):
-        return Carried(_volume(user, network, own_secret=""), None)
+        return CloudInitVolume(_volume(user, network, own_secret=""), None)
     own = secret_name(resolved.name)
-    return Carried(_volume(user, network, own_secret=own), _own_secret(resolved.metadata(own), user, network))
+    return CloudInitVolume(_volume(user, network, own_secret=own), _own_secret(resolved.metadata(own), user, network))
 
 
-def _user_data(source: Source, secret: Secret | None) -> Document:
+def _user_data(source: Source, secret: Secret | None) -> CloudInitDocument:
     if source.userData:
-        return Document(source.userData.encode())
+        return CloudInitDocument(source.userData.encode())
     if source.secretRef is None:
-        return Document(NOTHING_TO_SAY.encode())
+        return CloudInitDocument(NOTHING_TO_SAY.encode())
     if source.secretRef.key == USER_DATA_KEY:
-        return Document(secret=source.secretRef.name)
-    return Document(decoded(secret).get(source.secretRef.key, b"") if secret else b"", copied=True)
+        return CloudInitDocument(secret=source.secretRef.name)
+    return CloudInitDocument(decoded(secret).get(source.secretRef.key, b"") if secret else b"", copied=True)
 
 
-def _network_data(source: Source, secret: Secret | None) -> Document | None:
+def _network_data(source: Source, secret: Secret | None) -> CloudInitDocument | None:
     if source.networkData:
-        return Document(source.networkData.encode())
+        return CloudInitDocument(source.networkData.encode())
     if source.secretRef is None or secret is None or NETWORK_DATA_KEY not in decoded(secret):
         return None
     # The two stay together: user data that is copied takes this along.
-    return Document(secret=source.secretRef.name) if source.secretRef.key == USER_DATA_KEY else Document(decoded(secret)[NETWORK_DATA_KEY])
+    return (
+        CloudInitDocument(secret=source.secretRef.name)
+        if source.secretRef.key == USER_DATA_KEY
+        else CloudInitDocument(decoded(secret)[NETWORK_DATA_KEY])
+    )
 
 
-def _volume(user: Document, network: Document | None, *, own_secret: str) -> CloudInit:
-    def inline(document: Document | None) -> str | None:
+def _volume(user: CloudInitDocument, network: CloudInitDocument | None, *, own_secret: str) -> CloudInitSource:
+    def inline(document: CloudInitDocument | None) -> str | None:
         return None if document is None or document.secret or own_secret else document.text.decode()
 
-    def reference(document: Document | None) -> NameReference | None:
+    def reference(document: CloudInitDocument | None) -> VolumeNameReference | None:
         name = document and (document.secret or own_secret)
-        return NameReference(name=name) if name else None
+        return VolumeNameReference(name=name) if name else None
 
-    return CloudInit(
+    return CloudInitSource(
         userData=inline(user),
         secretRef=reference(user),
         networkData=inline(network),
@@ -94,32 +98,32 @@ def _volume(user: Document, network: Document | None, *, own_secret: str) -> Clo
     )
 
 
-def _own_secret(metadata: ObjectMeta, user: Document, network: Document | None) -> Secret | None:
+def _own_secret(metadata: ObjectMeta, user: CloudInitDocument, network: CloudInitDocument | None) -> Secret | None:
     documents = {USER_DATA_KEY: user, NETWORK_DATA_KEY: network}
     data = {key: base64.b64encode(document.text).decode() for key, document in documents.items() if document is not None and document.text}
     return Secret(apiVersion="v1", kind="Secret", metadata=metadata, data=data) if data else None
 
 
-class Reading(msgspec.Struct, frozen=True):
+class CloudInitReader(msgspec.Struct, frozen=True):
     """The volume of a KubeVirt machine that is being read, and what may be looked up for it."""
 
     volume: Volume
     path: Path
     namespace: str
-    world: World
-    ledger: Ledger
+    world: ObjectSet
+    ledger: LossCollector
 
     @property
-    def given(self) -> CloudInit:
+    def given(self) -> CloudInitSource:
         """The documents."""
-        return self.volume.cloudInitNoCloud or self.volume.cloudInitConfigDrive or CloudInit()
+        return self.volume.cloudInitNoCloud or self.volume.cloudInitConfigDrive or CloudInitSource()
 
     def lose(self, member: str, value: str, why: str, instead: str) -> None:
         """Note a loss; documents themselves are never repeated."""
         self.ledger.lose((*self.path, member), value, why, instead)
 
 
-def read(reading: Reading) -> Source:
+def read(reading: CloudInitReader) -> Source:
     """What a machine says for the same documents."""
     if reading.volume.cloudInitConfigDrive is not None:
         reading.lose(
@@ -133,7 +137,7 @@ def read(reading: Reading) -> Source:
     return Source(userData=None if user == NOTHING_TO_SAY else user, networkData=network)
 
 
-def _read_network(reading: Reading, *, beside: str) -> str | None:
+def _read_network(reading: CloudInitReader, *, beside: str) -> str | None:
     """Network data as text; None when the Secret named `beside` has it."""
     given = reading.given
     if given.networkData or given.networkDataBase64:
@@ -150,7 +154,7 @@ def _read_network(reading: Reading, *, beside: str) -> str | None:
     return _as_text(reading, "networkDataSecretRef", value)
 
 
-def _read_base64(reading: Reading, member: str, text: str | None) -> str | None:
+def _read_base64(reading: CloudInitReader, member: str, text: str | None) -> str | None:
     if not text:
         return None
     try:
@@ -160,7 +164,7 @@ def _read_base64(reading: Reading, member: str, text: str | None) -> str | None:
         return None
 
 
-def _as_text(reading: Reading, member: str, value: bytes) -> str | None:
+def _as_text(reading: CloudInitReader, member: str, value: bytes) -> str | None:
     try:
         return value.decode()
     except UnicodeDecodeError:

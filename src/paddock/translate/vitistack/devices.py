@@ -17,10 +17,10 @@ from paddock.dialects.vitistack.effective import EffectiveDisk
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, ISO_DISK
 from paddock.meta.objects import TemplateMeta
 from paddock.meta.storage import PersistentVolumeClaimSpec, ResourceRequirements, StorageSpec
-from paddock.meta.translated import Ledger
+from paddock.meta.translated import LossCollector
 from paddock.meta.world import namespace_of
 from paddock.schema.field import Empty
-from paddock.translate.vitistack.resolved import Resolved
+from paddock.translate.vitistack.resolved import VitistackInputs
 
 POD_CARD = "default"
 
@@ -43,7 +43,7 @@ class BootOrder(msgspec.Struct, frozen=True):
     cdrom: int | None = None
 
 
-def boot_order(resolved: Resolved, ledger: Ledger) -> BootOrder:
+def boot_order(resolved: VitistackInputs, ledger: LossCollector) -> BootOrder:
     """What is booted first: one rank per class that is there, so that no number is left out."""
     machine = resolved.machine
     there = {"disk": bool(resolved.effective.disks), "network": True, "cdrom": bool(boot.iso_url(machine))}
@@ -55,7 +55,7 @@ def boot_order(resolved: Resolved, ledger: Ledger) -> BootOrder:
     return BootOrder(**{name: rank for rank, name in enumerate((name for name in wanted if there[name]), start=1)})
 
 
-def claims(resolved: Resolved) -> Iterator[tuple[EffectiveDisk, PersistentVolumeClaimSpec]]:
+def claims(resolved: VitistackInputs) -> Iterator[tuple[EffectiveDisk, PersistentVolumeClaimSpec]]:
     """What is asked for, disk by disk."""
     for disk in resolved.effective.disks:
         assert disk.size is not None
@@ -77,23 +77,23 @@ def image_source(address: str) -> DataVolumeSource:
     return DataVolumeSource(registry=RegistrySource(url=address))
 
 
-def is_imported(resolved: Resolved, disk: EffectiveDisk) -> bool:
+def is_imported(resolved: VitistackInputs, disk: EffectiveDisk) -> bool:
     """Whether the disk starts with an image instead of blank."""
     return disk == resolved.effective.root and bool(boot.root_image(resolved.machine))
 
 
-def claim(resolved: Resolved, disk: EffectiveDisk, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim:
+def claim(resolved: VitistackInputs, disk: EffectiveDisk, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim:
     """The claim of a blank disk."""
     metadata = resolved.metadata(claim_name(resolved.name, disk.name))
     return PersistentVolumeClaim(apiVersion="v1", kind="PersistentVolumeClaim", metadata=metadata, spec=spec)
 
 
-def imported(resolved: Resolved, spec: PersistentVolumeClaimSpec) -> DataVolumeSpec:
+def imported(resolved: VitistackInputs, spec: PersistentVolumeClaimSpec) -> DataVolumeSpec:
     """What fills the root disk."""
     return DataVolumeSpec(source=image_source(boot.root_image(resolved.machine)), pvc=spec)
 
 
-def disks(resolved: Resolved, order: BootOrder) -> tuple[list[Device], list[Volume]]:
+def disks(resolved: VitistackInputs, order: BootOrder) -> tuple[list[Device], list[Volume]]:
     """The disks of the machine and, name by name, their volumes."""
     devices, volumes = [], []
     for disk in resolved.effective.disks:
@@ -111,7 +111,7 @@ def disks(resolved: Resolved, order: BootOrder) -> tuple[list[Device], list[Volu
     return devices, volumes
 
 
-def iso_template(resolved: Resolved) -> DataVolumeTemplate | None:
+def iso_template(resolved: VitistackInputs) -> DataVolumeTemplate | None:
     """The DataVolume of the installation image, which goes with the virtual machine."""
     address = boot.iso_url(resolved.machine)
     if not address:
@@ -128,13 +128,13 @@ def iso_template(resolved: Resolved) -> DataVolumeTemplate | None:
     return DataVolumeTemplate(metadata=metadata, spec=DataVolumeSpec(source=image_source(fetched), storage=storage))
 
 
-def identity(resolved: Resolved) -> str:
+def identity(resolved: VitistackInputs) -> str:
     """What addresses are derived from: the machine's UID, or its name where nobody has given it one yet."""
     metadata = resolved.machine.metadata
     return metadata.uid or f"{namespace_of(resolved.machine)}/{metadata.name}"
 
 
-def cards(resolved: Resolved, order: BootOrder) -> tuple[list[Interface], list[Attached]]:
+def cards(resolved: VitistackInputs, order: BootOrder) -> tuple[list[Interface], list[Attached]]:
     """The cards of the machine and the networks they are connected to."""
     interfaces, networks = [], []
     for index, network in enumerate(resolved.machine.spec.networks):
@@ -154,6 +154,6 @@ def cards(resolved: Resolved, order: BootOrder) -> tuple[list[Interface], list[A
     return interfaces, networks
 
 
-def _address(resolved: Resolved, index: int, given: str | None) -> str:
+def _address(resolved: VitistackInputs, index: int, given: str | None) -> str:
     # Without a fixed address the guest would get another one on every start.
     return macs.normal(given) if given else macs.derived(identity(resolved), resolved.rendering.mac_set, index)

@@ -4,10 +4,10 @@ from paddock.dialects.kubevirt import domain as kubevirt
 from paddock.dialects.kubevirt.devices import Devices
 from paddock.dialects.kubevirt.features import (
     APIC,
-    Clock,
     ClockUTC,
     Features,
     FeatureState,
+    GuestClock,
     HPETTimer,
     HyperV,
     PITTimer,
@@ -20,15 +20,15 @@ from paddock.dialects.kubevirt.features import (
 )
 from paddock.dialects.kubevirt.firmware import EFI, Bootloader, Firmware
 from paddock.dialects.vitistack import machinetypes
-from paddock.dialects.vitistack.fields import Bootloader as WantedBootloader
 from paddock.dialects.vitistack.fields import Domain, MachineType
-from paddock.dialects.vitistack.fields import Features as Wanted
-from paddock.dialects.vitistack.fields import Firmware as WantedFirmware
+from paddock.dialects.vitistack.fields import MachineBootloader as WantedBootloader
+from paddock.dialects.vitistack.fields import MachineFeatures as Wanted
+from paddock.dialects.vitistack.fields import MachineFirmware as WantedFirmware
 from paddock.meta.residue import residue
-from paddock.meta.translated import Ledger
+from paddock.meta.translated import LossCollector
 from paddock.meta.wire import to_data
 from paddock.schema.finding import Path
-from paddock.translate.vitistack.resolved import Resolved
+from paddock.translate.vitistack.resolved import VitistackInputs
 
 DOMAIN: Path = ("spec", "template", "spec", "domain")
 
@@ -46,7 +46,7 @@ HYPERV = HyperV(
     ipi=FeatureState(),
 )
 # Windows keeps time with Hyper-V's clock.
-HYPERV_CLOCK = Clock(
+HYPERV_CLOCK = GuestClock(
     utc=ClockUTC(),
     timer=Timer(
         hpet=HPETTimer(present=False),
@@ -57,13 +57,13 @@ HYPERV_CLOCK = Clock(
 )
 
 
-def requested_type(resolved: Resolved) -> str | None:
+def requested_type(resolved: VitistackInputs) -> str | None:
     """The machine type as the machine names it."""
     domain = resolved.machine.spec.domain
     return domain.machine.type if domain and domain.machine else None
 
 
-def sent_type(resolved: Resolved) -> str | None:
+def sent_type(resolved: VitistackInputs) -> str | None:
     """The machine type as KubeVirt is given it."""
     requested = requested_type(resolved)
     if requested is None or resolved.rendering.literal:
@@ -71,7 +71,7 @@ def sent_type(resolved: Resolved) -> str | None:
     return machinetypes.sent(requested)
 
 
-def build(resolved: Resolved, devices: Devices) -> kubevirt.DomainSpec:
+def build(resolved: VitistackInputs, devices: Devices) -> kubevirt.DomainSpec:
     """The hardware."""
     wanted = resolved.machine.spec.domain or Domain()
     merged, machine_type = resolved.effective, sent_type(resolved)
@@ -79,7 +79,7 @@ def build(resolved: Resolved, devices: Devices) -> kubevirt.DomainSpec:
     return kubevirt.DomainSpec(
         cpu=kubevirt.CPU(cores=merged.cores, threads=merged.threads, sockets=merged.sockets),
         memory=kubevirt.Memory(guest=merged.memory),
-        machine=kubevirt.Machine(type=machine_type) if machine_type else None,
+        machine=kubevirt.MachineChipset(type=machine_type) if machine_type else None,
         firmware=_firmware(wanted),
         clock=HYPERV_CLOCK if features.hyperv else None,
         features=_features(features, secure=is_secure(wanted)),
@@ -110,7 +110,7 @@ def _firmware(wanted: Domain) -> Firmware | None:
     return Firmware(bootloader=Bootloader(efi=EFI(secureBoot=bootloader.secureBoot)))
 
 
-def read(hardware: kubevirt.DomainSpec, requested: str | None, ledger: Ledger) -> Domain | None:
+def read(hardware: kubevirt.DomainSpec, requested: str | None, ledger: LossCollector) -> Domain | None:
     """Mainboard, features and firmware as a machine says them; `requested` is the machine type that was asked for."""
     machine_type = _read_type(hardware, requested)
     features = _read_features(hardware.features or Features(), ledger)
@@ -135,7 +135,7 @@ def _is_on(state: FeatureState | APIC) -> bool:
     return state.enabled is not False
 
 
-def _read_features(given: Features, ledger: Ledger) -> Wanted | None:
+def _read_features(given: Features, ledger: LossCollector) -> Wanted | None:
     hyperv = given.hyperv is not None
     if given.hyperv is not None and residue(HYPERV, given.hyperv):
         path = (*DOMAIN, "features", "hyperv")

@@ -10,7 +10,7 @@ from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.schema.finding import Path, format_path
 
 
-class Unmet(PaddockError):
+class UntranslatableMachine(PaddockError):
     """A machine that cannot be translated as things are."""
 
     error_type: ClassVar[str]
@@ -24,7 +24,7 @@ class Unmet(PaddockError):
         self.path = path
 
 
-class TemplateNotFound(Unmet, Terminal):
+class TemplateNotFound(UntranslatableMachine, Terminal):
     """The template is not built in, and the namespace has none of this name."""
 
     error_type = "TemplateNotFound"
@@ -34,7 +34,7 @@ class TemplateNotFound(Unmet, Terminal):
         super().__init__(f'template "{name}" not found', name=name, path=("spec", "template"), why=f"use {choices}")
 
 
-class NetworkConfigurationNotFound(Unmet, Transient):
+class NetworkConfigurationNotFound(UntranslatableMachine, Transient):
     """A network card names a NetworkConfiguration that the namespace does not have."""
 
     error_type = "NetworkConfigurationNotFound"
@@ -45,7 +45,7 @@ class NetworkConfigurationNotFound(Unmet, Transient):
         self.instead = f"the card is attached to NetworkAttachmentDefinition {name}, which has to be there"
 
 
-class StorageClassNotFound(Unmet, Transient):
+class StorageClassNotFound(UntranslatableMachine, Transient):
     """A disk names a StorageClass that does not exist, or needs the default and there is none."""
 
     error_type = "StorageClassNotFound"
@@ -59,7 +59,7 @@ class StorageClassNotFound(Unmet, Transient):
         super().__init__(what, name=name, path=path, fix=fix)
 
 
-class SecretNotFound(Unmet, Transient):
+class SecretNotFound(UntranslatableMachine, Transient):
     """The Secret with the user data, or its key, is not there."""
 
     error_type = "SecretNotFound"
@@ -74,7 +74,7 @@ class SecretNotFound(Unmet, Transient):
         self.instead = instead
 
 
-class IncompleteMachine(Unmet, Terminal):
+class IncompleteMachine(UntranslatableMachine, Terminal):
     """Neither the machine nor its template gives a size that is needed."""
 
     error_type = "IncompleteMachine"

@@ -14,21 +14,21 @@ from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.marks import CLOUD_INIT_DISK, REQUESTED_MACHINE_TYPE
 from paddock.meta.objects import Resource, TemplateMeta
 from paddock.meta.rendering import Rendering
-from paddock.meta.translated import Ledger, Translated
-from paddock.meta.world import World, namespace_of
+from paddock.meta.translated import LossCollector, Translated
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.translate.vitistack import attachments, cloudinit, devices, domain, ignored
 from paddock.translate.vitistack.devices import BootOrder
-from paddock.translate.vitistack.resolved import Resolved, resolve
+from paddock.translate.vitistack.resolved import VitistackInputs, resolve
 
 
-def to_kubevirt(source: Machine, world: World, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(source: Machine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The objects that a machine becomes, in the order in which they are applied.
 
     Raises an `Unmet` when the machine cannot be translated: always without its template or a size, and in a complete world
     for every other reference that leads nowhere. In an incomplete world such a reference is a loss.
     """
     resolved = resolve(source, world, rendering)
-    ledger = Ledger(f"Machine/{source.metadata.name}")
+    ledger = LossCollector(f"Machine/{source.metadata.name}")
     _judge_unmet(resolved, world, ledger)
     ignored.tell(resolved, ledger)
     carried = cloudinit.carry(resolved)
@@ -37,7 +37,7 @@ def to_kubevirt(source: Machine, world: World, rendering: Rendering) -> Translat
     return Translated(made, (*ledger.losses, *ignored.of_networks(resolved)))
 
 
-def _judge_unmet(resolved: Resolved, world: World, ledger: Ledger) -> None:
+def _judge_unmet(resolved: VitistackInputs, world: ObjectSet, ledger: LossCollector) -> None:
     for error in resolved.unmet:
         if world.complete:
             raise error
@@ -45,7 +45,7 @@ def _judge_unmet(resolved: Resolved, world: World, ledger: Ledger) -> None:
             ledger.lose(error.path, error.name, error.what, error.instead)
 
 
-def _definitions(resolved: Resolved, world: World) -> Iterator[NetworkAttachmentDefinition]:
+def _definitions(resolved: VitistackInputs, world: ObjectSet) -> Iterator[NetworkAttachmentDefinition]:
     """A definition for each network that is used; one that somebody else made under the name is used as it is."""
     for network in {found.metadata.name: found for found in resolved.networks if found is not None}.values():
         there = world.get(NetworkAttachmentDefinition, namespace_of(network), network.metadata.name)
@@ -53,7 +53,7 @@ def _definitions(resolved: Resolved, world: World) -> Iterator[NetworkAttachment
             yield attachments.to_definition(network)
 
 
-def _claims(resolved: Resolved) -> Iterator[Resource]:
+def _claims(resolved: VitistackInputs) -> Iterator[Resource]:
     for disk, spec in devices.claims(resolved):
         if devices.is_imported(resolved, disk):
             metadata = resolved.metadata(devices.claim_name(resolved.name, disk.name))
@@ -63,7 +63,7 @@ def _claims(resolved: Resolved) -> Iterator[Resource]:
             yield devices.claim(resolved, disk, spec)
 
 
-def _machine(resolved: Resolved, carried: cloudinit.Carried | None, ledger: Ledger) -> VirtualMachine:
+def _machine(resolved: VitistackInputs, carried: cloudinit.CloudInitVolume | None, ledger: LossCollector) -> VirtualMachine:
     requested = domain.requested_type(resolved)
     annotations = {REQUESTED_MACHINE_TYPE: requested} if requested and requested != domain.sent_type(resolved) else None
     order = devices.boot_order(resolved, ledger)
@@ -71,7 +71,7 @@ def _machine(resolved: Resolved, carried: cloudinit.Carried | None, ledger: Ledg
     return VirtualMachine(apiVersion="kubevirt.io/v1", kind="VirtualMachine", metadata=metadata, spec=_spec(resolved, carried, order))
 
 
-def _spec(resolved: Resolved, carried: cloudinit.Carried | None, order: BootOrder) -> VirtualMachineSpec:
+def _spec(resolved: VitistackInputs, carried: cloudinit.CloudInitVolume | None, order: BootOrder) -> VirtualMachineSpec:
     runs = not boot.is_stopped(resolved.machine)
     by_strategy = resolved.rendering.power_field == "runStrategy"
     template, iso = TemplateMeta(labels=resolved.carried_labels), devices.iso_template(resolved)
@@ -83,7 +83,7 @@ def _spec(resolved: Resolved, carried: cloudinit.Carried | None, order: BootOrde
     )
 
 
-def _instance(resolved: Resolved, carried: cloudinit.Carried | None, order: BootOrder) -> VirtualMachineInstanceSpec:
+def _instance(resolved: VitistackInputs, carried: cloudinit.CloudInitVolume | None, order: BootOrder) -> VirtualMachineInstanceSpec:
     disks, volumes = devices.disks(resolved, order)
     if carried:
         disks.append(Device(name=CLOUD_INIT_DISK, disk=DiskTarget(bus="virtio")))

@@ -7,8 +7,8 @@ from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.domain import DomainSpec
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.vitistack import boot, marks
-from paddock.dialects.vitistack.fields import Cpu
-from paddock.meta.translated import Ledger
+from paddock.dialects.vitistack.fields import MachineCpu
+from paddock.meta.translated import LossCollector
 from paddock.schema.finding import Path
 from paddock.translate.vitistack.storage import address
 
@@ -52,13 +52,13 @@ def is_stopped(vm: VirtualMachine) -> bool:
     return vm.spec.running is False or vm.spec.runStrategy == "Halted"
 
 
-def cpu(hardware: DomainSpec) -> Cpu:
+def cpu(hardware: DomainSpec) -> MachineCpu:
     """The processors; where the topology is larger than a Machine's may be, the same number of cores as far as that goes."""
     given = hardware.cpu
     cores, threads, sockets = (given.cores or 1, given.threads or 1, given.sockets or 1) if given else (1, 1, _from_resources(hardware))
     if cores <= _MOST_CORES and threads <= _MOST_THREADS and sockets <= _MOST_SOCKETS:
-        return Cpu(cores=cores, threads=threads, sockets=sockets)
-    return Cpu(cores=min(cores * threads * sockets, _MOST_CORES), threads=1, sockets=1)
+        return MachineCpu(cores=cores, threads=threads, sockets=sockets)
+    return MachineCpu(cores=min(cores * threads * sockets, _MOST_CORES), threads=1, sockets=1)
 
 
 def _from_resources(hardware: DomainSpec) -> int:
@@ -69,7 +69,7 @@ def _from_resources(hardware: DomainSpec) -> int:
     return 1
 
 
-def memory(hardware: DomainSpec, ledger: Ledger) -> int | str:
+def memory(hardware: DomainSpec, ledger: LossCollector) -> int | str:
     """The memory that the guest sees, in whole bytes."""
     resources = hardware.resources
     given = hardware.memory.guest if hardware.memory else None

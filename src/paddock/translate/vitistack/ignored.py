@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from paddock.dialects.vitistack import boot, marks
-from paddock.meta.translated import Ledger, Loss
+from paddock.meta.translated import Loss, LossCollector
 from paddock.meta.wire import to_data
 from paddock.translate.vitistack.comparable import BOOKKEEPING
-from paddock.translate.vitistack.resolved import Resolved
+from paddock.translate.vitistack.resolved import VitistackInputs
 
 # Members of a network beside its wiring.
 _BESIDE_WIRING = ("networkId", "ipam", "dhcp", "security")
 
 
-def tell(resolved: Resolved, ledger: Ledger) -> None:
+def tell(resolved: VitistackInputs, ledger: LossCollector) -> None:
     """Note what the machine says in vain."""
     machine, cloud_init = resolved.machine, resolved.machine.spec.cloudInit
     for key, value in (machine.metadata.labels or {}).items():
@@ -34,7 +34,7 @@ def tell(resolved: Resolved, ledger: Ledger) -> None:
         ledger.lose(("spec", "os", "imageID"), machine.spec.os.imageID, why, "the image is not used")
 
 
-def of_networks(resolved: Resolved) -> Iterator[Loss]:
+def of_networks(resolved: VitistackInputs) -> Iterator[Loss]:
     """What networks say beside their wiring; Paddock's own engine looks at the NetworkConfiguration itself."""
     for network in {found.metadata.name: found for found in resolved.networks if found is not None}.values():
         spec = to_data(network.spec)

@@ -18,7 +18,7 @@ from paddock.dialects.vitistack.marks import CLUSTER_NAME, DEFAULT_CLASS, MACHIN
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.meta.objects import ObjectMeta, OwnerReference, Resource
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World, namespace_of
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 from paddock.translate.vitistack.errors import (
     IncompleteMachine,
@@ -26,13 +26,13 @@ from paddock.translate.vitistack.errors import (
     SecretNotFound,
     StorageClassNotFound,
     TemplateNotFound,
-    Unmet,
+    UntranslatableMachine,
 )
 
 USER_DATA_KEY = "userdata"
 
 
-class Resolved(msgspec.Struct, frozen=True):
+class VitistackInputs(msgspec.Struct, frozen=True):
     """What the translation reads; `unmet` is what the world lacks, in the order in which it is looked for."""
 
     machine: Machine
@@ -42,7 +42,7 @@ class Resolved(msgspec.Struct, frozen=True):
     classes: dict[str, str | None]
     networks: tuple[NetworkConfiguration | None, ...]
     secret: Secret | None
-    unmet: tuple[Unmet, ...]
+    unmet: tuple[UntranslatableMachine, ...]
 
     @property
     def name(self) -> str:
@@ -92,7 +92,7 @@ def owned_by(owner: Resource) -> list[OwnerReference] | None:
     ]
 
 
-def resolve(machine: Machine, world: World, rendering: Rendering) -> Resolved:
+def resolve(machine: Machine, world: ObjectSet, rendering: Rendering) -> VitistackInputs:
     """Look everything up. Raises `TemplateNotFound` and `IncompleteMachine`: without a size there is nothing to translate."""
     spec, namespace = machine.spec, namespace_of(machine)
     base = machinetemplate.find(spec.template, namespace, world) if spec.template else None
@@ -103,14 +103,14 @@ def resolve(machine: Machine, world: World, rendering: Rendering) -> Resolved:
     networks = tuple(world.get(NetworkConfiguration, namespace, network.networkName) for network in spec.networks)
     classes, unmet_classes = _classes(machine, merged, world, rendering)
     unmet = [*_unmet_networks(machine, networks), *unmet_classes, *_unmet_secret(machine, world)]
-    return Resolved(machine, rendering, merged, classes, networks, _secret(machine, world), tuple(unmet))
+    return VitistackInputs(machine, rendering, merged, classes, networks, _secret(machine, world), tuple(unmet))
 
 
-def unmet(machine: Machine, world: World, rendering: Rendering) -> tuple[Unmet, ...]:
+def unmet(machine: Machine, world: ObjectSet, rendering: Rendering) -> tuple[UntranslatableMachine, ...]:
     """Everything that keeps a machine from being translated when the world is all there is."""
     try:
         return resolve(machine, world, rendering).unmet
-    except Unmet as error:
+    except UntranslatableMachine as error:
         return (error,)
 
 
@@ -123,7 +123,7 @@ def _demand_sizes(machine: Machine, merged: Effective) -> None:
             raise IncompleteMachine(f'disk "{disk.name}" has no size', ("spec", "disks", index, "size"))
 
 
-def _unmet_networks(machine: Machine, networks: tuple[NetworkConfiguration | None, ...]) -> Iterator[Unmet]:
+def _unmet_networks(machine: Machine, networks: tuple[NetworkConfiguration | None, ...]) -> Iterator[UntranslatableMachine]:
     for index, (network, found) in enumerate(zip(machine.spec.networks, networks, strict=True)):
         if found is None:
             path = ("spec", "networks", index, "networkName")
@@ -131,7 +131,7 @@ def _unmet_networks(machine: Machine, networks: tuple[NetworkConfiguration | Non
 
 
 def _classes(
-    machine: Machine, merged: Effective, world: World, rendering: Rendering
+    machine: Machine, merged: Effective, world: ObjectSet, rendering: Rendering
 ) -> tuple[dict[str, str | None], list[StorageClassNotFound]]:
     """The StorageClass of each name that the machine uses, and those that are not there."""
     known = {each.metadata.name for each in world.all(StorageClass)}
@@ -147,7 +147,7 @@ def _classes(
     return found, missing if world.complete else []
 
 
-def default_storage_class(world: World, rendering: Rendering) -> str | None:
+def default_storage_class(world: ObjectSet, rendering: Rendering) -> str | None:
     """What `default` stands for: a class of that name, the installation's word, or the class that is marked as the default."""
     classes = list(world.all(StorageClass))
     if any(each.metadata.name == DEFAULT_CLASS for each in classes):
@@ -171,12 +171,12 @@ def _reference(machine: Machine) -> SecretRef | None:
     return None if cloud_init is None or cloud_init.userData else cloud_init.secretRef
 
 
-def _secret(machine: Machine, world: World) -> Secret | None:
+def _secret(machine: Machine, world: ObjectSet) -> Secret | None:
     reference = _reference(machine)
     return world.get(Secret, namespace_of(machine), reference.name) if reference else None
 
 
-def _unmet_secret(machine: Machine, world: World) -> Iterator[Unmet]:
+def _unmet_secret(machine: Machine, world: ObjectSet) -> Iterator[UntranslatableMachine]:
     reference, found = _reference(machine), _secret(machine, world)
     if reference is None or (found is not None and reference.key in decoded(found)):
         return

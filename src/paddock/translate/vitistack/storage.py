@@ -10,11 +10,11 @@ from paddock.dialects.kubevirt.devices import Disk as Device
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.dialects.vitistack.effective import DEFAULT_ACCESS_MODE
-from paddock.dialects.vitistack.fields import MOST_DISKS, Disk
+from paddock.dialects.vitistack.fields import MOST_DISKS, MachineDisk
 from paddock.dialects.vitistack.marks import DEFAULT_CLASS, IMAGE_SCHEMES, RESERVED_DISKS, ROOT_DISK
 from paddock.meta.storage import StorageSpec
-from paddock.meta.translated import Ledger
-from paddock.meta.world import World, namespace_of
+from paddock.meta.translated import LossCollector
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.schema.finding import Path
 
 INSTANCE: Path = ("spec", "template", "spec")
@@ -22,7 +22,7 @@ INSTANCE: Path = ("spec", "template", "spec")
 ASSUMED_SIZE = "20Gi"
 
 
-class Store(msgspec.Struct, frozen=True, kw_only=True):
+class BackingStore(msgspec.Struct, frozen=True, kw_only=True):
     """What stands behind a volume: the claim that was asked for, and the object that asks. `content` fills it."""
 
     spec: StorageSpec
@@ -30,13 +30,13 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     content: DataVolumeSpec | None = None
 
 
-class Read(msgspec.Struct, frozen=True):
+class DiskReading(msgspec.Struct, frozen=True):
     """A disk of the original: the device at its place, and what a Machine says for it."""
 
     index: int
     device: Device
-    disk: Disk
-    store: Store
+    disk: MachineDisk
+    store: BackingStore
     # the address of an image that a root disk can start with
     image: str = ""
 
@@ -54,10 +54,10 @@ def all_devices(vm: VirtualMachine) -> list[Device]:
     return listed + [Device(name=each.name) for each in instance.volumes or () if each.name not in taken and each.memoryDump is None]
 
 
-class Disks:
+class DiskReader:
     """Reads the disks of one machine."""
 
-    def __init__(self, vm: VirtualMachine, world: World, default_class: str | None, ledger: Ledger) -> None:
+    def __init__(self, vm: VirtualMachine, world: ObjectSet, default_class: str | None, ledger: LossCollector) -> None:
         self.vm = vm
         self.world = world
         self.default_class = default_class
@@ -65,7 +65,7 @@ class Disks:
         self.volumes = {volume.name: volume for volume in vm.spec.template.spec.volumes or ()}
         self.templates = {each.metadata.name: each for each in vm.spec.dataVolumeTemplates or () if each.metadata}
 
-    def read(self) -> list[Read]:
+    def read(self) -> list[DiskReading]:
         """The disks that a Machine can have, the root disk first among them unless it is called root."""
         found = [read for index, device in enumerate(all_devices(self.vm)) if (read := self._read(index, device)) is not None]
         root = _root(found)
@@ -77,56 +77,56 @@ class Disks:
         self.ledger.lose(path, root.disk.name, why, "the disk stands first")
         return [self._rooted(root, is_root=True), *(self._rooted(read, is_root=False) for read in kept if read is not root)]
 
-    def _is_container(self, read: Read) -> bool:
+    def _is_container(self, read: DiskReading) -> bool:
         return self.volumes[read.device.name].containerDisk is not None
 
-    def _rooted(self, read: Read, *, is_root: bool) -> Read:
+    def _rooted(self, read: DiskReading, *, is_root: bool) -> DiskReading:
         if not is_root:
             return msgspec.structs.replace(read, image="")
         writable = DEFAULT_ACCESS_MODE if read.disk.accessMode == "ReadOnlyMany" else read.disk.accessMode
         return msgspec.structs.replace(read, disk=msgspec.structs.replace(read.disk, accessMode=writable))
 
-    def _read(self, index: int, device: Device) -> Read | None:
+    def _read(self, index: int, device: Device) -> DiskReading | None:
         volume = self.volumes.get(device.name)
         if volume is None or device.cdrom is not None or device.name in RESERVED_DISKS:
             return None
         store = self._store(volume)
         if store is None:
             return None
-        disk = Disk(
+        disk = MachineDisk(
             name=device.name,
             size=self._size(store.spec, volume),
             storageClass=self._class(store.spec.storageClassName),
             accessMode=_mode(store.spec.accessModes),
             volumeMode=store.spec.volumeMode,
         )
-        return Read(index, device, disk, store, _image(volume, store.content))
+        return DiskReading(index, device, disk, store, _image(volume, store.content))
 
     def _class(self, name: str | None) -> str:
         return DEFAULT_CLASS if not name or name == self.default_class else name
 
-    def _store(self, volume: Volume) -> Store | None:
+    def _store(self, volume: Volume) -> BackingStore | None:
         """The storage of a volume; None for those that are no disk with content of its own."""
         if volume.dataVolume is not None:
             return self._of_data_volume(volume.dataVolume.name)
         if volume.persistentVolumeClaim is not None:
             return self._of_data_volume(volume.persistentVolumeClaim.claimName)
         if volume.containerDisk is not None or volume.emptyDisk is not None:
-            return Store(spec=StorageSpec())
+            return BackingStore(spec=StorageSpec())
         if volume.hostDisk is not None and volume.hostDisk.capacity is not None:
-            return Store(spec=StorageSpec())
+            return BackingStore(spec=StorageSpec())
         return None
 
-    def _of_data_volume(self, name: str) -> Store:
+    def _of_data_volume(self, name: str) -> BackingStore:
         namespace = namespace_of(self.vm)
         template = self.templates.get(name)
         if template is not None:
-            return Store(spec=template.spec.pvc or template.spec.storage or StorageSpec(), content=template.spec)
+            return BackingStore(spec=template.spec.pvc or template.spec.storage or StorageSpec(), content=template.spec)
         volume = self.world.get(DataVolume, namespace, name)
         if volume is not None:
-            return Store(spec=volume.spec.pvc or volume.spec.storage or StorageSpec(), origin=volume, content=volume.spec)
+            return BackingStore(spec=volume.spec.pvc or volume.spec.storage or StorageSpec(), origin=volume, content=volume.spec)
         claim = self.world.get(PersistentVolumeClaim, namespace, name)
-        return Store(spec=(claim and claim.spec) or StorageSpec(), origin=claim)
+        return BackingStore(spec=(claim and claim.spec) or StorageSpec(), origin=claim)
 
     def _size(self, spec: StorageSpec, volume: Volume) -> int | str:
         given = (spec.resources.requests or {}).get("storage") if spec.resources else None
@@ -141,7 +141,7 @@ class Disks:
         return ASSUMED_SIZE
 
 
-def _root(found: list[Read]) -> Read | None:
+def _root(found: list[DiskReading]) -> DiskReading | None:
     """The disk that becomes the root disk: the one called root, else the first in boot order, else the first."""
     named = (read for read in found if read.disk.name == ROOT_DISK)
     ordered = sorted((read for read in found if read.device.bootOrder is not None), key=lambda read: read.device.bootOrder or 0)
@@ -171,7 +171,7 @@ def address(source: DataVolumeSource | None) -> str:
     return found if found.startswith(IMAGE_SCHEMES) else ""
 
 
-def over(disk: Disk, base: Disk | None) -> Disk:
+def over(disk: MachineDisk, base: MachineDisk | None) -> MachineDisk:
     """What a Machine has to say of a disk on top of the template's."""
     if base is None:
         return msgspec.structs.replace(
@@ -179,7 +179,7 @@ def over(disk: Disk, base: Disk | None) -> Disk:
             storageClass=None if disk.storageClass == DEFAULT_CLASS else disk.storageClass,
             accessMode=None if disk.accessMode == DEFAULT_ACCESS_MODE else disk.accessMode,
         )
-    given = Disk(
+    given = MachineDisk(
         size=base.size,
         storageClass=base.storageClass or DEFAULT_CLASS,
         accessMode=base.accessMode or DEFAULT_ACCESS_MODE,

@@ -6,30 +6,30 @@ from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.kubevirt.networks import Interface
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.vitistack import macs
-from paddock.dialects.vitistack.fields import MODELS, MOST_NETWORKS, Network
-from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration, Spec
+from paddock.dialects.vitistack.fields import MODELS, MOST_NETWORKS, MachineNetwork
+from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration, NetworkConfigurationSpec
 from paddock.meta.objects import ObjectMeta
-from paddock.meta.translated import Ledger, Loss
-from paddock.meta.world import World, namespace_of
+from paddock.meta.translated import Loss, LossCollector
+from paddock.meta.world import ObjectSet, namespace_of
 from paddock.translate.vitistack import attachments
 
 _LONGEST_NAME = 63
 
 
-class Wired(msgspec.Struct, frozen=True):
+class NicReading(msgspec.Struct, frozen=True):
     """A card of the original and what a Machine says for it."""
 
     interface: Interface
-    network: Network
+    network: MachineNetwork
     # where its definition is
     namespace: str
 
 
-def read(vm: VirtualMachine, identity: str, mac_set: str) -> list[Wired]:
+def read(vm: VirtualMachine, identity: str, mac_set: str) -> list[NicReading]:
     """The cards that are connected to networks of their own; the pod network is what a Machine without cards has."""
     instance = vm.spec.template.spec
     multus = {network.name: network.multus.networkName for network in instance.networks or () if network.multus}
-    found: list[Wired] = []
+    found: list[NicReading] = []
     taken: set[str] = set()
     for interface in instance.domain.devices.interfaces or ():
         if interface.name not in multus or len(interface.name) > _LONGEST_NAME or len(found) == MOST_NETWORKS:
@@ -37,13 +37,13 @@ def read(vm: VirtualMachine, identity: str, mac_set: str) -> list[Wired]:
         namespace, _, name = multus[interface.name].rpartition("/")
         derived = macs.derived(identity, mac_set, len(found))
         address = _address(interface, taken)
-        network = Network(
+        network = MachineNetwork(
             name=interface.name,
             networkName=name,
             model=next((model for model in MODELS if model == interface.model), MODELS[0]),
             macAddress=None if address == derived else address,
         )
-        found.append(Wired(interface, network, namespace or namespace_of(vm)))
+        found.append(NicReading(interface, network, namespace or namespace_of(vm)))
     return found
 
 
@@ -56,7 +56,9 @@ def _address(interface: Interface, taken: set[str]) -> str | None:
     return address
 
 
-def networks(vm: VirtualMachine, wired: list[Wired], world: World, ledger: Ledger) -> tuple[list[NetworkConfiguration], list[Loss]]:
+def networks(
+    vm: VirtualMachine, wired: list[NicReading], world: ObjectSet, ledger: LossCollector
+) -> tuple[list[NetworkConfiguration], list[Loss]]:
     """The NetworkConfigurations that the cards need and that are not there yet, and what definitions lose in them."""
     made: dict[str, NetworkConfiguration] = {}
     losses: list[Loss] = []
@@ -70,18 +72,18 @@ def networks(vm: VirtualMachine, wired: list[Wired], world: World, ledger: Ledge
             losses.extend(_unread(vm, each, definition, ledger))
         metadata = ObjectMeta(name=name, namespace=vm.metadata.namespace)
         made[name] = NetworkConfiguration(
-            apiVersion="vitistack.io/v1alpha1", kind="NetworkConfiguration", metadata=metadata, spec=spec or Spec()
+            apiVersion="vitistack.io/v1alpha1", kind="NetworkConfiguration", metadata=metadata, spec=spec or NetworkConfigurationSpec()
         )
     return list(made.values()), losses
 
 
-def _spec(definition: NetworkAttachmentDefinition | None) -> Spec | None:
+def _spec(definition: NetworkAttachmentDefinition | None) -> NetworkConfigurationSpec | None:
     plugin = attachments.read_plugin(definition) if definition else None
-    return Spec(bridge=plugin.bridge, vlan=plugin.vlan, mtu=plugin.mtu) if plugin else None
+    return NetworkConfigurationSpec(bridge=plugin.bridge, vlan=plugin.vlan, mtu=plugin.mtu) if plugin else None
 
 
-def _unread(vm: VirtualMachine, wired: Wired, definition: NetworkAttachmentDefinition | None, ledger: Ledger) -> list[Loss]:
-    name, bridge = wired.network.networkName, Spec().bridge
+def _unread(vm: VirtualMachine, wired: NicReading, definition: NetworkAttachmentDefinition | None, ledger: LossCollector) -> list[Loss]:
+    name, bridge = wired.network.networkName, NetworkConfigurationSpec().bridge
     if definition is None:
         index = [network.name for network in vm.spec.template.spec.networks or ()].index(wired.interface.name)
         path = ("spec", "template", "spec", "networks", index, "multus")

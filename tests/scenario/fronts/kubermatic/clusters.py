@@ -10,10 +10,10 @@ import asyncio
 import random
 from pathlib import Path
 
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from paddock.controllers.kubermatic.controller import wire
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests.apiharness import Harness
 from tests.fakehost import Clock, FakeHost
 from tests.scenario.fronts.kubermatic.making import Data
@@ -32,7 +32,7 @@ class Cluster:
     async def __aenter__(self) -> "Cluster":
         await self.front.__aenter__()
         await self.host.__aenter__()
-        self._house = House(self.front.parts, "authority")
+        self._house = BackgroundControllers(self.front.parts, "authority")
         self._house.collector.start()
         await self.begin()
         return self
@@ -46,7 +46,9 @@ class Cluster:
     async def begin(self) -> None:
         """Start the controllers."""
         front, back = (
-            Program(each.client(), component="paddock", instance="operator", machinery=Machinery(clock=Clock(), chance=random.Random(1)))
+            ControllerManager(
+                each.client(), component="paddock", instance="operator", machinery=Machinery(clock=Clock(), chance=random.Random(1))
+            )
             for each in (self.front, self.host.api)
         )
         wire(front, back)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachine.kinds import MACHINE_DATA
 from tests.fakehost import FakeHost
@@ -38,7 +38,7 @@ def test_manual_starts_on_request(play: Play) -> None:
         # What the verb "start" writes.
         start = merge_patch({"status": {"stateChangeRequests": [{"action": "Start"}]}})
         for _ in range(2):
-            await host.api.client().patch(MACHINE_DATA, Key("default", "web"), start, Write(subresource="status"))
+            await host.api.client().patch(MACHINE_DATA, Key("default", "web"), start, WriteOptions(subresource="status"))
             (await host.running(seconds=30)).power_off()
             await settle(600)
             assert await host.status() == "Stopped"

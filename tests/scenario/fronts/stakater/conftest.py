@@ -8,7 +8,7 @@ import pytest
 
 from paddock.app.controllers import fronts
 from paddock.controllers.stakater import controller
-from paddock.controllers.stakater.settings import Settings
+from paddock.controllers.stakater.settings import StakaterSettings
 from tests import virtualtime
 from tests.fakehost import FakeHost
 from tests.scenario.fronts.stakater.stage import Stage
@@ -21,7 +21,7 @@ Play = Callable[..., float]
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     """Runs a script on a fresh host, with settings where it needs others than those of the embedded server."""
 
-    def run(script: Script, settings: Settings | None = None, *, catalogue: bool = True) -> float:
+    def run(script: Script, settings: StakaterSettings | None = None, *, catalogue: bool = True) -> float:
         if settings is not None:
             monkeypatch.setitem(fronts.WIRES, "stakater", lambda program, given, front: controller.wire(program, settings))
 

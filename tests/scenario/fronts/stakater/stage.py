@@ -11,11 +11,11 @@ from typing import Any, cast
 from paddock.apiserver.security.identity import Identities
 from paddock.apiserver.security.reviewing import Reviews
 from paddock.apiserver.security.tokens import AccountTokens
-from paddock.client.options import Write, json_patch
+from paddock.client.options import WriteOptions, json_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachine.kinds import INSTANCES, MACHINE_DATA, MACHINES
 from paddock.plan import runrequests
-from paddock.plan.runrequests import Change
+from paddock.plan.runrequests import RunPatches
 from tests.fakehost import FakeHost
 
 Data = dict[str, Any]
@@ -121,14 +121,14 @@ class Stage:
         """What `virtctl start` asks for."""
         await self._ask(runrequests.start, name)
 
-    async def _ask(self, verb: Callable[..., Change], name: str) -> None:
+    async def _ask(self, verb: Callable[..., RunPatches], name: str) -> None:
         client, key = self.api.client(), Key("default", name)
         instance = (await client.get(INSTANCES, key),) if await self.host.vmi(name) else (None,)
         change = verb(await client.get(MACHINES, key), *instance)
         if change.machine:
             await client.patch(MACHINE_DATA, key, json_patch(list(change.machine)))
         if change.status:
-            await client.patch(MACHINE_DATA, key, json_patch(list(change.status)), Write(subresource="status"))
+            await client.patch(MACHINE_DATA, key, json_patch(list(change.status)), WriteOptions(subresource="status"))
 
     async def volume(self, name: str) -> Data:
         """A DataVolume; empty when it is gone."""

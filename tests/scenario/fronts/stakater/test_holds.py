@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.controllers.stakater.settings import Settings
+from paddock.controllers.stakater.settings import StakaterSettings
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import CATALOGUE, DISK, KEY, SOURCE, Data, Stage, front
 
@@ -97,7 +97,7 @@ def test_a_copy_that_is_not_allowed_is_told_with_what_grants_it(play: Play, mana
             assert bool((await stage.api.get(f"{roles}/rolebindings")).data["items"]) is left
         assert bool((await stage.api.get(f"{roles}/roles")).data["items"]) is not managed
 
-    play(script, Settings(manage_clone_rbac=managed, bindings=frozenset({"l2bridge"})), catalogue=False)
+    play(script, StakaterSettings(manage_clone_rbac=managed, bindings=frozenset({"l2bridge"})), catalogue=False)
 
 
 @pytest.mark.spec("stakater", 55)
@@ -163,7 +163,7 @@ def test_a_binding_that_is_not_registered_is_replaced_where_everybody_sees_it(pl
         assert card(vm)["binding"] == {"name": "l2bridge"} and "masquerade" not in card(vm)
         assert "infrastructure.stakater.com/binding-fallback" not in (vm["metadata"].get("annotations") or {})
 
-    play(script, Settings())
+    play(script, StakaterSettings())
 
 
 @pytest.mark.spec("stakater", 68)
@@ -177,7 +177,7 @@ def test_a_binding_that_is_not_registered_is_waited_for_where_that_is_decided(pl
         assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
         await stage.available()
 
-    play(script, Settings(binding_fallback="fail"))
+    play(script, StakaterSettings(binding_fallback="fail"))
 
 
 def test_the_engine_has_the_bindings_of_its_own(play: Play) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import orjson
 import pytest
 
-from paddock.client.transport import Ask, Reply
+from paddock.client.transport import TransportRequest, TransportResponse
 from tests.scenario.fronts.vitistack.conftest import Data, Play, Vitistack, machine, network
 
 ERRORS = "kubevirt_operator_reconciliation_errors_total"
@@ -176,10 +176,10 @@ async def deny(host: Vitistack, plural: str, answers: list[tuple[int, Data]]) ->
     client = host.control.program.client
     send = client._transport.send
 
-    async def refused(ask: Ask) -> Reply:
+    async def refused(ask: TransportRequest) -> TransportResponse:
         if answers and ask.method == "PATCH" and f"/{plural}/" in ask.target and "paddock-vitistack" in ask.target:
             code, said = answers.pop(0)
-            return Reply(code, {}, orjson.dumps({"kind": "Status", "code": code, **said}))
+            return TransportResponse(code, {}, orjson.dumps({"kind": "Status", "code": code, **said}))
         return await send(ask)
 
     client._transport.send = refused  # type: ignore[method-assign]

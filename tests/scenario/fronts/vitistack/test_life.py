@@ -7,7 +7,7 @@ import pytest
 
 from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.plan.vitistack.phases import NEXT
 from paddock.translate.vitistack import to_kubevirt
 from tests.scenario.fronts.vitistack.conftest import FINALIZER, Data, Play, Vitistack, machine, network
@@ -329,7 +329,7 @@ def test_too_many_failed_starts_are_a_failure_that_the_annotation_ends(play: Pla
 def test_a_sweep_without_news_translates_nothing(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     translated: list[str] = []
 
-    def counted(source: Machine, world: World, rendering: Rendering) -> object:
+    def counted(source: Machine, world: ObjectSet, rendering: Rendering) -> object:
         translated.append(source.metadata.name)
         return to_kubevirt(source, world, rendering)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.policies import Policies
+from paddock.apiserver.housekeeping.policies import PolicyStatusController
 from tests.apiharness import GuardedHarness, Harness, Reply
 from tests.unit.apiserver.conftest import Play
 
@@ -319,7 +319,7 @@ def test_bindings_that_make_no_sense_are_refused(play: Play, spec: dict[str, Any
 
 def test_the_status_shows_what_is_odd(play: Play) -> None:
     async def script(api: Harness) -> None:
-        chore = Policies(api.parts)
+        chore = PolicyStatusController(api.parts)
         chore.start()
         await policy(api, "object.data.size() < 3", "object.dta.size() < 3", "object.metadata.labels.x == 'y'")
         await chore.chores.settled()
@@ -339,7 +339,7 @@ def test_the_status_shows_what_is_odd(play: Play) -> None:
 
 def test_nothing_is_odd_about_what_takes_any_members(play: Play) -> None:
     async def script(api: Harness) -> None:
-        chore = Policies(api.parts)
+        chore = PolicyStatusController(api.parts)
         chore.start()
         rule = {**RULE, "apiGroups": ["apps"], "resources": ["deployments"]}
         await policy(api, "object.spec.replicas > 1 && object.spec.template.spec.containers.size() > 0", "object.sepc.x == 1", rule=rule)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.quotas import Quotas
+from paddock.apiserver.housekeeping.quotas import QuotaController
 from paddock.store.memory import MemoryStore
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
@@ -89,7 +89,7 @@ USAGE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
 @pytest.mark.parametrize(("plural", "body", "used"), USAGE)
 def test_what_is_used_follows_what_is_there(play: Play, plural: str, body: dict[str, Any], used: dict[str, str]) -> None:
     async def script(api: Harness) -> None:
-        chore = Quotas(api.parts)
+        chore = QuotaController(api.parts)
         chore.start()
         await api.post(QUOTAS, quota(hard=dict.fromkeys(used, "100Gi" if plural == "persistentvolumeclaims" else "100")))
         await chore.chores.settled()
@@ -131,7 +131,7 @@ def test_growing_counts_too(play: Play) -> None:
 
 def test_scopes_are_about_pods_or_attributes_of_claims(play: Play) -> None:
     async def script(api: Harness) -> None:
-        chore = Quotas(api.parts)
+        chore = QuotaController(api.parts)
         chore.start()
         await api.post(QUOTAS, quota("pods", {"pods": 0, "count/configmaps": 0}, scopes=["Terminating"]))
         selected = {"matchExpressions": [{"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}]}

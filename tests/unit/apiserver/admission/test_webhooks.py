@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.housekeeping import bootstrap, presence
 from tests.apiharness import Harness
 from tests.webhooks import Answering, Webhook
@@ -128,11 +128,11 @@ def test_warnings_reach_the_client_and_notes_the_audit_log(tmp_path: Path) -> No
 
 BROKEN: list[tuple[Any, str]] = [
     (
-        lambda asked: Response(500, b"boom"),
+        lambda asked: HttpResponse(500, b"boom"),
         'failed to call webhook: an error on the server ("boom") has prevented the request from succeeding',
     ),
-    (lambda asked: Response(301, b"", (("location", "/b"),)), "failed to call webhook: the webhook answers with a redirect (301)"),
-    (lambda asked: Response(404, b""), "failed to call webhook: the server could not find the requested resource"),
+    (lambda asked: HttpResponse(301, b"", (("location", "/b"),)), "failed to call webhook: the webhook answers with a redirect (301)"),
+    (lambda asked: HttpResponse(404, b""), "failed to call webhook: the server could not find the requested resource"),
     (lambda asked: {}, "received invalid webhook response: webhook response was absent"),
     (lambda asked: {"response": {"uid": "x"}}, "received invalid webhook response: expected response.uid="),
     (
@@ -140,7 +140,7 @@ BROKEN: list[tuple[Any, str]] = [
         "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got v7, Kind=",
     ),
     (lambda asked: allow(asked, patch="W10="), "received invalid webhook response: validating webhook may not return response.patch"),
-    (lambda asked: Response(200, b"no json"), "failed to call webhook: couldn't get version/kind; json parse error"),
+    (lambda asked: HttpResponse(200, b"no json"), "failed to call webhook: couldn't get version/kind; json parse error"),
     (lambda asked: allow(asked, warnings="x"), "failed to call webhook: json: "),
 ]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.claims import Claims
-from paddock.store.contract import Key
+from paddock.apiserver.housekeeping.claims import ClaimProtection
+from paddock.store.contract import StoreKey
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
@@ -61,12 +61,12 @@ def test_a_claim_gets_the_default_class_and_only_grows(play: Play) -> None:
 
 def test_a_claim_in_use_is_kept_until_nobody_uses_it(play: Play) -> None:
     async def script(api: Harness) -> None:
-        claims = Claims(api.parts)
+        claims = ClaimProtection(api.parts)
         claims.start()
         try:
             for name in ("used", "free"):
                 await api.post(CLAIMS, claim(name))
-            key = Key("virtualmachineinstances.kubevirt.io", "default", "vm")
+            key = StoreKey("virtualmachineinstances.kubevirt.io", "default", "vm")
             machine = b'{"metadata":{"name":"vm"},"spec":{"volumes":[{"persistentVolumeClaim":{"claimName":"used"}}]}}'
             pending = api.store.put(key, 0, lambda revision: machine)
             await pending.committed()

@@ -3,7 +3,7 @@
 import pytest
 
 from paddock.apiserver.builtin import components
-from paddock.apiserver.health import Health
+from paddock.apiserver.health import ServerHealth
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
@@ -29,7 +29,7 @@ def test_parts_say_how_they_are(play: Play, wrong: str, cells: list[str]) -> Non
 @pytest.mark.spec("kube-api", 143)
 def test_checks_have_the_names_that_probes_ask_for(play: Play) -> None:
     async def script(api: Harness) -> None:
-        health: Health = api.api.health
+        health: ServerHealth = api.api.health
         state = {"start": "the server is starting", "store": ""}
         health.add_start(lambda: state["start"])
         health.add_store(lambda: state["store"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.eventlife import EventLife
+from paddock.apiserver.housekeeping.eventlife import EventExpiry
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
@@ -37,7 +37,7 @@ def names(data: dict[str, Any]) -> list[str]:
 @pytest.mark.spec("kube-api", 116)
 def test_one_event_in_two_shapes_for_an_hour(play: Play) -> None:
     async def script(api: Harness) -> None:
-        life = EventLife(api.parts, api.clock.seconds)
+        life = EventExpiry(api.parts, api.clock.seconds)
         made = await api.post(OLD, old_event())
         shown = (await api.get(f"{NEW}/e")).data
         assert (shown["apiVersion"], shown["kind"]) == ("events.k8s.io/v1", "Event")

@@ -9,7 +9,7 @@ from paddock.client.client import Client
 from paddock.client.errors import Invalid
 from paddock.client.options import merge_patch
 from paddock.client.target import Key, plain
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests.apiharness import Harness
 from tests.scripted import scripted
 
@@ -77,7 +77,7 @@ async def test_an_identity_that_is_given_stays_and_no_two_are_the_same() -> None
 
 @scripted
 async def test_the_host_architecture_decides_the_machine_type() -> None:
-    async with Harness(settings=Settings(architecture="arm64")) as api:
+    async with Harness(settings=AdmissionSettings(architecture="arm64")) as api:
         made = (await api.post(VMS, machine())).data["spec"]["template"]["spec"]
     assert (made["architecture"], made["domain"]["machine"]) == ("arm64", {"type": "virt"})
 
@@ -334,7 +334,7 @@ async def test_names_of_the_documents_are_known_and_stored_as_upstream_names_the
 
 @scripted
 async def test_a_server_without_controllers_leaves_machines_to_others() -> None:
-    async with Harness(settings=Settings(controllers=False)) as api:
+    async with Harness(settings=AdmissionSettings(controllers=False)) as api:
         made = (await api.post(VMS, machine(hardware={"domain": {"devices": {}}}, instancetype={"name": "gone"}))).data
         assert "finalizers" not in made["metadata"] and "firmware" not in made["spec"]["template"]["spec"]["domain"]
         assert (await api.delete(f"{VMS}/web")).status == 200 and (await api.get(f"{VMS}/web")).status == 404

@@ -14,7 +14,7 @@ from tests.webhooks import Webhook
 NODE = "/api/v1/nodes/host-1"
 STRATEGIC = "application/strategic-merge-patch+json"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
-HOST = presence.Host(name="host-1", addresses=("192.0.2.7",), cpus=4, memory_kib=1024, version="v1.34.0", kernel="6.1", image="OS")
+HOST = presence.NodeFacts(name="host-1", addresses=("192.0.2.7",), cpus=4, memory_kib=1024, version="v1.34.0", kernel="6.1", image="OS")
 
 
 async def rows(api: Harness, path: str) -> list[dict[str, Any]]:

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.apiserver.calling import Address, Answered, CallFailed
+from paddock.apiserver.calling import CallFailed, WebhookAddress, WebhookReply
 from paddock.apiserver.custom import conversion
-from paddock.store.contract import Key
+from paddock.store.contract import StoreKey
 from tests.apiharness import Harness, Reply
 from tests.unit.apiserver.conftest import Play
 from tests.webhooks import Webhook
@@ -57,7 +57,7 @@ class Hook:
         self.asked.clear()
         return found
 
-    async def _post(self, address: Address, body: bytes, seconds: float) -> Answered:
+    async def _post(self, address: WebhookAddress, body: bytes, seconds: float) -> WebhookReply:
         await asyncio.sleep(0)
         self.asked.append(orjson.loads(body))
         if self.before is not None:
@@ -65,7 +65,7 @@ class Hook:
             await before()
         if self.wrong is not None:
             raise self.wrong
-        return Answered(200, orjson.dumps(answer_to(orjson.loads(body), self.change)))
+        return WebhookReply(200, orjson.dumps(answer_to(orjson.loads(body), self.change)))
 
 
 def definition(storage: str = "v1", config: Data | None = None, **more: Any) -> Data:
@@ -104,7 +104,7 @@ def two(name: str = "a", host: str = "x", port: str = "1", **members: Any) -> Da
 
 
 def stored(api: Harness, name: str = "a") -> Data:
-    record = api.store.get(Key(COLLECTION, "default", name))
+    record = api.store.get(StoreKey(COLLECTION, "default", name))
     assert record is not None
     data: Data = orjson.loads(record.value)
     return data
@@ -251,7 +251,7 @@ def test_a_definition_that_changes_meanwhile(play: Play) -> None:
         hook.before = end
         said = await api.post(V2, two())
         assert (said.status, said.reason) == (503, "ServiceUnavailable")
-        assert api.store.get(Key(COLLECTION, "default", "a")) is None
+        assert api.store.get(StoreKey(COLLECTION, "default", "a")) is None
 
     play(script)
 
@@ -314,7 +314,7 @@ def test_a_webhook_that_fails_loses_nothing_and_keeps_nobody(play: Play) -> None
             (await api.delete(V2), 1),
         ):
             assert (said.status, said.data["message"]) == (500, text.format(asked))
-        assert stored(api) == before and api.store.get(Key(COLLECTION, "default", "b")) is None
+        assert stored(api) == before and api.store.get(StoreKey(COLLECTION, "default", "b")) is None
         async with api.watch(f"{V1}?watch=true") as plain, api.watch(f"{V2}?watch=true&resourceVersion={api.store.revision}") as events:
             await plain.next()
             assert (await api.merge(f"{V1}/a", {"spec": {"size": 8}})).status == 200
@@ -337,7 +337,7 @@ def test_an_object_that_waits_for_its_finalizers(play: Play) -> None:
         marked = await api.delete(f"{V2}/a")
         assert marked.data["metadata"]["deletionTimestamp"] and marked.data["spec"]["host"] == "x"
         assert (await api.merge(f"{V2}/a", {"metadata": {"finalizers": None}})).status == 200
-        assert api.store.get(Key(COLLECTION, "default", "a")) is None
+        assert api.store.get(StoreKey(COLLECTION, "default", "a")) is None
         # Nor does a webhook that fails keep the definition from going.
         await api.post(V2, two("b"))
         hook.wrong = CallFailed("https://127.0.0.1:1/convert", "connection refused")
@@ -372,7 +372,7 @@ def test_dry_run_and_scale(play: Play) -> None:
     async def script(api: Harness) -> None:
         await begin(api)
         dry = await api.post(f"{V2}?dryRun=All", two())
-        assert (dry.status, dry.data["spec"]["host"]) == (201, "x") and api.store.get(Key(COLLECTION, "default", "a")) is None
+        assert (dry.status, dry.data["spec"]["host"]) == (201, "x") and api.store.get(StoreKey(COLLECTION, "default", "a")) is None
         await api.post(V1, one(replicas=3))
         assert (await api.get(f"{V2}/a/scale")).data["spec"] == {"replicas": 3}
         scaled = await api.merge(f"{V2}/a/scale", {"spec": {"replicas": 5}})

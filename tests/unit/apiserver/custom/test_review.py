@@ -25,7 +25,7 @@ def answer(*objects: Any, **response: Any) -> dict[str, Any]:
 
 def test_the_first_version_that_both_understand() -> None:
     assert asked(understood=("v9", "v1beta1", "v1"))["apiVersion"] == "apiextensions.k8s.io/v1beta1"
-    with pytest.raises(review.BadAnswer, match="no supported conversion review versions"):
+    with pytest.raises(review.BadConversion, match="no supported conversion review versions"):
         asked(understood=("v9",))
 
 
@@ -80,13 +80,13 @@ def other(**changed: Any) -> dict[str, Any]:
     ],
 )
 def test_answers_that_are_not_believed(said: Any, wrong: str) -> None:
-    with pytest.raises(review.BadAnswer) as error:
+    with pytest.raises(review.BadConversion) as error:
         review.converted(asked(), said)
     assert error.value.what == wrong
 
 
 def test_of_several_the_one_that_is_wrong_is_named() -> None:
-    with pytest.raises(review.BadAnswer) as error:
+    with pytest.raises(review.BadConversion) as error:
         review.converted(asked(2), answer(thing("v2"), other(uid="y")))
     assert error.value.what == RETURNED + "invalid converted object at index 1: must have the same UID: x != y"
 

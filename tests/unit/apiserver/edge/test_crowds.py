@@ -7,19 +7,19 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from paddock.apiserver.edge.connection import LONGEST_REST, Census, Connection, Limits
-from paddock.apiserver.edge.http import Answer, Peer, Request, Response
+from paddock.apiserver.edge.connection import LONGEST_REST, ConnectionLimits, ConnectionStats, ServerConnection
+from paddock.apiserver.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.edge.server import Server
 from tests.scripted import timeless
 
 ASK = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
-LIMITS = Limits()
+LIMITS = ConnectionLimits()
 # Turns of the loop in which all are let in.
 TURNS = 6
 
 
-async def ok(request: Request) -> Answer:
-    return Response(200, b"ok")
+async def ok(request: HttpRequest) -> Answer:
+    return HttpResponse(200, b"ok")
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
@@ -42,7 +42,7 @@ def test_all_who_knock_are_let_in_within_a_few_turns(new_loop: Callable[[], asyn
 class Transport:
     """A client that asks again as soon as it has an answer: what it has sent is read when somebody reads."""
 
-    def __init__(self, connection: Connection, greedy: bool = True) -> None:
+    def __init__(self, connection: ServerConnection, greedy: bool = True) -> None:
         self._connection = connection
         self._greedy = greedy
         self._unread: list[bytes] = []
@@ -91,20 +91,20 @@ class Transport:
     def get_extra_info(self, name: str) -> None: ...
 
 
-def connected(handler: Callable[[Request], Response], greedy: bool = True) -> tuple[Connection, Transport]:
-    async def handle(request: Request) -> Answer:
+def connected(handler: Callable[[HttpRequest], HttpResponse], greedy: bool = True) -> tuple[ServerConnection, Transport]:
+    async def handle(request: HttpRequest) -> Answer:
         return handler(request)
 
-    connection = Connection(handle, LIMITS, Census(LIMITS), lambda _: Peer("a"))
+    connection = ServerConnection(handle, LIMITS, ConnectionStats(LIMITS), lambda _: ConnectionPeer("a"))
     return connection, Transport(connection, greedy)
 
 
-def busy(request: Request) -> Response:
-    return Response(429, b"", (("retry-after", "1"),))
+def busy(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(429, b"", (("retry-after", "1"),))
 
 
-def fine(request: Request) -> Response:
-    return Response(200, b"ok")
+def fine(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(200, b"ok")
 
 
 @timeless
@@ -144,9 +144,9 @@ async def test_a_client_that_waits_is_answered_at_once() -> None:
 async def test_requests_that_were_read_with_the_rejected_one_wait_too() -> None:
     seen: list[float] = []
 
-    def handle(request: Request) -> Response:
+    def handle(request: HttpRequest) -> HttpResponse:
         seen.append(asyncio.get_running_loop().time())
-        return busy(request) if len(seen) == 1 else Response(200, b"ok")
+        return busy(request) if len(seen) == 1 else HttpResponse(200, b"ok")
 
     _, client = connected(handle, greedy=False)
     client.send(ASK * 3)
@@ -157,7 +157,7 @@ async def test_requests_that_were_read_with_the_rejected_one_wait_too() -> None:
 
 @timeless
 async def test_a_rejection_that_names_no_time_costs_none() -> None:
-    answers = [Response(429, b""), Response(200, b"ok")]
+    answers = [HttpResponse(429, b""), HttpResponse(200, b"ok")]
     _, client = connected(lambda _: answers.pop(0), greedy=False)
     client.send(ASK * 2)
     await asyncio.sleep(0.1)

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from paddock.apiserver.edge.connection import Limits
-from paddock.apiserver.edge.http import Answer, Doors, Request, Response
-from paddock.apiserver.edge.incoming import Interrupted
+from paddock.apiserver.edge.connection import ConnectionLimits
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamingRoutes
+from paddock.apiserver.edge.incoming import BodyInterrupted
 from paddock.apiserver.edge.server import Server
 
 Script = Callable[["Site"], Awaitable[None]]
@@ -24,23 +24,23 @@ class Site:
         self.may_read.set()
         self.port = 0
 
-    async def door(self, request: Request) -> Answer:
+    async def door(self, request: HttpRequest) -> Answer:
         assert request.incoming is not None and request.body == b""
         if request.path == "/up/refused":
-            return Response(401, b"no")
+            return HttpResponse(401, b"no")
         await self.may_read.wait()
         size = 0
         try:
             while piece := await request.incoming.read():
                 size += len(piece)
-        except Interrupted as error:
+        except BodyInterrupted as error:
             self.errors.append(str(error))
-            return Response(400, b"broken")
+            return HttpResponse(400, b"broken")
         self.sizes.append(size)
-        return Response(200, str(size).encode())
+        return HttpResponse(200, str(size).encode())
 
-    async def api(self, request: Request) -> Answer:
-        return Response(200, b"api " + request.body)
+    async def api(self, request: HttpRequest) -> Answer:
+        return HttpResponse(200, b"api " + request.body)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port)
@@ -52,10 +52,10 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return int(head.split()[1]), await reader.readexactly(length)
 
 
-def play(script: Script, limits: Limits = Limits(receive_seconds=0.3)) -> None:  # noqa: B008 - frozen
+def play(script: Script, limits: ConnectionLimits = ConnectionLimits(receive_seconds=0.3)) -> None:  # noqa: B008 - frozen
     async def inside() -> None:
         site = Site()
-        server = Server(site.api, tls=None, limits=limits, doors=Doors((b"/up",), site.door))
+        server = Server(site.api, tls=None, limits=limits, doors=StreamingRoutes((b"/up",), site.door))
         site.port = await server.listen("127.0.0.1", 0)
         try:
             async with asyncio.timeout(30):
@@ -127,17 +127,17 @@ def test_a_sender_that_goes_away_is_noticed() -> None:
     async def script(site: Site) -> None:
         cancelled = asyncio.Event()
 
-        async def door(request: Request) -> Answer:
+        async def door(request: HttpRequest) -> Answer:
             assert request.incoming is not None
             try:
                 while await request.incoming.read():
                     pass
-            except (Interrupted, asyncio.CancelledError):
+            except (BodyInterrupted, asyncio.CancelledError):
                 cancelled.set()
                 raise
-            return Response(200)
+            return HttpResponse(200)
 
-        server = Server(site.api, tls=None, doors=Doors((b"/up",), door))
+        server = Server(site.api, tls=None, doors=StreamingRoutes((b"/up",), door))
         port = await server.listen("127.0.0.1", 0)
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST /up HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc")

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.apiserver.edge.connection import Limits
-from paddock.apiserver.edge.http import Answer, Request, Response, Sink, Stream
+from paddock.apiserver.edge.connection import ConnectionLimits
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.apiserver.edge.server import Server
 
 LONG = 3600.0
@@ -20,14 +20,14 @@ SHORT = 0.05
 class Edge:
     """A server whose answers are what the test wants, and a client of it."""
 
-    def __init__(self, limits: Limits, answer: Callable[[Request], Answer]) -> None:
-        self.seen: list[Request] = []
+    def __init__(self, limits: ConnectionLimits, answer: Callable[[HttpRequest], Answer]) -> None:
+        self.seen: list[HttpRequest] = []
         self.told: list[tuple[str, str, int]] = []
         self._answer = answer
         self.server = Server(self._handle, tls=None, limits=limits)
         self.server.census.tell = lambda request, said: self.told.append((request.method, request.path, said.status))
 
-    async def _handle(self, request: Request) -> Answer:
+    async def _handle(self, request: HttpRequest) -> Answer:
         self.seen.append(request)
         return self._answer(request)
 
@@ -55,7 +55,9 @@ class Edge:
 
 
 def play(
-    limits: Limits, script: Callable[[Edge], Awaitable[None]], answer: Callable[[Request], Answer] = lambda _: Response(200, b"ok")
+    limits: ConnectionLimits,
+    script: Callable[[Edge], Awaitable[None]],
+    answer: Callable[[HttpRequest], Answer] = lambda _: HttpResponse(200, b"ok"),
 ) -> None:
     async def inside() -> None:
         async with Edge(limits, answer) as edge:
@@ -73,7 +75,7 @@ def post(body: bytes, *headers: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
 
 
-LIMITS = Limits(head_bytes=2000, headers=20, body_bytes=100, receive_seconds=LONG, idle_seconds=LONG)
+LIMITS = ConnectionLimits(head_bytes=2000, headers=20, body_bytes=100, receive_seconds=LONG, idle_seconds=LONG)
 REFUSED: list[tuple[bytes, int]] = [
     (post(b"x" * 100), 200),
     (post(b"x" * 101), 413),
@@ -118,14 +120,14 @@ def test_who_sends_too_slowly_is_cut_off(sent: bytes) -> None:
         assert status(await edge.ask(sent)) == 408
         assert not edge.server.census.members
 
-    play(Limits(receive_seconds=SHORT, idle_seconds=LONG), script)
+    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG), script)
 
 
 def test_who_sends_nothing_is_cut_off() -> None:
     async def script(edge: Edge) -> None:
         assert await edge.ask(b"") == b""
 
-    play(Limits(receive_seconds=SHORT, idle_seconds=LONG), script)
+    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG), script)
 
 
 def test_an_idle_connection_is_not_kept() -> None:
@@ -134,11 +136,11 @@ def test_an_idle_connection_is_not_kept() -> None:
         assert status(raw) == 200
         assert raw.count(b"HTTP/1.1") == 1
 
-    play(Limits(receive_seconds=LONG, idle_seconds=SHORT), script)
+    play(ConnectionLimits(receive_seconds=LONG, idle_seconds=SHORT), script)
 
 
-@pytest.mark.parametrize("limits", [Limits(connections=2), Limits(connections_per_address=2)])
-def test_who_comes_when_there_are_too_many_is_told_to_come_again(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [ConnectionLimits(connections=2), ConnectionLimits(connections_per_address=2)])
+def test_who_comes_when_there_are_too_many_is_told_to_come_again(limits: ConnectionLimits) -> None:
     async def script(edge: Edge) -> None:
         asked = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
         kept = [await edge.connect() for _ in range(2)]
@@ -174,13 +176,13 @@ def test_who_does_not_take_its_answer_is_cut_off() -> None:
                 await asyncio.sleep(0.01)
         writer.transport.abort()
 
-    play(Limits(send_seconds=SHORT), script, lambda _: Response(200, b"x" * 64 * 1024 * 1024))
+    play(ConnectionLimits(send_seconds=SHORT), script, lambda _: HttpResponse(200, b"x" * 64 * 1024 * 1024))
 
 
 def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
     done = asyncio.Event()
 
-    async def quiet(sink: Sink) -> None:
+    async def quiet(sink: StreamSink) -> None:
         await asyncio.sleep(4 * SHORT)
         sink.write(b"still here")
         done.set()
@@ -190,7 +192,7 @@ def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
         assert b"still here" in raw
         assert done.is_set()
 
-    play(Limits(receive_seconds=SHORT, idle_seconds=SHORT, send_seconds=SHORT), script, lambda _: Stream(200, quiet))
+    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=SHORT, send_seconds=SHORT), script, lambda _: StreamResponse(200, quiet))
 
 
 def test_more_requests_in_a_pipeline_than_are_taken() -> None:
@@ -200,4 +202,4 @@ def test_more_requests_in_a_pipeline_than_are_taken() -> None:
         assert raw.count(b"HTTP/1.1 200") <= 17
         assert raw.count(b"HTTP/1.1 429") == 1
 
-    play(Limits(pipelined=16), script)
+    play(ConnectionLimits(pipelined=16), script)

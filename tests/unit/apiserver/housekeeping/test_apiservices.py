@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from tests.apiharness import Harness
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -24,7 +24,7 @@ async def names(api: Harness) -> set[str]:
 
 
 def test_they_follow_what_is_served() -> None:
-    async def script(api: Harness, house: House) -> None:
+    async def script(api: Harness, house: BackgroundControllers) -> None:
         served = {f"{version}.{group}" for group, versions in api.parts.registry.groups().items() for version in versions}
         assert await names(api) == served
         assert {"v1.", "v1.kubevirt.io", "v1.apiregistration.k8s.io"} < served
@@ -50,7 +50,7 @@ def test_they_follow_what_is_served() -> None:
     [("v1.x.example.com", {"service": {"name": "a", "namespace": "b"}}, "spec.service"), ("other", {}, "metadata.name")],
 )
 def test_nobody_else_serves(name: str, more: dict[str, Any], field: str) -> None:
-    async def script(api: Harness, house: House) -> None:
+    async def script(api: Harness, house: BackgroundControllers) -> None:
         spec = {"group": "x.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10, **more}
         refused = await api.post(SERVICES, {"metadata": {"name": name}, "spec": spec})
         assert (refused.status, list(refused.causes)) == (422, [field])
@@ -61,7 +61,7 @@ def test_nobody_else_serves(name: str, more: dict[str, Any], field: str) -> None
 def play(script: Any) -> None:
     async def inside() -> None:
         async with Harness() as api:
-            house = House(api.parts, "-----BEGIN CERTIFICATE-----\n")
+            house = BackgroundControllers(api.parts, "-----BEGIN CERTIFICATE-----\n")
             house.start()
             try:
                 async with asyncio.timeout(20):

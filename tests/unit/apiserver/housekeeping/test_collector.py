@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.housekeeping.collector import GarbageCollector
 from paddock.apiserver.objects.asked import Deleted, DeleteOptions
-from paddock.apiserver.resources.resource import Resource
+from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta.adoption import UNCONFIRMED
 from tests.apiharness import Harness
 
@@ -19,7 +19,7 @@ Script = Callable[["Family"], Awaitable[None]]
 class Family:
     """Objects that own each other."""
 
-    def __init__(self, api: Harness, collector: Collector) -> None:
+    def __init__(self, api: Harness, collector: GarbageCollector) -> None:
         self.api = api
         self.collector = collector
 
@@ -49,7 +49,7 @@ class Family:
 def play(script: Script) -> None:
     async def inside() -> None:
         async with Harness() as api:
-            collector = Collector(api.parts)
+            collector = GarbageCollector(api.parts)
             collector.start()
             try:
                 async with asyncio.timeout(20):
@@ -157,7 +157,7 @@ def test_what_somebody_lets_go_of_while_it_is_judged_stays() -> None:
         writer = family.api.parts.writer
         delete = writer.delete
 
-        async def slowly(resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
+        async def slowly(resource: ServedResource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
             # Between the verdict and the deletion.
             await family.api.merge(f"{MAPS}/child", {"metadata": {"ownerReferences": None}})
             return await delete(resource, namespace, name, options)
@@ -187,11 +187,11 @@ def test_a_circle_of_owners_goes() -> None:
 def test_owners_that_went_while_nobody_looked() -> None:
     async def inside() -> None:
         async with Harness() as api:
-            idle = Family(api, Collector(api.parts))
+            idle = Family(api, GarbageCollector(api.parts))
             owner = await idle.make("owner")
             await idle.make("child", owner)
             assert (await api.delete(f"{MAPS}/owner")).status == 200
-            collector = Collector(api.parts)
+            collector = GarbageCollector(api.parts)
             collector.start()
             assert await Family(api, collector).left() == []
             await collector.chores.stop()

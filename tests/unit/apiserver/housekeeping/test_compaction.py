@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.apiserver.housekeeping.compaction import Ageing
+from paddock.apiserver.housekeeping.compaction import HistoryCompactor
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
@@ -16,7 +16,7 @@ def test_a_page_can_be_asked_for_until_its_list_is_old(play: Play, looks: int, s
             await api.post(MAPS, {"metadata": {"name": name}})
         token = (await api.get(f"{MAPS}?limit=2")).data["metadata"]["continue"]
         await api.post(MAPS, {"metadata": {"name": "d"}})
-        ageing = Ageing(api.parts)
+        ageing = HistoryCompactor(api.parts)
         for _ in range(looks):
             await ageing.look()
         assert (await api.get(f"{MAPS}?limit=2&continue={token}")).status == status

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from tests.apiharness import Harness
 
 SERVICES = "/api/v1/namespaces/default/services"
@@ -29,7 +29,7 @@ def endpoints(*addresses: str, **meta: Any) -> dict[str, Any]:
 async def housekept(*, alone: bool = True) -> AsyncIterator[tuple[Harness, Callable[[], Awaitable[list[Any]]]]]:
     """A server with its housekeeping, and what slices it has when all is done."""
     async with Harness() as api:
-        house = House(api.parts, "authority", alone=alone)
+        house = BackgroundControllers(api.parts, "authority", alone=alone)
         house.start()
 
         async def settled() -> list[Any]:

@@ -8,7 +8,7 @@ from paddock.meta import ages
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
-HOST = presence.Host(name="host-1", addresses=("192.0.2.7",), cpus=4, memory_kib=1024, version="v1.34.0")
+HOST = presence.NodeFacts(name="host-1", addresses=("192.0.2.7",), cpus=4, memory_kib=1024, version="v1.34.0")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 NODE = "/api/v1/nodes/host-1"
 
@@ -101,7 +101,7 @@ def test_a_namespace_that_is_missing_stops_nothing(play: Play) -> None:
 
 @pytest.mark.spec("kubevirt", 112)
 def test_a_host_that_cannot_run_machines_says_so_at_once(play: Play) -> None:
-    problem: list[presence.Problem | None] = [None]
+    problem: list[presence.NodeProblem | None] = [None]
 
     async def script(api: Harness) -> None:
         async def condition() -> tuple[str, str, str]:
@@ -113,12 +113,12 @@ def test_a_host_that_cannot_run_machines_says_so_at_once(play: Play) -> None:
         alive = Heartbeat(api.parts, HOST, lambda: problem[0])
         began = api.clock.now()
         api.clock.time += 100
-        problem[0] = presence.Problem("NetworkUnusable", "there is no network")
+        problem[0] = presence.NodeProblem("NetworkUnusable", "there is no network")
         await alive.beat()
         since = api.clock.now()
         assert await condition() == ("False", "NetworkUnusable", since) and since != began
         api.clock.time += heartbeat.SECONDS
-        problem[0] = presence.Problem("QemuMissing", "there is no QEMU")
+        problem[0] = presence.NodeProblem("QemuMissing", "there is no QEMU")
         await alive.beat()
         assert await condition() == ("False", "QemuMissing", since)
         api.clock.time += heartbeat.SECONDS

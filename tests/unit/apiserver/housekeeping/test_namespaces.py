@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from tests.apiharness import Harness
 
-Script = Callable[[Harness, House], Awaitable[None]]
+Script = Callable[[Harness, BackgroundControllers], Awaitable[None]]
 SPACES = "/api/v1/namespaces"
 
 
 def play(script: Script) -> None:
     async def inside() -> None:
         async with Harness() as api:
-            house = House(api.parts, "-----BEGIN CERTIFICATE-----\n")
+            house = BackgroundControllers(api.parts, "-----BEGIN CERTIFICATE-----\n")
             house.start()
             try:
                 async with asyncio.timeout(20):
@@ -34,7 +34,7 @@ def space(name: str = "team") -> dict[str, Any]:
 
 @pytest.mark.spec("kube-api", 115)
 def test_a_namespace_is_furnished() -> None:
-    async def script(api: Harness, house: House) -> None:
+    async def script(api: Harness, house: BackgroundControllers) -> None:
         made = (await api.post(SPACES, space())).data
         assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "team"}
         assert (made["spec"], made["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
@@ -53,7 +53,7 @@ def test_a_namespace_is_furnished() -> None:
 
 @pytest.mark.spec("kube-api", 100)
 def test_a_namespace_goes_when_it_is_empty() -> None:
-    async def script(api: Harness, house: House) -> None:
+    async def script(api: Harness, house: BackgroundControllers) -> None:
         await api.post(SPACES, space())
         held = {"apiVersion": "vitistack.io/v1alpha1", "kind": "NetworkConfiguration"}
         metadata = {"name": "n", "finalizers": ["example.com/hold"]}
@@ -85,7 +85,7 @@ def test_a_namespace_goes_when_it_is_empty() -> None:
 @pytest.mark.spec("kube-api", 100)
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
 def test_some_namespaces_stay(name: str) -> None:
-    async def script(api: Harness, house: House) -> None:
+    async def script(api: Harness, house: BackgroundControllers) -> None:
         await api.namespace(name)
         refused = await api.delete(f"{SPACES}/{name}")
         assert (refused.status, refused.data["message"]) == (403, f'namespaces "{name}" is forbidden: this namespace may not be deleted')
@@ -94,7 +94,7 @@ def test_some_namespaces_stay(name: str) -> None:
 
 
 def test_others_may_hold_a_namespace_by_its_spec() -> None:
-    async def script(api: Harness, house: House) -> None:
+    async def script(api: Harness, house: BackgroundControllers) -> None:
         made = (await api.post(SPACES, space())).data
         made["spec"]["finalizers"].append("example.com/mine")
         ignored = await api.put(f"{SPACES}/team", made)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.house import House
+from paddock.apiserver.housekeeping.house import BackgroundControllers
 from tests.apiharness import Harness
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -26,9 +26,9 @@ def claim(name: str = "c", size: str = "1Gi", **spec: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def housekept(*, alone: bool = True) -> AsyncIterator[tuple[Harness, House]]:
+async def housekept(*, alone: bool = True) -> AsyncIterator[tuple[Harness, BackgroundControllers]]:
     async with Harness() as api:
-        house = House(api.parts, "authority", alone=alone)
+        house = BackgroundControllers(api.parts, "authority", alone=alone)
         house.start()
         try:
             await house.settled()

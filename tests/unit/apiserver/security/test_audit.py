@@ -11,9 +11,9 @@ import orjson
 import pytest
 import yaml
 
-from paddock.apiserver.edge.http import Peer, Request, Response
-from paddock.apiserver.parts import Call, User
-from paddock.apiserver.routing import Route, route
+from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.apiserver.parts import RequestContext, User
+from paddock.apiserver.routing import RequestRoute, route
 from paddock.apiserver.security.audit import content, policy
 from paddock.apiserver.security.audit.file import AuditFile, Rotation
 from paddock.apiserver.security.audit.log import GONE, AuditLog
@@ -75,12 +75,12 @@ def play(folder: Path, script: Callable[[Audited], Awaitable[None]], rules: Any 
     return api.kept.events
 
 
-async def _stay(call: Call) -> Response:
+async def _stay(call: RequestContext) -> HttpResponse:
     await asyncio.sleep(3600)
     raise AssertionError
 
 
-async def _break(call: Call) -> Response:
+async def _break(call: RequestContext) -> HttpResponse:
     raise ZeroDivisionError(HIDDEN)
 
 
@@ -129,7 +129,7 @@ async def _defects_and_leavers(api: Audited) -> None:
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
     assert (await api.post(f"{CONFIGMAPS}?timeout=10ms", {"metadata": {"name": "a"}}, **ROOT)).status == 504
-    api.api.refused(Request("POST", CONFIGMAPS, {}, b"", Peer("10.0.0.1")), Response(413, b"{}"))
+    api.api.refused(HttpRequest("POST", CONFIGMAPS, {}, b"", ConnectionPeer("10.0.0.1")), HttpResponse(413, b"{}"))
 
 
 async def _secrets(api: Audited) -> None:
@@ -288,7 +288,7 @@ RULES: list[tuple[dict[str, Any], User | None, str, str, bool]] = [
 def test_a_rule_matches(said: dict[str, Any], user: User | None, method: str, path: str, expected: bool, tmp_path: Path) -> None:
     text = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata", **said}]}
     (tmp_path / "policy").write_text(yaml.safe_dump(text))
-    found = policy.read(tmp_path / "policy").of(user, route(Request(method, path, {}, b"", Peer("::1"))), 200)
+    found = policy.read(tmp_path / "policy").of(user, route(HttpRequest(method, path, {}, b"", ConnectionPeer("::1"))), 200)
     assert (found.level == "Metadata") is expected
 
 
@@ -309,9 +309,9 @@ def test_a_rule_matches(said: dict[str, Any], user: User | None, method: str, pa
 )
 def test_a_policy_that_cannot_be_followed_is_refused(text: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "policy").write_text(text.replace("level: None", "level: 'None'"))
-    with pytest.raises(policy.Unusable, match=why):
+    with pytest.raises(policy.UnusablePolicy, match=why):
         policy.read(tmp_path / "policy")
-    with pytest.raises(policy.Unusable, match="No such file"):
+    with pytest.raises(policy.UnusablePolicy, match="No such file"):
         policy.read(tmp_path / "none")
 
 
@@ -373,9 +373,9 @@ def test_a_full_disk_stops_changes_where_that_is_wanted(tmp_path: Path, monkeypa
     monkeypatch.setattr("paddock.apiserver.security.audit.file.time.monotonic", lambda: now[0])
     file = AuditFile(tmp_path / "audit.log", strict=True)
     log = AuditLog(file, policy.Plain("Metadata"), _Clock())
-    change, look = (Request(method, CONFIGMAPS, {}, b"", Peer("::1")) for method in ("POST", "GET"))
+    change, look = (HttpRequest(method, CONFIGMAPS, {}, b"", ConnectionPeer("::1")) for method in ("POST", "GET"))
 
-    def asked(request: Request) -> str:
+    def asked(request: HttpRequest) -> str:
         try:
             log.identified(log.begin(request, route(request)), ADA)
         except failure.Failure as said:
@@ -401,6 +401,9 @@ class _Clock:
 
 
 def test_bodies_that_cannot_be_read_are_left_out() -> None:
-    place = Route("create", MACHINES, "kubevirt.io", "v1", "virtualmachines", is_resource=True)
+    place = RequestRoute("create", MACHINES, "kubevirt.io", "v1", "virtualmachines", is_resource=True)
     for media, body in (("application/json", b"{"), ("application/vnd.kubernetes.protobuf", b"k8s\x00\xff"), ("text/yaml", b"a: b")):
-        assert content.request_object(Request("POST", MACHINES, {"content-type": media}, body, Peer("::1")), place, managed=True) is None
+        assert (
+            content.request_object(HttpRequest("POST", MACHINES, {"content-type": media}, body, ConnectionPeer("::1")), place, managed=True)
+            is None
+        )

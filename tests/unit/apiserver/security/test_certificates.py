@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from paddock.apiserver.housekeeping.signing import Signing
+from paddock.apiserver.housekeeping.signing import CsrSigner
 from paddock.apiserver.security.pki import Authority
 from tests.apiharness import GuardedHarness, Reply
 
@@ -54,11 +54,11 @@ async def may(api: GuardedHarness, *rules: dict[str, list[str]]) -> None:
     assert (await api.post(f"{RBAC}/clusterrolebindings", body, **ROOT)).status == 201
 
 
-def play(folder: Path, script: Callable[[GuardedHarness, Authority, Signing], Awaitable[None]]) -> None:
+def play(folder: Path, script: Callable[[GuardedHarness, Authority, CsrSigner], Awaitable[None]]) -> None:
     async def inside() -> None:
         async with GuardedHarness(folder) as api:
             authority = Authority(folder / "pki")
-            signing = Signing(api.parts, authority)
+            signing = CsrSigner(api.parts, authority)
             signing.start()
             await script(api, authority, signing)
             await signing.chores.stop()
@@ -67,7 +67,7 @@ def play(folder: Path, script: Callable[[GuardedHarness, Authority, Signing], Aw
 
 
 def test_what_is_approved_is_signed_as_a_client_certificate_and_nothing_more(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: Signing) -> None:
+    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
         assert (await made(api, expirationSeconds=3600, username="somebody else")).data["spec"]["username"] == "root"
         await signing.chores.settled()
         assert "certificate" not in ((await api.get(f"{PATH}/a", **ROOT)).data.get("status") or {})
@@ -96,7 +96,7 @@ def test_what_is_approved_is_signed_as_a_client_certificate_and_nothing_more(tmp
     ],
 )
 def test_what_is_not_to_be_signed_is_not(more: dict[str, Any], condition: dict[str, str], expected: str, tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: Signing) -> None:
+    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
         assert (await made(api, **more)).status == 201
         assert (await decide(api, condition)).status == 200
         await signing.chores.settled()
@@ -108,7 +108,7 @@ def test_what_is_not_to_be_signed_is_not(more: dict[str, Any], condition: dict[s
 
 
 def test_approving_and_signing_are_rights_by_signer(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: Signing) -> None:
+    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
         paths = {"verbs": ["update"], "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"]}
         await made(api, signerName="example.com/one")
         await may(api, paths)
@@ -137,7 +137,7 @@ def test_approving_and_signing_are_rights_by_signer(tmp_path: Path) -> None:
 
 
 def test_who_asked_and_for_what_never_changes(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: Signing) -> None:
+    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
         await may(api, {"verbs": ["create"], "resources": ["certificatesigningrequests"]})
         before = await made(api, who="ada")
         assert before.data["spec"]["username"] == "ada"
@@ -168,7 +168,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("more", "field"), WRONG)
 def test_what_cannot_be_signed_is_refused(more: dict[str, Any], field: str, tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: Signing) -> None:
+    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
         refused = await made(api, **more)
         assert refused.status == 422, refused.data
         assert list(refused.causes) == [field]
@@ -177,7 +177,7 @@ def test_what_cannot_be_signed_is_refused(more: dict[str, Any], field: str, tmp_
 
 
 def test_requests_that_are_done_with_are_forgotten(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: Signing) -> None:
+    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
         await made(api)
         await made(api, "pending")
         await decide(api, APPROVED)

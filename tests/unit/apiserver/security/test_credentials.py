@@ -11,18 +11,18 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from paddock.apiserver.edge.http import Peer, Request
-from paddock.apiserver.housekeeping.accounttokens import TokenSecrets
+from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest
+from paddock.apiserver.housekeeping.accounttokens import TokenSecretController
 from paddock.apiserver.security import issuer as issuing
 from paddock.apiserver.security import jose, oidc
 from paddock.apiserver.security.bootstraptokens import BootstrapTokens
 from paddock.apiserver.security.guard import Guard
-from paddock.apiserver.security.identity import Identities, NotYet
+from paddock.apiserver.security.identity import Identities, PendingIdentity
 from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.jose import SigningKey
 from paddock.apiserver.security.pki import Authority
-from paddock.apiserver.security.tls import Serving, Unusable
-from paddock.apiserver.security.tokens import AccountTokens, Terms, own_keyring
+from paddock.apiserver.security.tls import ServingContext, UnusableCertificate
+from paddock.apiserver.security.tokens import AccountTokens, IssuerTerms, own_keyring
 from paddock.base.errors import Terminal
 from paddock.meta.failure import Failure
 from tests.apiharness import GuardedHarness, Harness
@@ -91,7 +91,7 @@ def test_a_bootstrap_token(token: str, said: dict[str, str], more: dict[str, Any
 ISSUER = "https://id.example.org/realm"
 FIRST, SECOND = SigningKey(rsa.generate_private_key(65537, 2048)), SigningKey(ec.generate_private_key(ec.SECP256R1()))
 CLAIMS = {"iss": ISSUER, "aud": "paddock", "sub": "ada", "exp": NOW + 60, "groups": ["dev", "system:masters"], "email": "ada@example.org"}
-TERMS = oidc.Terms(issuer=ISSUER, client="paddock", groups_claim="groups", algorithms=("RS256", "ES256"))
+TERMS = oidc.OidcTerms(issuer=ISSUER, client="paddock", groups_claim="groups", algorithms=("RS256", "ES256"))
 
 
 class Provider:
@@ -105,7 +105,7 @@ class Provider:
     async def fetch(self, url: str) -> Any:
         self.asked += 1
         if self.away:
-            raise oidc.Unreachable("away")
+            raise oidc.ProviderUnreachable("away")
         if url.endswith("/.well-known/openid-configuration"):
             return {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/keys"}
         assert url == f"{ISSUER}/keys"
@@ -120,12 +120,12 @@ class Clock:
         return self.time
 
 
-async def who(source: oidc.Oidc, token: str) -> tuple[str, tuple[str, ...]] | int | None:
+async def who(source: oidc.OidcAuthenticator, token: str) -> tuple[str, tuple[str, ...]] | int | None:
     """As a server asks: once more when it has to wait."""
     for _ in range(2):
         try:
             found = source.user(token)
-        except NotYet as pending:
+        except PendingIdentity as pending:
             await pending.settle()
         except Failure as said:
             return said.code
@@ -166,14 +166,14 @@ IDENTITIES: list[tuple[dict[str, Any], dict[str, Any], Any]] = [
 @pytest.mark.parametrize(("claims", "terms", "expected"), IDENTITIES)
 def test_an_id_token(claims: dict[str, Any], terms: dict[str, Any], expected: Any) -> None:
     said = {key: value for key, value in {**CLAIMS, **claims}.items() if value is not None}
-    chosen = oidc.Terms(**{**{name: getattr(TERMS, name) for name in TERMS.__struct_fields__}, **terms})
-    assert asyncio.run(who(oidc.Oidc(chosen, Provider().fetch, Clock()), FIRST.sign(said))) == expected
+    chosen = oidc.OidcTerms(**{**{name: getattr(TERMS, name) for name in TERMS.__struct_fields__}, **terms})
+    assert asyncio.run(who(oidc.OidcAuthenticator(chosen, Provider().fetch, Clock()), FIRST.sign(said))) == expected
 
 
 def test_keys_are_fetched_when_they_change_and_not_for_every_bad_token() -> None:
     async def script() -> None:
         provider, clock = Provider(), Clock()
-        source = oidc.Oidc(TERMS, provider.fetch, clock)
+        source = oidc.OidcAuthenticator(TERMS, provider.fetch, clock)
         first, second = FIRST.sign(CLAIMS), SECOND.sign(CLAIMS)
         assert await asyncio.gather(*(who(source, first) for _ in range(5))) == [ADA] * 5
         assert provider.asked == 2, "those that wait share one answer"
@@ -193,7 +193,7 @@ def test_a_provider_that_is_away_is_asked_again_later(caplog: pytest.LogCaptureF
     async def script() -> None:
         provider, clock = Provider(), Clock()
         provider.away = True
-        source = oidc.Oidc(TERMS, provider.fetch, clock)
+        source = oidc.OidcAuthenticator(TERMS, provider.fetch, clock)
         assert await who(source, FIRST.sign(CLAIMS)) == 401
         provider.away = False
         assert await who(source, FIRST.sign(CLAIMS)) == 401
@@ -206,7 +206,7 @@ def test_a_provider_that_is_away_is_asked_again_later(caplog: pytest.LogCaptureF
 
 def test_a_request_waits_for_the_keys(tmp_path: Path) -> None:
     async def script(api: GuardedHarness) -> None:
-        source = oidc.Oidc(TERMS, Provider().fetch, Clock())
+        source = oidc.OidcAuthenticator(TERMS, Provider().fetch, Clock())
         api.api._guard = Guard(Identities((source,)), api.rbac)
         answer = await api.get("/api/v1/pods", authorization=f"Bearer {FIRST.sign(CLAIMS)}")
         assert answer.status == 403
@@ -276,7 +276,7 @@ def test_a_key_that_is_put_aside_is_still_believed(tmp_path: Path) -> None:
 
 def test_the_longest_life_of_a_token_and_audiences_are_the_servers(tmp_path: Path) -> None:
     async def script(api: GuardedHarness) -> None:
-        api.tokens.terms = Terms(issuers=("https://new", "https://old"), audiences=("a", "b"), longest_seconds=1200)
+        api.tokens.terms = IssuerTerms(issuers=("https://new", "https://old"), audiences=("a", "b"), longest_seconds=1200)
         said = await _token(api, expirationSeconds=7200)
         assert (said["spec"]["expirationSeconds"], said["spec"]["audiences"]) == (1200, ["a", "b"])
         other = (await _token(api, audiences=["b", "c"]))["status"]["token"]
@@ -285,9 +285,9 @@ def test_the_longest_life_of_a_token_and_audiences_are_the_servers(tmp_path: Pat
             review = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": spec}, **ROOT)
             assert review.data["status"].get("audiences") == expected
             assert review.data["status"]["authenticated"] is (expected is not None)
-        api.tokens.terms = Terms(issuers=("https://newest", "https://new"), audiences=("b",))
+        api.tokens.terms = IssuerTerms(issuers=("https://newest", "https://new"), audiences=("b",))
         assert api.tokens.user(other) is not None, "an earlier issuer is still believed"
-        api.tokens.terms = Terms(issuers=("https://newest",), audiences=("b",))
+        api.tokens.terms = IssuerTerms(issuers=("https://newest",), audiences=("b",))
         assert api.tokens.user(other) is None
 
     play(tmp_path, script)
@@ -295,7 +295,7 @@ def test_the_longest_life_of_a_token_and_audiences_are_the_servers(tmp_path: Pat
 
 def test_a_secret_is_filled_with_a_token_that_holds_as_long_as_it(tmp_path: Path) -> None:
     async def script(api: GuardedHarness) -> None:
-        keeper = TokenSecrets(api.parts, api.tokens, "-----BEGIN CERTIFICATE-----\n")
+        keeper = TokenSecretController(api.parts, api.tokens, "-----BEGIN CERTIFICATE-----\n")
         keeper.start()
         await api.post(ACCOUNTS, {"metadata": {"name": "robot"}}, **ROOT)
         notes = {"kubernetes.io/service-account.name": "robot"}
@@ -347,7 +347,7 @@ def test_others_find_the_keys(tmp_path: Path) -> None:
         assert (await api.post(issuing.KEYS, None, **ROOT)).status == 405
         assert (await api.get(f"{issuing.KEYS}/more", **ROOT)).status == 404
         assert (await api.get(issuing.KEYS)).status == 403
-        api.tokens.terms = Terms(issuers=("not a url",))
+        api.tokens.terms = IssuerTerms(issuers=("not a url",))
         assert (await api.get(issuing.KEYS, **ROOT)).status == 404
 
     play(tmp_path, script)
@@ -359,7 +359,7 @@ def test_others_find_the_keys(tmp_path: Path) -> None:
 def test_certificates_are_renewed_before_they_expire(tmp_path: Path) -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     authority = Authority(tmp_path / "pki", lambda: now[0])
-    serving = Serving(lambda: authority.server(("a.example",)), authority.certificate_file)
+    serving = ServingContext(lambda: authority.server(("a.example",)), authority.certificate_file)
     first = (tmp_path / "pki" / "server.crt").read_bytes()
     assert not serving.refresh()
     now[0] += timedelta(days=334)
@@ -385,14 +385,14 @@ def test_a_certificate_of_another_authority_of_the_same_name_is_made_anew(tmp_pa
 def test_a_bad_certificate_does_not_take_the_place_of_a_good_one(tmp_path: Path) -> None:
     one, other = Authority(tmp_path / "a").server(()), Authority(tmp_path / "b").server(())
     pair = [one]
-    serving = Serving(lambda: pair[0], tmp_path / "a" / "ca.crt")
+    serving = ServingContext(lambda: pair[0], tmp_path / "a" / "ca.crt")
     pair[0] = (one[0], other[1])
-    with pytest.raises(Unusable, match="cannot serve the certificate"):
+    with pytest.raises(UnusableCertificate, match="cannot serve the certificate"):
         serving.refresh()
     pair[0] = other
     assert serving.refresh()
-    with pytest.raises(Unusable, match="cannot read the authority of clients"):
-        Serving(lambda: one, tmp_path / "none")
+    with pytest.raises(UnusableCertificate, match="cannot read the authority of clients"):
+        ServingContext(lambda: one, tmp_path / "none")
 
 
 def test_private_files_are_private(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_private_files_are_private(tmp_path: Path) -> None:
 
 
 def test_nobody_is_nobody_where_that_is_wanted() -> None:
-    request = Request("GET", "/version", {}, b"", Peer("::1"))
+    request = HttpRequest("GET", "/version", {}, b"", ConnectionPeer("::1"))
     assert Identities().user(request).name == "system:anonymous"
     with pytest.raises(Failure) as said:
         Identities(anonymous=False).user(request)

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.apiserver.builtin import flowdefaults
-from paddock.apiserver.edge.http import Peer, Request, Response
+from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.apiserver.housekeeping import flows as chores
-from paddock.apiserver.parts import Call, User
+from paddock.apiserver.parts import RequestContext, User
 from paddock.apiserver.routing import route
 from paddock.apiserver.security.deadlines import Deadlines
 from paddock.apiserver.security.flow import control, rules
 from paddock.apiserver.security.flow.control import FlowControl
-from paddock.apiserver.security.flow.levels import Flow, Level, Levels, Terms
-from paddock.apiserver.security.flow.metrics import Metrics
+from paddock.apiserver.security.flow.levels import FlowQueue, Level, Levels, LevelTerms
+from paddock.apiserver.security.flow.metrics import MetricsEndpoint
 from paddock.meta.failure import Failure
 from tests.apiharness import Harness
 
@@ -46,7 +46,7 @@ CLASSES = [
 
 
 def asked(method: str, path: str) -> Any:
-    return route(Request(method, path, {}, b"", Peer("::1")))
+    return route(HttpRequest(method, path, {}, b"", ConnectionPeer("::1")))
 
 
 @pytest.mark.parametrize(("user", "method", "path", "schema", "level", "distinguisher"), CLASSES)
@@ -61,19 +61,21 @@ def test_requests_belong_where_kubernetes_puts_them(
     assert found is None or found.distinguisher(user, asked(method, path)) == distinguisher
 
 
-def _levels(total: int, *terms: Terms) -> Levels[int]:
+def _levels(total: int, *terms: LevelTerms) -> Levels[int]:
     found: Levels[int] = Levels(total)
     found.set(terms)
     return found
 
 
 def test_seats_are_shared_out_by_shares() -> None:
-    found = _levels(100, Terms("a", "", shares=1), Terms("b", "", shares=3), Terms("c", "", shares=0), Terms("d", "", exempt=True))
+    found = _levels(
+        100, LevelTerms("a", "", shares=1), LevelTerms("b", "", shares=3), LevelTerms("c", "", shares=0), LevelTerms("d", "", exempt=True)
+    )
     assert {name: level.seats for name, level in found.known.items()} == {"a": 25, "b": 75, "c": 0, "d": 0}
 
 
 def test_what_is_not_used_is_lent_and_what_is_wanted_is_there() -> None:
-    found = _levels(20, Terms("a", "", shares=1, lendable=50), Terms("b", "", shares=1, borrowing=20))
+    found = _levels(20, LevelTerms("a", "", shares=1, lendable=50), LevelTerms("b", "", shares=1, borrowing=20))
     first, second = found.known["a"], found.known["b"]
     second.busy = 10
     assert found.has_seat(second), "half of the other level's seats may be borrowed"
@@ -90,8 +92,8 @@ def test_what_is_not_used_is_lent_and_what_is_wanted_is_there() -> None:
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
 def test_each_flow_has_its_turn(steps: list[tuple[int, bool]]) -> None:
     """However many wait in one flow, another flow's first one waits for at most one request of each other flow."""
-    level: Level[tuple[int, int]] = Level(Terms("a", "", shares=1, waiting=20))
-    flows = [Flow(level, ()) for _ in range(4)]
+    level: Level[tuple[int, int]] = Level(LevelTerms("a", "", shares=1, waiting=20))
+    flows = [FlowQueue(level, ()) for _ in range(4)]
     expected: list[list[tuple[int, int]]] = [[] for _ in flows]
     passed = [0] * 4
     for number, (index, is_taken) in enumerate(steps):
@@ -145,7 +147,7 @@ def test_objects_steer_at_once() -> None:
         schema = {"matchingPrecedence": 50, "priorityLevelConfiguration": {"name": "slow"}, "rules": [rule]}
         made = await api.post(f"{FLOWS}/flowschemas", {"metadata": {"name": "slow"}, "spec": schema})
         assert made.status == 201, made.data
-        assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms == Terms(
+        assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms == LevelTerms(
             "slow", flows.levels.known["slow"].terms.uid, shares=5, waiting=1
         )
         assert flows.flow(BOB, asked("GET", "/api/v1/pods")).level.terms.name == "global-default"
@@ -210,7 +212,7 @@ def test_too_many_and_too_long_are_answered_429() -> None:
         for said in (surplus.value, late.value):
             assert (said.code, said.reason, said.retry_after) == (429, "TooManyRequests", 1)
         assert (flow.level.refused, flow.level.waiting) == (2, 0)
-        lines = (await Metrics(flows).answer(Request("GET", "/metrics", {}, b"", Peer("::1")), MASTERS)).body.decode()
+        lines = (await MetricsEndpoint(flows).answer(HttpRequest("GET", "/metrics", {}, b"", ConnectionPeer("::1")), MASTERS)).body.decode()
         assert 'apiserver_flowcontrol_rejected_requests_total{priority_level="only"} 2\n' in lines
         assert 'apiserver_flowcontrol_nominal_limit_seats{priority_level="only"} 1\n' in lines
 
@@ -264,7 +266,7 @@ def test_long_requests_do_not_follow_each_other_without_a_turn_for_others() -> N
 
 def test_the_server_keeps_what_it_needs() -> None:
     async def script(api: Harness) -> None:
-        house = chores.Flows(api.parts)
+        house = chores.FlowSchemaStatusController(api.parts)
         house.start()
         await house.chores.settled()
         for kind in ("flowschemas", "prioritylevelconfigurations"):
@@ -364,7 +366,7 @@ def test_what_cannot_be_honoured_is_refused(plural: str, spec: dict[str, Any], f
     play(script)
 
 
-async def _sleep(call: Call) -> Response:
+async def _sleep(call: RequestContext) -> HttpResponse:
     await asyncio.sleep(3600)
     raise AssertionError
 

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from paddock.apiserver.security import jose
-from paddock.apiserver.security.jose import BadKey, Key, SigningKey
+from paddock.apiserver.security.jose import BadKey, PublicKey, SigningKey
 
 RSA = rsa.generate_private_key(65537, 2048)
 KEYS: dict[str, jose.Private] = {
@@ -93,7 +93,7 @@ def test_a_public_key_is_no_shared_secret() -> None:
 def test_a_token_without_a_known_key_id_is_checked_by_all_keys() -> None:
     signing = SigningKey(RSA)
     private = SigningKey(KEYS["ES256"])
-    named = Key(RSA.public_key(), "another name")
+    named = PublicKey(RSA.public_key(), "another name")
     assert jose.claims_of(signing.sign(CLAIMS), [private.key, named]) == CLAIMS
 
 
@@ -132,9 +132,9 @@ def test_a_file_without_keys_is_refused(content: bytes, tmp_path: Path) -> None:
 
 def test_keys_that_are_too_weak_or_of_another_kind_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadKey, match="1024 bits"):
-        Key(rsa.generate_private_key(65537, 1024).public_key())
+        PublicKey(rsa.generate_private_key(65537, 1024).public_key())
     with pytest.raises(BadKey, match="secp256k1"):
-        Key(ec.generate_private_key(ec.SECP256K1()).public_key())
+        PublicKey(ec.generate_private_key(ec.SECP256K1()).public_key())
     other = ed25519.Ed25519PrivateKey.generate()
     (tmp_path / "key.pem").write_bytes(
         other.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from paddock.apiserver.edge.http import Peer, Request, Response
-from paddock.apiserver.housekeeping.aggregation import Aggregation
+from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.apiserver.housekeeping.aggregation import RoleAggregationController
 from paddock.apiserver.parts import User
 from paddock.apiserver.routing import route
 from paddock.apiserver.security.guard import attributes
@@ -215,7 +215,7 @@ DOORS = [
 
 @pytest.mark.parametrize(("method", "target", "expected"), DOORS)
 def test_a_request_asks_for_what_it_does(method: str, target: str, expected: tuple[str, ...]) -> None:
-    request = Request(method, target, {}, b"", Peer("::1"))
+    request = HttpRequest(method, target, {}, b"", ConnectionPeer("::1"))
     found = attributes(request, route(request), User("ada"))
     said = (found.verb, found.group, found.resource, found.subresource, found.name, found.namespace)
     assert (said if found.is_resource else (found.verb, found.path)) == expected
@@ -276,7 +276,7 @@ def test_nobody_gives_away_what_they_do_not_have(tmp_path: Path) -> None:
 
 async def _aggregated(api: GuardedHarness) -> None:
     """A role made of others follows their labels: when they come, change and go."""
-    keeper = Aggregation(api.parts)
+    keeper = RoleAggregationController(api.parts)
     keeper.start()
 
     async def rules() -> Any:
@@ -358,11 +358,11 @@ def test_values_with_commas_and_encoded_names_arrive_as_they_were_sent(tmp_path:
             "impersonate-group": "cn=a,dc=b, dev",
             "impersonate-extra-example.org%2fwhy": "x",
         }
-        request = Request("GET", "/version", headers, b"", Peer("::1"))
+        request = HttpRequest("GET", "/version", headers, b"", ConnectionPeer("::1"))
         request.repeated = {"impersonate-group": ["cn=a,dc=b", "dev"]}
         user = api.api._guard.identify(request)
         assert user.groups == ("cn=a,dc=b", "dev", "system:unauthenticated")
         assert user.extra == {"example.org/why": ("x",)}
-        assert isinstance(await api.api(request), Response)
+        assert isinstance(await api.api(request), HttpResponse)
 
     play(tmp_path, script)

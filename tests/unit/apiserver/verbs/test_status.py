@@ -2,7 +2,7 @@
 
 from paddock.apiserver.objects.encoding import Data
 from paddock.dialects import catalog
-from paddock.schema.kind import Rule
+from paddock.schema.kind import CrossFieldRule
 from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
@@ -54,7 +54,7 @@ def test_the_rest_keeps_the_status(play: Play) -> None:
 
 
 def test_rules_that_read_the_status_say_so() -> None:
-    def reads(rule: Rule) -> bool:
+    def reads(rule: CrossFieldRule) -> bool:
         codes = (getattr(each, "__code__", None) for each in (rule.check, rule.look))
         return any(code is not None and "status" in code.co_names for code in codes)
 

@@ -24,7 +24,7 @@ from wsproto.events import (
 from paddock.app.commands import console
 from paddock.base.errors import Terminal
 from paddock.cli.console import Console
-from paddock.client.access import Access, Fixed, bearer
+from paddock.client.access import Access, StaticCredential, bearer
 from paddock.client.errors import NotFound, Unreachable
 from paddock.client.http import websocket
 
@@ -78,7 +78,7 @@ def play(machine: Machine, script: Callable[[Access], Awaitable[None]]) -> None:
         server = await asyncio.start_server(machine.serve, "127.0.0.1", 0)
         async with server, asyncio.timeout(20):
             port = server.sockets[0].getsockname()[1]
-            await script(Access(server=f"http://127.0.0.1:{port}", credentials=Fixed(bearer("secret"))))
+            await script(Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential(bearer("secret"))))
 
     asyncio.run(run())
 
@@ -162,7 +162,7 @@ def test_pings_are_answered() -> None:
 
 def test_nobody_answers() -> None:
     async def script(access: Access) -> None:
-        elsewhere = Access(server="http://127.0.0.1:1", credentials=Fixed())
+        elsewhere = Access(server="http://127.0.0.1:1", credentials=StaticCredential())
         with pytest.raises(Unreachable, match="cannot connect"):
             async with websocket.connected(elsewhere, PATH):
                 pass

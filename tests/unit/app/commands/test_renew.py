@@ -5,7 +5,7 @@ import io
 import pytest
 
 from paddock.app.commands import renew
-from paddock.cli.arguments import Usage
+from paddock.cli.arguments import UsageError
 from paddock.cli.console import Console
 from paddock.client.target import Key
 from tests.scripted import scripted
@@ -19,7 +19,7 @@ def _console() -> tuple[Console, io.BytesIO, io.BytesIO]:
 
 @pytest.mark.parametrize("given", [[], ["web", "--outdated"], ["web", "-A"]])
 def test_it_is_said_which(given: list[str]) -> None:
-    with pytest.raises(Usage, match="--outdated"):
+    with pytest.raises(UsageError, match="--outdated"):
         renew.run(given, _console()[0])
 
 

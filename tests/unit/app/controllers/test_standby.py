@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.housekeeping.presence import Problem
-from paddock.app.controllers.standby import Standby
+from paddock.apiserver.housekeeping.presence import NodeProblem
+from paddock.app.controllers.standby import OutageReporter
 from tests import virtualtime
 from tests.fakehost import Data, FakeHost, machine
 
@@ -18,8 +18,8 @@ def test_every_machine_says_why_until_the_host_can_run_it(tmp_path: Path) -> Non
             await host.make(machine("before"))
             ran = await host.running("before")
             await host.end()
-            standby = Standby(host.api.api, "host")
-            await standby.report(Problem("NetworkUnusable", "there is no network; make one"))
+            standby = OutageReporter(host.api.api, "host")
+            await standby.report(NodeProblem("NetworkUnusable", "there is no network; make one"))
             await host.make(machine("web"), machine("off", "Halted"))
             await asyncio.sleep(5)
             said = {"status": "False", "reason": "HostNotReady", "message": "the host cannot run machines: there is no network; make one"}
@@ -27,11 +27,11 @@ def test_every_machine_says_why_until_the_host_can_run_it(tmp_path: Path) -> Non
                 assert said.items() <= _ready(await host.vmi(name)).items()
                 assert said.items() <= _ready(await host.vm(name)).items()
             assert _ready(await host.vm("off"))["reason"] == "VMINotExists"
-            await standby.report(Problem("QemuMissing", "there is no QEMU"))
+            await standby.report(NodeProblem("QemuMissing", "there is no QEMU"))
             await asyncio.sleep(10)
             assert _ready(await host.vm())["message"].endswith(": there is no QEMU")
             # Told once each, however often it is reported.
-            await standby.report(Problem("QemuMissing", "there is no QEMU"))
+            await standby.report(NodeProblem("QemuMissing", "there is no QEMU"))
             assert await host.events("host") == ["NetworkUnusable", "QemuMissing"]
             await standby.stop()
             await host.begin()

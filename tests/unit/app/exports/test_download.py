@@ -8,12 +8,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from paddock.apiserver.edge.http import Peer, Request, Response, Stream
+from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.app.exports.download import Downloads
 from paddock.client.client import Client
-from paddock.client.errors import NotFound, Said
+from paddock.client.errors import NotFound, StatusDetails
 from paddock.client.target import Key, Target
-from paddock.controllers.exports.sources import Found, NotNow, Sources
+from paddock.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.engine.storage.volumes import Volumes
@@ -21,7 +21,7 @@ from paddock.plan import exports as plan
 
 TOKEN = "t" * 20
 DISK = "/exports/team/out/volumes/root/disk.img"
-FOUND = Found((plan.Volume("root", "id"), plan.Volume("old", "snap", is_snapshot=True)), {"kind": "VirtualMachine"})
+FOUND = ExportSource((plan.ExportedVolume("root", "id"), plan.ExportedVolume("old", "snap", is_snapshot=True)), {"kind": "VirtualMachine"})
 
 
 class Cluster:
@@ -37,16 +37,16 @@ class Cluster:
             return msgspec.convert({"metadata": metadata, "spec": {"source": source}}, VirtualMachineExport)
         if target.kind == "Secret" and self._token is not None:
             return msgspec.convert({"data": {"token": base64.b64encode(self._token.encode()).decode()}}, Secret)
-        raise NotFound(404, Said(message="it is not there"))
+        raise NotFound(404, StatusDetails(message="it is not there"))
 
 
 class Where:
     """What the export is of."""
 
-    def __init__(self, found: Found | NotNow) -> None:
+    def __init__(self, found: ExportSource | ExportUnavailable) -> None:
         self._found = found
 
-    async def find(self, export: VirtualMachineExport) -> Found | NotNow:
+    async def find(self, export: VirtualMachineExport) -> ExportSource | ExportUnavailable:
         return self._found
 
 
@@ -96,21 +96,21 @@ def fetch(
     given: str = TOKEN,
     *,
     method: str = "GET",
-    found: Found | NotNow = FOUND,
+    found: ExportSource | ExportUnavailable = FOUND,
     wanted: str | None = TOKEN,
     sink: Sink | None = None,
 ) -> tuple[int, bytes]:
     async def inside() -> tuple[int, bytes]:
         disks = Disks()
-        downloads = Downloads(cast(Client, Cluster(wanted)), cast(Sources, Where(found)), cast(Volumes, disks))
+        downloads = Downloads(cast(Client, Cluster(wanted)), cast(ExportSources, Where(found)), cast(Volumes, disks))
         headers = {plan.TOKEN_HEADER: given} if given else {}
-        answer = await downloads.answer(Request(method, path, headers, b"", Peer("there")))
-        if isinstance(answer, Stream):
+        answer = await downloads.answer(HttpRequest(method, path, headers, b"", ConnectionPeer("there")))
+        if isinstance(answer, StreamResponse):
             taken = sink or Sink()
             await answer.run(taken)
             assert disks.open == 0
             return answer.status, taken.data
-        assert isinstance(answer, Response)
+        assert isinstance(answer, HttpResponse)
         return answer.status, bytes(answer.body)
 
     return asyncio.run(inside())
@@ -167,7 +167,7 @@ def test_what_is_not_there(path: str) -> None:
 
 
 def test_a_claim_has_no_manifests() -> None:
-    assert fetch("/exports/team/out/manifests/all", found=Found(FOUND.volumes))[0] == 404
+    assert fetch("/exports/team/out/manifests/all", found=ExportSource(FOUND.volumes))[0] == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
@@ -176,7 +176,7 @@ def test_it_is_only_fetched(method: str) -> None:
 
 
 def test_what_is_in_use_is_not_sent() -> None:
-    assert fetch(found=NotNow("InUse", "pvc team/disk is in use")) == (503, b"pvc team/disk is in use")
+    assert fetch(found=ExportUnavailable("InUse", "pvc team/disk is in use")) == (503, b"pvc team/disk is in use")
 
 
 def test_who_goes_away_is_sent_no_more_and_nothing_stays_open() -> None:

@@ -6,42 +6,42 @@ from typing import Any
 import pytest
 
 from paddock.app.metrics.life import Phases
-from paddock.base.metrics import Metrics
-from paddock.runtime.cache import Change, Seen
+from paddock.base.metrics import MetricsRegistry
+from paddock.runtime.cache import CacheChange, CachedObject
 from tests.prometheus import read
 
 NAME = "kubevirt_vmi_phase_transition_time"
 
 
-def seen(phase: str, deleted: str = "") -> Seen:
+def seen(phase: str, deleted: str = "") -> CachedObject:
     moments = [("Pending", 10), ("Scheduling", 11), ("Running", 15), ("Succeeded", 40)]
     metadata: dict[str, Any] = {"name": "web", "creationTimestamp": "2026-01-01T00:00:09Z"}
     if deleted:
         metadata["deletionTimestamp"] = deleted
     told = [{"phase": name, "phaseTransitionTimestamp": f"2026-01-01T00:00:{at}Z"} for name, at in moments]
-    return Seen.of(json.dumps({"metadata": metadata, "status": {"phase": phase, "phaseTransitionTimestamps": told}}).encode())
+    return CachedObject.of(json.dumps({"metadata": metadata, "status": {"phase": phase, "phaseTransitionTimestamps": told}}).encode())
 
 
 @pytest.mark.parametrize(
     ("change", "sums"),
     [
-        (Change(None, seen("Running")), {}),
-        (Change(seen("Running"), None), {}),
-        (Change(seen("Running"), seen("Running")), {}),
-        (Change(seen("Running"), seen("Odd")), {}),
-        (Change(seen("Scheduling"), seen("Running")), {"seconds": 4, "from_creation_seconds": 6}),
+        (CacheChange(None, seen("Running")), {}),
+        (CacheChange(seen("Running"), None), {}),
+        (CacheChange(seen("Running"), seen("Running")), {}),
+        (CacheChange(seen("Running"), seen("Odd")), {}),
+        (CacheChange(seen("Scheduling"), seen("Running")), {"seconds": 4, "from_creation_seconds": 6}),
         (
-            Change(seen("Running"), seen("Succeeded", "2026-01-01T00:00:38Z")),
+            CacheChange(seen("Running"), seen("Succeeded", "2026-01-01T00:00:38Z")),
             {"seconds": 25, "from_creation_seconds": 31, "from_deletion_seconds": 2},
         ),
         (
-            Change(seen("Running"), seen("Succeeded", "2026-01-01T00:01:38Z")),
+            CacheChange(seen("Running"), seen("Succeeded", "2026-01-01T00:01:38Z")),
             {"seconds": 25, "from_creation_seconds": 31, "from_deletion_seconds": 0},
         ),
     ],
 )
-def test_phases(change: Change, sums: dict[str, float]) -> None:
-    metrics = Metrics()
+def test_phases(change: CacheChange, sums: dict[str, float]) -> None:
+    metrics = MetricsRegistry()
     Phases(metrics).hear(change)
     found = read(metrics.text())
     totals = {key[0]: value for family in found.values() for key, value in family.series.items() if key[0].endswith("_sum")}

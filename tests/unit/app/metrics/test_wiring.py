@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from paddock.apiserver.edge.http import Response
+from paddock.apiserver.edge.http import HttpResponse
 from paddock.apiserver.security.audit.file import AuditFile, Rotation
 from paddock.apiserver.security.flow.control import FlowControl
-from paddock.apiserver.security.flow.metrics import Metrics
+from paddock.apiserver.security.flow.metrics import MetricsEndpoint
 from paddock.store.memory import MemoryStore
 from tests.prometheus import read
 from tests.scripted import scripted
@@ -18,10 +18,10 @@ from tests.websockets import connected
 async def test_flow_control_and_audit_are_well_formed(tmp_path: Path) -> None:
     async with World() as world:
         lines = AuditFile(tmp_path / "audit.log", Rotation())
-        world.api.api.paths["/metrics"] = Metrics(FlowControl(MemoryStore()), lines.counted).answer
+        world.api.api.paths["/metrics"] = MetricsEndpoint(FlowControl(MemoryStore()), lines.counted).answer
         answer = await world.api.answer("GET", "/metrics")
         lines.close()
-    assert isinstance(answer, Response)
+    assert isinstance(answer, HttpResponse)
     found = read(answer.body.decode())
     assert found["apiserver_audit_event_total"].values() == [0]
     assert "apiserver_flowcontrol_nominal_limit_seats" in found

@@ -11,32 +11,32 @@ import orjson
 import pytest
 
 from paddock.app.controllers import fronts
-from paddock.app.controllers.fronts import Fronts
-from paddock.app.operator.definitions import Foreign
+from paddock.app.controllers.fronts import FrontSettings
+from paddock.app.operator.definitions import ForeignDefinition
 from paddock.app.operator.operator import Operator
-from paddock.app.operator.settings import Address, Lease, Settings
+from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
 from paddock.base.errors import Terminal
-from paddock.client.access import Access, Fixed
+from paddock.client.access import Access, StaticCredential
 from paddock.client.http.https import Https
 from paddock.client.options import merge_patch
 from paddock.client.target import Key, plain
-from paddock.client.transport import Ask
+from paddock.client.transport import TransportRequest
 from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests import apiclient, virtualtime
 from tests.apiharness import Harness
 
 GADGETS = plain("example.com", "v1", "gadgets", "Gadget")
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PLACE = "/apis/example.com/v1/namespaces/default/gadgets"
-SOMEWHERE = Address("127.0.0.1", 0)
-SETTINGS = Settings(
-    fronts=Fronts(wanted=frozenset({"gadgets"})),
+SOMEWHERE = ListenAddress("127.0.0.1", 0)
+SETTINGS = OperatorSettings(
+    fronts=FrontSettings(wanted=frozenset({"gadgets"})),
     metrics=SOMEWHERE,
-    health=Address("127.0.0.2", 0),
+    health=ListenAddress("127.0.0.2", 0),
     namespace="default",
-    lease=Lease(name="l"),
+    lease=LeaderElectionSettings(name="l"),
 )
 DEFINITION = {
     "metadata": {"name": "gadgets.example.com"},
@@ -60,7 +60,7 @@ DEFINITION = {
 def gadgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A front door that writes the name of whoever looked at an object onto it."""
 
-    def wire(program: Program, fronts: Fronts, front: Program) -> None:
+    def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
         async def look(key: Key) -> Outcome:
             seen = informer.cache.get(key)
             if seen is not None and "seen-by" not in (seen.meta.labels or {}):
@@ -79,7 +79,7 @@ class World:
         self.api = api
 
     @asynccontextmanager
-    async def operator(self, settings: Settings = SETTINGS, identity: str = "one") -> AsyncIterator["Pages"]:
+    async def operator(self, settings: OperatorSettings = SETTINGS, identity: str = "one") -> AsyncIterator["Pages"]:
         """One that runs until the block ends."""
         async with apiclient.inside(self.api) as client:
             machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
@@ -106,8 +106,8 @@ class Pages:
         settings, ports = self.operator._settings, self.operator.ports
         address, port = (settings.metrics, ports[0]) if metrics else (settings.health, ports[1])
         assert address is not None
-        client = Https(Access(server=f"http://{address.host}:{port}", credentials=Fixed()))
-        reply = await client.send(Ask(method="GET", target=path))
+        client = Https(Access(server=f"http://{address.host}:{port}", credentials=StaticCredential()))
+        reply = await client.send(TransportRequest(method="GET", target=path))
         await client.close()
         return reply.status, reply.body.decode()
 
@@ -154,7 +154,7 @@ def test_pages_that_share_an_address_or_are_not_wanted() -> None:
         async with world.operator(msgspec.structs.replace(SETTINGS, health=SOMEWHERE)) as pages:
             assert pages.operator.ports[0] == pages.operator.ports[1]
             assert (await pages.get("/metrics"))[0] == (await pages.get("/healthz"))[0] == 200
-            taken = Address("127.0.0.1", pages.operator.ports[0] or 0)
+            taken = ListenAddress("127.0.0.1", pages.operator.ports[0] or 0)
             async with world.operator(msgspec.structs.replace(SETTINGS, metrics=taken, health=None)) as other:
                 assert isinstance(other.task.exception(), Terminal)
                 assert "choose another address with METRICS_BIND_ADDRESS" in str(other.task.exception())
@@ -188,7 +188,7 @@ def test_one_of_two_acts_and_the_other_follows_when_it_ends() -> None:
 def test_without_election_there_is_no_lease() -> None:
     async def script(world: World) -> None:
         await world.api.post(CRDS, DEFINITION)
-        settings = msgspec.structs.replace(SETTINGS, lease=Lease(wanted=False, name="l"))
+        settings = msgspec.structs.replace(SETTINGS, lease=LeaderElectionSettings(wanted=False, name="l"))
         async with world.operator(settings) as pages:
             await asyncio.sleep(5)
             assert pages.operator.program.leading
@@ -219,7 +219,7 @@ def test_a_definition_of_crossplane_ends_it(monkeypatch: pytest.MonkeyPatch) -> 
         assert changed.status == 200, orjson.dumps(changed.data)
         async with world.operator() as pages:
             problem = pages.task.exception()
-            assert isinstance(problem, Foreign)
+            assert isinstance(problem, ForeignDefinition)
             assert str(problem).startswith("cannot look after gadgets.example.com: its definition belongs to CompositeResourceDefinition")
             assert await world.lease() == ""
 

@@ -6,31 +6,31 @@ from typing import Any
 import pytest
 
 from paddock.app.controllers import fronts
-from paddock.app.controllers.fronts import Fronts
+from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.operator import options
 from paddock.app.operator.options import BadSetting
-from paddock.app.operator.settings import Address, Lease, Settings
+from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
 from paddock.base.errors import Terminal
-from paddock.cli.arguments import Usage
+from paddock.cli.arguments import UsageError
 from paddock.client.client import Client
-from paddock.client.inside import Inside
-from paddock.client.transport import Ask, Reply
+from paddock.client.inside import LocalTransport
+from paddock.client.transport import TransportRequest, TransportResponse
 from paddock.controllers.vitistack import settings as vitistack
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 
 
-def read(*given: str, **environ: str) -> Settings:
+def read(*given: str, **environ: str) -> OperatorSettings:
     return options.settings(options.parser("").parse_args(given), environ)
 
 
 def test_defaults() -> None:
-    assert read() == Settings(
+    assert read() == OperatorSettings(
         kubeconfig=None,
-        fronts=Fronts(wanted=frozenset({"stakater", "vitistack"}), workers=5, resync_seconds=None, embedded=False),
-        metrics=Address("", 8080),
-        health=Address("", 8081),
-        lease=Lease(wanted=True, name="paddock-operator", duration=15.0, deadline=10.0, retry=2.0),
+        fronts=FrontSettings(wanted=frozenset({"stakater", "vitistack"}), workers=5, resync_seconds=None, embedded=False),
+        metrics=ListenAddress("", 8080),
+        health=ListenAddress("", 8081),
+        lease=LeaderElectionSettings(wanted=True, name="paddock-operator", duration=15.0, deadline=10.0, retry=2.0),
         namespace="",
         log_format="json",
         log_level="info",
@@ -43,8 +43,8 @@ def test_defaults() -> None:
         ("RECONCILE_INTERVAL", "1m30s", "--reconcile-interval", lambda s: s.fronts.resync_seconds, 90.0),
         ("MAX_CONCURRENT_RECONCILES", "12", "--max-concurrent-reconciles", lambda s: s.fronts.workers, 12),
         ("METRICS_BIND_ADDRESS", "0", "--metrics-bind-address", lambda s: s.metrics, None),
-        ("METRICS_BIND_ADDRESS", "127.0.0.1:9000", "--metrics-bind-address", lambda s: s.metrics, Address("127.0.0.1", 9000)),
-        ("HEALTH_PROBE_BIND_ADDRESS", "[::1]:0", "--health-probe-bind-address", lambda s: s.health, Address("::1", 0)),
+        ("METRICS_BIND_ADDRESS", "127.0.0.1:9000", "--metrics-bind-address", lambda s: s.metrics, ListenAddress("127.0.0.1", 9000)),
+        ("HEALTH_PROBE_BIND_ADDRESS", "[::1]:0", "--health-probe-bind-address", lambda s: s.health, ListenAddress("::1", 0)),
         ("LEADER_ELECTION", "false", "--leader-elect", lambda s: s.lease.wanted, False),
         ("LEADER_ELECTION", "T", "--leader-elect", lambda s: s.lease.wanted, True),
         ("NAMESPACE", "machines-system", "--namespace", lambda s: s.namespace, "machines-system"),
@@ -58,7 +58,7 @@ def test_variables_and_options_say_the_same(variable: str, word: str, option: st
     assert look(read(option, word)) == wanted
     # An option wins, and an empty variable is none.
     assert look(read(option, word, **{variable: "nonsense"})) == wanted or variable == "NAMESPACE"
-    assert look(read(**{variable: ""})) == look(Settings())
+    assert look(read(**{variable: ""})) == look(OperatorSettings())
 
 
 @pytest.mark.parametrize(
@@ -132,30 +132,30 @@ def test_dialects_that_are_refused(given: tuple[str, ...], words: str) -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(Usage):
+    with pytest.raises(UsageError):
         read("--leader")
 
 
 @pytest.mark.spec("vitistack", 77)
 def test_what_vitistack_is_given_by_default_is_as_documented(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[vitistack.Settings] = []
+    given: list[vitistack.VitistackSettings] = []
     monkeypatch.setattr("paddock.controllers.vitistack.controller.wire", lambda program, settings: given.append(settings))
 
-    def wired(**environ: str) -> vitistack.Settings:
+    def wired(**environ: str) -> vitistack.VitistackSettings:
         settings = read("--dialect", "vitistack", **environ)
-        program = Program(Client(Inside(nowhere)), component="", instance="", machinery=Machinery())
+        program = ControllerManager(Client(LocalTransport(nowhere)), component="", instance="", machinery=Machinery())
         fronts.wire(program, settings.fronts)
         return given.pop()
 
     assert (wired().resync_seconds, wired().workers) == (30.0, 5)
     assert (wired(RECONCILE_INTERVAL="2m").resync_seconds, wired(MAX_CONCURRENT_RECONCILES="9").workers) == (120.0, 9)
     settings = read()
-    assert (settings.metrics, settings.health) == (Address("", 8080), Address("", 8081))
+    assert (settings.metrics, settings.health) == (ListenAddress("", 8080), ListenAddress("", 8081))
     assert settings.lease.wanted
     assert (settings.namespace, settings.kubeconfig) == ("", None)
     with pytest.raises(BadSetting, match=r"^RECONCILE_INTERVAL cannot be 'abc'"):
         read(RECONCILE_INTERVAL="abc")
 
 
-async def nowhere(_: Ask) -> Reply:
+async def nowhere(_: TransportRequest) -> TransportResponse:
     raise AssertionError("nothing is asked")

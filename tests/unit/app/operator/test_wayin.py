@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock.app.operator import wayin
-from paddock.app.operator.settings import Settings
+from paddock.app.operator.settings import OperatorSettings
 from paddock.base.clock import SystemClock
 from paddock.client import incluster
 from paddock.client.errors import BadAccess
@@ -38,16 +38,16 @@ def test_what_is_named_wins_over_the_pod_and_that_over_the_home(tmp_path: Path) 
     everything = {**POD, "KUBECONFIG": str(of_variable), "HOME": str(tmp_path / "home")}
     clock = SystemClock()
 
-    def server(settings: Settings, *without: str) -> tuple[str, str]:
+    def server(settings: OperatorSettings, *without: str) -> tuple[str, str]:
         found = wayin.find(settings, {name: value for name, value in everything.items() if name not in without}, clock)
         return found.server, found.namespace
 
-    assert server(Settings(kubeconfig=named)) == ("https://named/a", "of-a")
-    assert server(Settings(kubeconfig=named, context="b")) == ("https://named/b", "of-b")
-    assert server(Settings()) == ("https://variable/a", "of-a")
-    assert server(Settings(context="b")) == ("https://variable/b", "of-b")
-    assert server(Settings(), "KUBECONFIG") == ("https://10.96.0.1:443", "machines")
-    assert server(Settings(), "KUBECONFIG", *POD) == ("https://home/a", "of-a")
+    assert server(OperatorSettings(kubeconfig=named)) == ("https://named/a", "of-a")
+    assert server(OperatorSettings(kubeconfig=named, context="b")) == ("https://named/b", "of-b")
+    assert server(OperatorSettings()) == ("https://variable/a", "of-a")
+    assert server(OperatorSettings(context="b")) == ("https://variable/b", "of-b")
+    assert server(OperatorSettings(), "KUBECONFIG") == ("https://10.96.0.1:443", "machines")
+    assert server(OperatorSettings(), "KUBECONFIG", *POD) == ("https://home/a", "of-a")
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_what_is_named_wins_over_the_pod_and_that_over_the_home(tmp_path: Path) 
 )
 def test_what_cannot_be_used_is_named(environ: dict[str, str], words: str) -> None:
     with pytest.raises(BadAccess) as refused:
-        wayin.find(Settings(), environ, SystemClock())
+        wayin.find(OperatorSettings(), environ, SystemClock())
     assert str(refused.value).startswith(words)
 
 
 def test_the_front_has_a_kubeconfig_of_its_own(tmp_path: Path) -> None:
-    assert wayin.front(Settings(), POD, SystemClock()) is None
-    found = wayin.front(Settings(front=kubeconfig(tmp_path / "front", "https://front")), POD, SystemClock())
+    assert wayin.front(OperatorSettings(), POD, SystemClock()) is None
+    found = wayin.front(OperatorSettings(front=kubeconfig(tmp_path / "front", "https://front")), POD, SystemClock())
     assert found is not None and found.server == "https://front/a"

@@ -7,7 +7,7 @@ import pytest
 
 from paddock.engine.machine import guest
 from paddock.engine.machine.errors import Unanswered
-from paddock.engine.machine.observation import Renewed
+from paddock.engine.machine.observation import RenewalResult
 from tests.scripted import scripted, timeless
 from tests.unit.app.subresources.world import World, hardware, path
 
@@ -224,7 +224,7 @@ async def test_what_an_agent_refuses_is_told_in_an_event() -> None:
 
 # --- what the agent tells -------------------------------------------------------------------------------------------------
 
-FILESYSTEM = guest.Filesystem("vda1", "/", "ext4", 100, 1000, (("disk-serial", "virtio"), ("", "scsi")))
+FILESYSTEM = guest.GuestFilesystem("vda1", "/", "ext4", 100, 1000, (("disk-serial", "virtio"), ("", "scsi")))
 
 
 @scripted
@@ -346,7 +346,7 @@ async def test_a_failure_of_the_engine_is_not_the_askers() -> None:
     async with World() as world:
         machine = await world.running()
 
-        async def fails() -> Renewed:
+        async def fails() -> RenewalResult:
             raise Unanswered("cannot renew machine a", why="QEMU is silent")
 
         machine.renew = fails  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from paddock.apiserver.edge.connection import Census, Connection, Limits
+from paddock.apiserver.edge.connection import ConnectionLimits, ConnectionStats, ServerConnection
 from paddock.apiserver.edge.server import Server, peer_of
 from paddock.apiserver.security.pki import Authority
 from tests.unit.app.subresources.world import World, path
@@ -31,10 +31,10 @@ async def served(world: World, tls: ssl.SSLContext | None = None) -> AsyncIterat
 async def paired(world: World, target: str) -> AsyncIterator[Socket]:
     """A WebSocket to a server with a user's limits, over a pair of sockets: what one end sends is there at once, also in virtual time."""
     here, there = socket.socketpair()
-    limits = Limits()
-    census = Census(limits)
+    limits = ConnectionLimits()
+    census = ConnectionStats(limits)
     loop = asyncio.get_running_loop()
-    await loop.connect_accepted_socket(lambda: Connection(world.api.api, limits, census, peer_of), there)
+    await loop.connect_accepted_socket(lambda: ServerConnection(world.api.api, limits, census, peer_of), there)
     reader, writer = await asyncio.open_connection(sock=here)
     async with opened(reader, writer, target) as found:
         yield found

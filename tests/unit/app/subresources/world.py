@@ -9,19 +9,21 @@ import asyncio
 from typing import Any
 
 from paddock.app.subresources.group import GROUP
-from paddock.app.subresources.parts import World as Given
-from paddock.app.subresources.stored import INSTANCES, MACHINES, Stored
-from paddock.app.subresources.subresources import Subresources
-from paddock.engine.machine.config import Cpu, Devices, MachineConfig, Memory
+from paddock.app.subresources.parts import SubresourceEnvironment as Given
+from paddock.app.subresources.stored import INSTANCES, MACHINES, StoredObjects
+from paddock.app.subresources.subresources import SubresourceApi
+from paddock.engine.machine.config import CpuConfig, DeviceConfig, MachineConfig, MemoryConfig
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
-from paddock.engine.networks.errors import Unreachable
+from paddock.engine.networks.errors import GuestUnreachable
 from tests.apiharness import Harness, Reply
 from tests.enginefakes import FakeMachine, FakeMachines
 
 Data = dict[str, Any]
 PLURALS = {"vm": MACHINES, "vmi": INSTANCES}
 BASE = f"/apis/{GROUP}/v1"
-CONFIG = MachineConfig(label="default_vm", cpu=Cpu(), memory=Memory(size=64 << 20, max_size=64 << 20), devices=Devices(usb_redirections=4))
+CONFIG = MachineConfig(
+    label="default_vm", cpu=CpuConfig(), memory=MemoryConfig(size=64 << 20, max_size=64 << 20), devices=DeviceConfig(usb_redirections=4)
+)
 
 
 def path(kind: str, name: str, subresource: str, *, version: str = "v1", namespace: str = "default") -> str:
@@ -52,7 +54,7 @@ class FakeNetworks:
     async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         self.dialled.append((owner, name, port))
         if port not in self.ports:
-            raise Unreachable(f"cannot reach port {port}", why="connection refused")
+            raise GuestUnreachable(f"cannot reach port {port}", why="connection refused")
         return await asyncio.open_connection("127.0.0.1", self.ports[port])
 
     async def datagrams(self, owner: str, name: str, port: int) -> Datagrams:
@@ -71,8 +73,8 @@ class World:
 
     async def __aenter__(self) -> "World":
         await self.api.__aenter__()
-        self.stored = Stored(self.api.parts)
-        self.subresources = Subresources(Given(self.api.parts, self.machines, self.networks, self._tell))
+        self.stored = StoredObjects(self.api.parts)
+        self.subresources = SubresourceApi(Given(self.api.parts, self.machines, self.networks, self._tell))
         self.subresources.serve(self.api.api)
         return self
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from paddock.apiserver.edge.http import Peer, Request, Response
-from paddock.apiserver.edge.incoming import Incoming
+from paddock.apiserver.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.apiserver.edge.incoming import RequestBody
 from paddock.app.uploads.endpoint import Uploads
 from paddock.app.uploads.requests import GROUP, PLURAL, TokenRequests
 from paddock.app.uploads.tokens import UploadTokens
@@ -21,7 +21,7 @@ UPLOAD = "/v1beta1/upload"
 
 
 class Wire:
-    """What `Incoming` needs of a connection."""
+    """What `RequestBody` needs of a connection."""
 
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
@@ -48,13 +48,13 @@ class Site:
 
     async def call(
         self, method: str, path: str = UPLOAD, body: bytes | None = b"", *, token: str = "", end: str = "", **headers: str
-    ) -> Response:
+    ) -> HttpResponse:
         """A request; `end` breaks its body off."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if token:
             sent["authorization"] = f"Bearer {token}"
-        request = Request(method, path, sent, b"", Peer("here"))
-        request.incoming = incoming = Incoming(cast(asyncio.Transport, Wire()), 30.0)
+        request = HttpRequest(method, path, sent, b"", ConnectionPeer("here"))
+        request.incoming = incoming = RequestBody(cast(asyncio.Transport, Wire()), 30.0)
         if body:
             incoming.feed(body)
         if end:
@@ -62,7 +62,7 @@ class Site:
         elif body is not None:
             incoming.finish()
         answer = await self.uploads.answer(request)
-        assert isinstance(answer, Response)
+        assert isinstance(answer, HttpResponse)
         return answer
 
 

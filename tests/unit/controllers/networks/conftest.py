@@ -13,7 +13,7 @@ from paddock.client.target import Key, plain
 from paddock.controllers.networkpolicies import policing
 from paddock.controllers.services import services
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.enginefakes_networks import FakeNetworks
@@ -37,7 +37,7 @@ class Host:
     async def begin(self) -> None:
         """Start the controllers."""
         machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(1))
-        self.program = Program(self.client, component="networks", instance="test", machinery=machinery)
+        self.program = ControllerManager(self.client, component="networks", instance="test", machinery=machinery)
         services.add(self.program, self.networks, "cluster.local")
         policing.add(self.program, self.networks)
         self._task = asyncio.create_task(self.program.run())

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from paddock.engine.networks.cards import Allow, Peer, Policy, Ports
+from paddock.engine.networks.cards import NicPeer, NicPolicy, PolicyAllowance, Ports
 from tests.unit.controllers.networks.conftest import POLICIES, Host, Play
 
 
@@ -19,9 +19,9 @@ def test_a_policy_follows_machines_and_labels(play: Play) -> None:
         await policy(
             host, "p", podSelector={"matchLabels": {"app": "db"}}, ingress=[{"from": [{"podSelector": {"matchLabels": {"app": "web"}}}]}]
         )
-        assert host.networks.policies == (Policy("default/p", (db,), (Allow((Peer(owners=()),), None),), None),)
+        assert host.networks.policies == (NicPolicy("default/p", (db,), (PolicyAllowance((NicPeer(owners=()),), None),), None),)
         web = (await host.machine("web", "10.112.64.6"))["metadata"]["uid"]
-        assert host.networks.policies == (Policy("default/p", (db,), (Allow((Peer(owners=(web,)),), None),), None),)
+        assert host.networks.policies == (NicPolicy("default/p", (db,), (PolicyAllowance((NicPeer(owners=(web,)),), None),), None),)
         await host.api.delete(f"{POLICIES}/p")
         await asyncio.sleep(1)
         assert not host.networks.policies
@@ -34,7 +34,9 @@ def test_namespaces_are_selected_by_their_labels(play: Play) -> None:
         db = (await host.machine("db", "10.112.64.5", labels={"app": "db"}))["metadata"]["uid"]
         peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}, "podSelector": {}}
         await policy(host, "p", podSelector={}, ingress=[{"from": [peer], "ports": [{"port": 80, "endPort": 90}]}])
-        assert host.networks.policies == (Policy("default/p", (db,), (Allow((Peer(owners=(db,)),), (Ports("tcp", 80, 90),)),), None),)
+        assert host.networks.policies == (
+            NicPolicy("default/p", (db,), (PolicyAllowance((NicPeer(owners=(db,)),), (Ports("tcp", 80, 90),)),), None),
+        )
 
     play(script)
 

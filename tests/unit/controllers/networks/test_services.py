@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from paddock.engine.networks.cards import Published, Target
+from paddock.engine.networks.cards import ForwardTarget, PublishedService
 from tests.unit.controllers.networks.conftest import CORE, INSTANCES, SLICES, Host, Play
 
 SELECTS = {"app": "web"}
@@ -19,7 +19,7 @@ async def service(host: Host, name: str = "web", **spec: Any) -> dict[str, Any]:
     return dict(made.data)
 
 
-def published(host: Host, name: str = "default/web") -> Published:
+def published(host: Host, name: str = "default/web") -> PublishedService:
     return next(each for each in host.networks.published if each.name == name)
 
 
@@ -35,7 +35,7 @@ def test_endpoints_follow_readiness(play: Play) -> None:
         await host.machine("other", "10.112.64.7", labels={"app": "db"})
         own = published(host)
         assert own.addresses == (made["spec"]["clusterIP"],)
-        assert own.ports[0].targets == (Target(first["metadata"]["uid"], "default", 8080),)
+        assert own.ports[0].targets == (ForwardTarget(first["metadata"]["uid"], "default", 8080),)
         subsets = (await host.api.get(f"{CORE}/endpoints/web")).data["subsets"]
         assert [each["ip"] for each in subsets[0]["addresses"]] == ["10.112.64.5"]
         assert [each["ip"] for each in subsets[0]["notReadyAddresses"]] == ["10.112.64.6"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.claims import Claims
-from paddock.apiserver.housekeeping.collector import Collector
+from paddock.apiserver.housekeeping.claims import ClaimProtection
+from paddock.apiserver.housekeeping.collector import GarbageCollector
 from paddock.client.client import Client
 from paddock.client.target import Target
 from paddock.controllers.storage import targets
 from paddock.controllers.storage.family import StorageSettings, storage_controllers
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests import apiclient, virtualtime
 from tests.apiharness import Harness
 from tests.enginefakes_storage import FakeImages, FakeVolumes
@@ -54,7 +54,7 @@ class Host:
     async def begin(self) -> None:
         """Start the controllers, and the class that claims get."""
         machinery = Machinery(clock=Clock(), chance=random.Random(1))
-        self.program = Program(self.client, component="storage", instance="test", machinery=machinery)
+        self.program = ControllerManager(self.client, component="storage", instance="test", machinery=machinery)
         self.storage = storage_controllers(self.program, self.images, self.volumes, StorageSettings(upload_url=lambda: "https://here:6443"))
         self._task = asyncio.create_task(self.program.run())
         await asyncio.sleep(5)
@@ -157,7 +157,7 @@ def http(url: str = "http://images/a.qcow2", **more: Any) -> Data:
 
 async def stage(api: Harness, script: Script) -> None:
     """Runs a script with a host around a server, whose own chores run too."""
-    chores = (Collector(api.parts), Claims(api.parts))
+    chores = (GarbageCollector(api.parts), ClaimProtection(api.parts))
     for each in chores:
         each.start()
     async with apiclient.inside(api) as client:

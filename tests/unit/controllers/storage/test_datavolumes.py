@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
-from paddock.engine.images.sources import Http, Registry
+from paddock.engine.images.sources import Http, RegistryImage
 from tests.unit.controllers.storage.conftest import CDI, CORE, GIB, Data, Host, Play, http, pvc, storage
 
 URL = "http://images/a.qcow2"
@@ -334,7 +334,7 @@ def test_sources_are_read_with_their_secrets(play: Play) -> None:
             (("X-Token", "abc"),),
         )
         assert (found.trust.ca, found.trust.certificate, found.trust.key) == ("ROOT\nOWN", "CERT", "KEY")
-        pulled = next(each for each in host.images.sources if isinstance(each, Registry))
+        pulled = next(each for each in host.images.sources if isinstance(each, RegistryImage))
         assert (pulled.username, pulled.password, pulled.architecture) == ("ada", "s3cret", "arm64")
         assert "s3cret" not in repr(found)
 

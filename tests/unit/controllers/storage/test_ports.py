@@ -1,17 +1,17 @@
 """What is used in tests in place of the engine is what the engine is: the types say so."""
 
 from paddock.controllers.storage import ports
-from paddock.engine.images.library import Images
+from paddock.engine.images.library import ImageLibrary
 from paddock.engine.storage.volumes import Volumes
 from tests.enginefakes_storage import FakeImages, FakeVolumes
 
 
-def real(images: Images, volumes: Volumes) -> tuple[ports.Images, ports.Volumes]:
+def real(images: ImageLibrary, volumes: Volumes) -> tuple[ports.ImageLibraryPort, ports.VolumeStorePort]:
     """Checked by mypy."""
     return images, volumes
 
 
 def test_the_fakes_have_what_is_needed() -> None:
-    found: tuple[ports.Images, ports.Volumes] = (FakeImages(), FakeVolumes())
-    names = {name for name in vars(ports.Volumes) if not name.startswith("_")}
+    found: tuple[ports.ImageLibraryPort, ports.VolumeStorePort] = (FakeImages(), FakeVolumes())
+    names = {name for name in vars(ports.VolumeStorePort) if not name.startswith("_")}
     assert names <= set(dir(found[1])) and names <= set(dir(Volumes))

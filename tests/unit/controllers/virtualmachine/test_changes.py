@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key, plain
 from paddock.controllers.virtualmachine.controller import wire
 from tests.scripted import timeless
@@ -151,7 +151,7 @@ async def test_labels_and_another_strategy() -> None:
 
 
 async def ask(life: Life, status: Data) -> None:
-    await life.client.patch(MACHINES, KEY, merge_patch({"status": status}), Write(subresource="status"))
+    await life.client.patch(MACHINES, KEY, merge_patch({"status": status}), WriteOptions(subresource="status"))
 
 
 @timeless

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.client.options import Write, merge_patch
+from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data, Key, plain
 from paddock.controllers.virtualmachine.controller import wire
 from paddock.dialects.kubevirt.virtualmachine import PRINTABLE_STATUSES
@@ -39,7 +39,7 @@ def with_disk(strategy: str = "Always", **spec: Any) -> Data:
 async def disk(life: Life, phase: str = "", conditions: list[Data] | None = None) -> None:
     """What the importer says of the disk."""
     status: Data = {**({"phase": phase} if phase else {}), **({"conditions": conditions} if conditions else {})}
-    await life.client.patch(DISKS, Key("default", "root"), merge_patch({"status": status}), Write(subresource="status"))
+    await life.client.patch(DISKS, Key("default", "root"), merge_patch({"status": status}), WriteOptions(subresource="status"))
 
 
 async def claim(life: Life, phase: str = "Bound", name: str = "root") -> None:

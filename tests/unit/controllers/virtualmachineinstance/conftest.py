@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from paddock.controllers.virtualmachineinstance.assembly import Place, assembled
+from paddock.controllers.virtualmachineinstance.assembly import NodeIdentity, assembled
 from paddock.engine.engine import Engine
 from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import Program
+from paddock.runtime.program import ControllerManager
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.enginefakes import FakeMachine
@@ -32,8 +32,8 @@ class Host:
     async def begin(self) -> None:
         """Start the controller."""
         machinery = Machinery(clock=Clock(), chance=random.Random(1))
-        self.program = Program(self.api.client(), component="virt-handler", instance="test", machinery=machinery)
-        made = assembled(self.program, cast(Engine, self.engine), Place("host", "cluster.local", b"authority"))
+        self.program = ControllerManager(self.api.client(), component="virt-handler", instance="test", machinery=machinery)
+        made = assembled(self.program, cast(Engine, self.engine), NodeIdentity("host", "cluster.local", b"authority"))
         self.made = made
         works = (self.program.run(), made.sweeper.run(), made.upgrades.run())
         self._tasks = [asyncio.create_task(work) for work in works]

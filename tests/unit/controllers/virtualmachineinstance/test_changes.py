@@ -7,7 +7,7 @@ from paddock.client.options import merge_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.kinds import INSTANCES
 from paddock.engine.machine import guest
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.guest import GuestInterface
 from tests.unit.controllers.virtualmachineinstance.conftest import CORE, GIB, Host, Play
 from tests.unit.controllers.virtualmachineinstance.test_waiting import bind, claim
@@ -113,7 +113,7 @@ def test_sockets_that_are_refused_need_a_restart_until_they_are_taken(play: Play
 
         async def full(count: int) -> None:
             if not room:
-                raise Refused("cannot add 2 processors", reason="EmulationFull", why="there is no room")
+                raise RequestRefused("cannot add 2 processors", reason="EmulationFull", why="there is no room")
             await taken(count)
 
         machine.set_sockets = full  # type: ignore[method-assign]
@@ -171,7 +171,7 @@ def test_cloud_init_says_how_it_went(play: Play) -> None:
     async def script(host: Host) -> None:
         machine = await host.running(volumes=[{"name": "seed", "cloudInitNoCloud": {"userData": "#cloud-config"}}])
         files = {"/run/cloud-init/status.json": b'{"v1": {"stage": "init"}}'}
-        machine.agent.run = lambda argv: guest.Executed(0, files.get(argv[-1], b""), b"")
+        machine.agent.run = lambda argv: guest.GuestExecResult(0, files.get(argv[-1], b""), b"")
         machine.agent.connect()
         await asyncio.sleep(5)
         assert (await host.conditions())["CloudInitFinished"] == ("Unknown", "Running")
@@ -211,7 +211,7 @@ def test_a_probe_decides_whether_a_machine_is_ready(play: Play) -> None:
         machine.agent.connect()
         await asyncio.sleep(10)
         assert (await host.conditions())["Ready"] == ("True", None)
-        machine.agent.run = lambda argv: guest.Executed(1, b"", b"")
+        machine.agent.run = lambda argv: guest.GuestExecResult(1, b"", b"")
         await asyncio.sleep(20)
         assert (await host.conditions())["Ready"] == ("False", "ContainersNotReady")
 

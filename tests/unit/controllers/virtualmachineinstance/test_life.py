@@ -10,7 +10,7 @@ from paddock.controllers.virtualmachineinstance.following import SILENT_SECONDS
 from paddock.controllers.virtualmachineinstance.upgrades import LOOK_SECONDS
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.guest import GuestInterface
-from paddock.engine.machine.observation import Fault
+from paddock.engine.machine.observation import GuestFault
 from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
 
 
@@ -342,7 +342,7 @@ def test_a_machine_on_a_qemu_that_was_replaced_says_so_until_it_was_renewed(play
 def test_a_guest_that_hangs_is_not_ready_and_its_recovery_is_told(play: Play, reason: Any) -> None:
     async def script(host: Host) -> None:
         machine = await host.running()
-        machine.observe(fault=Fault(reason, "It hangs."))
+        machine.observe(fault=GuestFault(reason, "It hangs."))
         await asyncio.sleep(1)
         assert (await host.conditions())["Ready"] == ("False", reason)
         assert (await host.conditions())["NeedsAttention"] == ("True", reason)

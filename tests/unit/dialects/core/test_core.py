@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from paddock.dialects import catalog
-from paddock.dialects.admission import Admission, admit, admit_change
+from paddock.dialects.admission import AdmissionResult, admit, admit_change
 from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.core.storageclass import StorageClass, default_class
 from paddock.meta.objects import ObjectMeta
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 GOOD = [*yaml.safe_load_all((Path(__file__).parent / "good.yaml").read_text())]
 ENCODED = base64.b64encode(b"secret words").decode()
@@ -42,11 +42,11 @@ def attachment(config: str) -> dict[str, Any]:
     return thing("NetworkAttachmentDefinition", "k8s.cni.cncf.io/v1", spec={"config": config})
 
 
-def admitted(raw: dict[str, Any]) -> Admission:
-    return admit(raw, Settings())
+def admitted(raw: dict[str, Any]) -> AdmissionResult:
+    return admit(raw, AdmissionSettings())
 
 
-def found(admission: Admission, severity: Severity = Severity.ERROR) -> list[tuple[str, str]]:
+def found(admission: AdmissionResult, severity: Severity = Severity.ERROR) -> list[tuple[str, str]]:
     return [(each.field, each.message) for each in admission.findings if each.severity is severity]
 
 
@@ -179,7 +179,7 @@ CHANGES = (
 def test_changes(old: dict[str, Any], new: dict[str, Any], field: str | None, words: str) -> None:
     before = admitted(old).value
     assert before is not None
-    after = admit_change(before, admitted(new), Settings())
+    after = admit_change(before, admitted(new), AdmissionSettings())
     if field is None:
         assert found(after) == []
     else:

@@ -7,12 +7,12 @@ from typing import Any
 import yaml
 
 import paddock.dialects.kubermatic
-from paddock.dialects.admission import Admission, admit
+from paddock.dialects.admission import AdmissionResult, admit
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 EXAMPLES = Path(paddock.dialects.kubermatic.__file__).parent / "examples"
 MACHINE, SOURCE = yaml.safe_load_all((EXAMPLES / "virtualmachine.yaml").read_text())
@@ -74,17 +74,17 @@ def http(url: str = "https://example.com/image.qcow2", **members: Any) -> dict[s
     return {"http": {"url": url, **members}}
 
 
-def admitted(raw: dict[str, Any], **settings: Any) -> Admission:
+def admitted(raw: dict[str, Any], **settings: Any) -> AdmissionResult:
     """What becomes of a document."""
-    return admit(raw, Settings(**settings))
+    return admit(raw, AdmissionSettings(**settings))
 
 
-def errors(admission: Admission) -> list[tuple[str, str]]:
+def errors(admission: AdmissionResult) -> list[tuple[str, str]]:
     """Places and words of what speaks against a document."""
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
 
 
-def warnings(admission: Admission) -> list[tuple[str, str]]:
+def warnings(admission: AdmissionResult) -> list[tuple[str, str]]:
     """Places and words of the warnings."""
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.WARNING]
 

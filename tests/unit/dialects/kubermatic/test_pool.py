@@ -10,8 +10,8 @@ from paddock.dialects.admission import admit, admit_change
 from paddock.dialects.kubevirt.poolform import fold, machine_spec, unfold
 from paddock.meta.wire import from_data, to_data
 from paddock.plan.pool import most_unavailable
-from paddock.schema.finding import Cause
-from paddock.schema.kind import AGE, Column, Scale, Settings
+from paddock.schema.finding import CauseType
+from paddock.schema.kind import AGE, AdmissionSettings, Column, Scale
 from tests.unit.dialects.kubermatic.objects import (
     FLAT,
     GONE,
@@ -172,9 +172,9 @@ def test_the_selector_is_the_labels_of_the_machines_and_stays() -> None:
     for empty in ({}, {"matchLabels": {}}):
         assert errors(admitted(changed(FLAT, {"spec.selector": empty}))) == [("spec.selector", "Invalid value: selector must not be empty")]
     wider = changed(FLAT, {"spec.virtualMachineTemplate.metadata.labels": {**LABELS, "b": "c"}, "spec.selector.matchLabels": {"b": "c"}})
-    change = admit_change(pool_of(FLAT), admitted(wider), Settings())
+    change = admit_change(pool_of(FLAT), admitted(wider), AdmissionSettings())
     assert [(found.field, found.message) for found in change.findings] == [("spec.selector", "Invalid value: field is immutable")]
-    same = admit_change(pool_of(FLAT), admitted(changed(FLAT, {"spec.replicas": 5})), Settings())
+    same = admit_change(pool_of(FLAT), admitted(changed(FLAT, {"spec.replicas": 5})), AdmissionSettings())
     assert same.findings == ()
 
 
@@ -249,7 +249,7 @@ def test_names_leave_room_for_the_number() -> None:
 
 def test_what_is_missing_is_told_as_missing() -> None:
     causes = [found.cause for found in admitted(changed(FLAT, {"spec.virtualMachineTemplate": GONE})).findings]
-    assert Cause.REQUIRED in causes
+    assert CauseType.REQUIRED in causes
 
 
 @pytest.mark.parametrize("annotation", ["ovn.kubernetes.io/logical_switch", "k8s.v1.cni.cncf.io/networks"])
@@ -281,7 +281,7 @@ def test_labels_of_kubevirts_own_are_refused_where_they_stand(raw: dict[str, Any
 
 def test_each_pool_is_judged_by_itself() -> None:
     """By the same settings, one after the other, and by other settings."""
-    settings = Settings()
+    settings = AdmissionSettings()
     broken = changed(FLAT, {f"{TEMPLATE}.runStrategy": GONE})
     ide = changed(FLAT, {f"{TEMPLATE}.domain.devices.disks[0].disk.bus": "ide"})
     assert [admit(raw, settings).accepted for raw in (FLAT, broken, FLAT, ide)] == [True, False, True, True]
@@ -289,7 +289,7 @@ def test_each_pool_is_judged_by_itself() -> None:
     kind = catalog.find("pool.kubevirt.io", "VirtualMachinePool")
     assert kind is not None
     for target, words in (("embedded", "warning"), ("cluster", "error"), ("embedded", "warning")):
-        settings = Settings(target=target)
+        settings = AdmissionSettings(target=target)
         assert [found.severity for rule in kind.rules for found in rule.check(pool, settings)] == [words]
 
 

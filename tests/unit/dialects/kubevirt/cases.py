@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.schema.finding import Cause, Severity
+from paddock.schema.finding import CauseType, Severity
 
 VM, VMI = "VirtualMachine", "VirtualMachineInstance"
 
@@ -21,7 +21,7 @@ class Case(msgspec.Struct, frozen=True):
     words: str
     # changes that are accepted
     good: Mapping[str, Any]
-    cause: Cause = Cause.INVALID
+    cause: CauseType = CauseType.INVALID
     severity: Severity = Severity.ERROR
     settings: Mapping[str, Any] = {}
     good_settings: Mapping[str, Any] | None = None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paddock.schema.finding import Cause, Severity
+from paddock.schema.finding import CauseType, Severity
 from tests.unit.dialects.kubevirt.cases import Case, disk
 
 _DISK = "P.domain.devices.disks[1]"
@@ -41,7 +41,7 @@ CASES = (
         {"P.volumes[1]": {"name": "data", "configMap": {"name": "x"}}, "P.domain.devices.filesystems": [{"name": "data", "virtiofs": {}}]},
         severity=Severity.NOTE,
     ),
-    Case(44, "twice", {_DISK: {"name": "root"}}, f"{_DISK}.name", "must not have the same Name", disk(), cause=Cause.DUPLICATE),
+    Case(44, "twice", {_DISK: {"name": "root"}}, f"{_DISK}.name", "must not have the same Name", disk(), cause=CauseType.DUPLICATE),
     Case(
         45,
         "two targets",
@@ -82,7 +82,7 @@ CASES = (
         f"{_DISK}.bootOrder",
         "already set for",
         disk(bootOrder=1),
-        cause=Cause.DUPLICATE,
+        cause=CauseType.DUPLICATE,
     ),
     Case(
         49,
@@ -91,7 +91,7 @@ CASES = (
         "P.domain.devices.interfaces[0].bootOrder",
         "Duplicate value: 1",
         {**disk(bootOrder=1), "P.domain.devices.interfaces[0].bootOrder": 2},
-        cause=Cause.DUPLICATE,
+        cause=CauseType.DUPLICATE,
     ),
     *(
         Case(
@@ -133,7 +133,7 @@ CASES = (
             f"{_DISK}.{name}.bus",
             'Unsupported value: "fdc"',
             {**disk(**{name: {"bus": "scsi"}}), **_CLAIM},
-            cause=Cause.NOT_SUPPORTED,
+            cause=CauseType.NOT_SUPPORTED,
         )
         for name in ("disk", "lun", "cdrom")
     ),
@@ -149,7 +149,7 @@ CASES = (
         54, "by default", disk(dedicatedIOThread=True), _DISK, "on a sata bus", {**disk(dedicatedIOThread=True), "P.architecture": "arm64"}
     ),
     Case(55, "letters", disk(serial="a b"), f"{_DISK}.serial", "must consist of", disk(serial="WD-1.a_b+c")),
-    Case(55, "long", disk(serial="x" * 257), f"{_DISK}.serial", "no more than 256", disk(serial="x" * 256), cause=Cause.TOO_LONG),
+    Case(55, "long", disk(serial="x" * 257), f"{_DISK}.serial", "no more than 256", disk(serial="x" * 256), cause=CauseType.TOO_LONG),
     Case(
         56,
         "cache",
@@ -157,7 +157,7 @@ CASES = (
         f"{_DISK}.cache",
         'Unsupported value: "unsafe"',
         disk(cache="writeback"),
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         57,
@@ -168,9 +168,9 @@ CASES = (
         disk(io="io_uring"),
         settings={"target": "cluster"},
         good_settings={},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
-    Case(57, "unknown", disk(io="fast"), f"{_DISK}.io", 'Unsupported value: "fast"', disk(io="native"), cause=Cause.NOT_SUPPORTED),
+    Case(57, "unknown", disk(io="fast"), f"{_DISK}.io", 'Unsupported value: "fast"', disk(io="native"), cause=CauseType.NOT_SUPPORTED),
     Case(
         58,
         "error policy",
@@ -178,7 +178,7 @@ CASES = (
         f"{_DISK}.errorPolicy",
         'Unsupported value: "retry"',
         disk(errorPolicy="enospace"),
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         59,

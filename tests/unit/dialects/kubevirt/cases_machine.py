@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from paddock.schema.finding import Cause
+from paddock.schema.finding import CauseType
 from tests.unit.dialects.kubevirt.cases import VM, Case
 from tests.unit.dialects.kubevirt.objects import GONE
 
@@ -29,7 +29,7 @@ def _add(**changes: Any) -> dict[str, Any]:
 
 
 CASES = (
-    _machine(1, "no template", {"spec.template": GONE}, "spec.template", "missing virtual machine template", {}, cause=Cause.REQUIRED),
+    _machine(1, "no template", {"spec.template": GONE}, "spec.template", "missing virtual machine template", {}, cause=CauseType.REQUIRED),
     _machine(2, "both", {"spec.running": True}, "spec.running", "mutually exclusive", {"spec.running": True, "spec.runStrategy": GONE}),
     _machine(
         2, "both, in the words of Kubermatic", {"spec.running": False}, "spec.running", "Forbidden: running is set too, choose one", {}
@@ -41,7 +41,7 @@ CASES = (
         "spec.running",
         "Required value: RunStrategy must be specified",
         {"spec.runStrategy": "Halted"},
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     _machine(
         4,
@@ -50,7 +50,7 @@ CASES = (
         "spec.runStrategy",
         "Invalid RunStrategy (Sometimes)",
         {"spec.runStrategy": "Once"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     _machine(
         4,
@@ -59,9 +59,9 @@ CASES = (
         "spec.runStrategy",
         'Unsupported value: "Sometimes"',
         {"spec.runStrategy": "RerunOnFailure"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
-    _machine(7, "no name", template({}), f"{_TEMPLATE}.name", "metadata.name", template(), cause=Cause.REQUIRED),
+    _machine(7, "no name", template({}), f"{_TEMPLATE}.name", "metadata.name", template(), cause=CauseType.REQUIRED),
     _machine(
         7,
         "name twice",
@@ -69,7 +69,7 @@ CASES = (
         "spec.dataVolumeTemplate[1].name",
         'Duplicate value: "disk"',
         template(),
-        cause=Cause.DUPLICATE,
+        cause=CauseType.DUPLICATE,
     ),
     _machine(
         8,
@@ -78,9 +78,9 @@ CASES = (
         f"{_TEMPLATE}.PVC.Storage",
         "Missing Data volume PVC or Storage",
         template(storage=None, pvc=_PVC),
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
-    _machine(9, "both", template(pvc=_PVC), f"{_TEMPLATE}.PVC.Storage", "pvc is set too", template(), cause=Cause.FORBIDDEN),
+    _machine(9, "both", template(pvc=_PVC), f"{_TEMPLATE}.PVC.Storage", "pvc is set too", template(), cause=CauseType.FORBIDDEN),
     _machine(
         10,
         "no source",
@@ -107,7 +107,7 @@ CASES = (
         f"{_TEMPLATE}.source",
         "dataSource",
         template(source=None, storage={**_SPEC["storage"], "dataSource": {"kind": "PersistentVolumeClaim", "name": "golden"}}),
-        cause=Cause.FORBIDDEN,
+        cause=CauseType.FORBIDDEN,
     ),
     _machine(
         13,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paddock.schema.finding import Cause
+from paddock.schema.finding import CauseType
 from tests.unit.dialects.kubevirt.cases import Case, network
 from tests.unit.dialects.kubevirt.objects import GONE
 
@@ -35,7 +35,7 @@ CASES = (
         "P.networks[1].name",
         "Duplicate value",
         _LAN,
-        cause=Cause.DUPLICATE,
+        cause=CauseType.DUPLICATE,
     ),
     Case(
         88,
@@ -44,7 +44,7 @@ CASES = (
         f"{_SECOND}.name",
         "only one interface can be connected to one specific network",
         _LAN,
-        cause=Cause.DUPLICATE,
+        cause=CauseType.DUPLICATE,
     ),
     Case(
         89,
@@ -100,7 +100,7 @@ CASES = (
         f"{_FIRST}.model",
         'Unsupported value: "vmxnet3"',
         {f"{_FIRST}.model": "e1000e"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     *(
         Case(
@@ -128,7 +128,7 @@ CASES = (
         f"{_FIRST}.ports[1].name",
         'Duplicate value: "web"',
         _ports({"name": "web", "port": 80}, {"port": 81}),
-        cause=Cause.DUPLICATE,
+        cause=CauseType.DUPLICATE,
     ),
     *(
         Case(
@@ -148,9 +148,11 @@ CASES = (
         f"{_FIRST}.ports[0].protocol",
         'Unsupported value: "ICMP"',
         _ports({"port": 80, "protocol": "UDP"}),
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
-    Case(97, "no port", _ports({"name": "web"}), f"{_FIRST}.ports[0].port", "Required value", _ports({"port": 1}), cause=Cause.REQUIRED),
+    Case(
+        97, "no port", _ports({"name": "web"}), f"{_FIRST}.ports[0].port", "Required value", _ports({"port": 1}), cause=CauseType.REQUIRED
+    ),
     Case(97, "port 0", _ports({"port": 0}), f"{_FIRST}.ports[0].port", "between 1 and 65535", _ports({"port": 1})),
     Case(97, "port 65536", _ports({"port": 65536}), f"{_FIRST}.ports[0].port", "between 1 and 65535", _ports({"port": 65535})),
     Case(98, "beside ports", {**_ranges((1, 2)), **_ports({"port": 80})}, f"{_FIRST}.name", "mutually exclusive", _ranges((1, 2))),
@@ -161,7 +163,7 @@ CASES = (
         f"{_FIRST}.portRanges",
         "at most 10",
         _ranges(*[(n, n) for n in range(1, 11)]),
-        cause=Cause.TOO_MANY,
+        cause=CauseType.TOO_MANY,
     ),
     Case(98, "backwards", _ranges((2, 1)), f"{_FIRST}.portRanges[0].end", "must not be less than start", _ranges((1, 1))),
     Case(
@@ -195,9 +197,9 @@ CASES = (
         "P",
         "given twice",
         _dhcp(privateOptions=[{"option": 240, "value": "x"}, {"option": 254, "value": "y"}]),
-        cause=Cause.DUPLICATE,
+        cause=CauseType.DUPLICATE,
     ),
-    Case(100, "two pods", network({"pod": {}}, masquerade={}), "P.interfaces", "at most one pod network", _LAN, cause=Cause.DUPLICATE),
+    Case(100, "two pods", network({"pod": {}}, masquerade={}), "P.interfaces", "at most one pod network", _LAN, cause=CauseType.DUPLICATE),
     Case(
         101,
         "two defaults",
@@ -207,9 +209,11 @@ CASES = (
         _ALONE,
     ),
     Case(101, "pod and default", network(_DEFAULT, bridge={}), "P.networks", "pod network", _LAN),
-    Case(102, "no type", network({}, bridge={}), "P.networks[1]", "exactly one network type", _LAN, cause=Cause.REQUIRED),
+    Case(102, "no type", network({}, bridge={}), "P.networks[1]", "exactly one network type", _LAN, cause=CauseType.REQUIRED),
     Case(102, "two types", network({**_MULTUS, "pod": {}}, bridge={}), "P.networks[1]", "exactly one network type", _LAN),
-    Case(102, "no name", network({"multus": {"networkName": ""}}, bridge={}), "P.networks[1]", "networkName", _LAN, cause=Cause.REQUIRED),
+    Case(
+        102, "no name", network({"multus": {"networkName": ""}}, bridge={}), "P.networks[1]", "networkName", _LAN, cause=CauseType.REQUIRED
+    ),
     Case(
         103,
         "unknown",
@@ -217,7 +221,7 @@ CASES = (
         f"{_FIRST}.state",
         'Unsupported value: "sideways"',
         {f"{_FIRST}.state": "down"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         103,

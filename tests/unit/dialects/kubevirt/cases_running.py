@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.schema.finding import Cause
+from paddock.schema.finding import CauseType
 from tests.unit.dialects.kubevirt.cases import Case, volume
 from tests.unit.dialects.kubevirt.objects import GONE
 
@@ -41,7 +41,7 @@ CASES = (
         "P.domain.ioThreadsPolicy",
         'Unsupported value: "own"',
         {"P.domain.ioThreadsPolicy": "auto"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         73,
@@ -70,7 +70,7 @@ CASES = (
                 f"P.{probe}",
                 "give one of",
                 {f"P.{probe}": {"guestAgentPing": {}}},
-                cause=Cause.REQUIRED,
+                cause=CauseType.REQUIRED,
             ),
             Case(
                 74,
@@ -105,7 +105,7 @@ CASES = (
         "P.evictionStrategy",
         'Unsupported value: "Maybe"',
         {"P.evictionStrategy": "External"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         77,
@@ -114,7 +114,7 @@ CASES = (
         f"{_DEVICES}.inputs[0].bus",
         'Unsupported value: "ps2"',
         _input(bus="virtio"),
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         77,
@@ -123,7 +123,7 @@ CASES = (
         f"{_DEVICES}.inputs[0].type",
         'Unsupported value: "mouse"',
         _input(bus="usb"),
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         78,
@@ -132,7 +132,7 @@ CASES = (
         f"{_DEVICES}.Sound",
         'Unsupported value: "sb16"',
         {f"{_DEVICES}.sound": {"name": "s", "model": "ac97"}},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         78,
@@ -141,7 +141,7 @@ CASES = (
         f"{_DEVICES}.Sound",
         "needs a name",
         {f"{_DEVICES}.sound": {"name": "s"}},
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     Case(
         79,
@@ -158,7 +158,7 @@ CASES = (
         "P.video",
         'Unsupported value: "qxl"',
         {f"{_DEVICES}.video": {"type": "bochs"}},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         79,
@@ -167,7 +167,7 @@ CASES = (
         "P.video",
         '"virtio"',
         {f"{_DEVICES}.video": {"type": "virtio"}, "P.architecture": "arm64"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         80,
@@ -218,7 +218,7 @@ CASES = (
         "P.dnsPolicy",
         'Unsupported value: "Some"',
         {"P.dnsPolicy": "ClusterFirst"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         82,
@@ -227,7 +227,7 @@ CASES = (
         "P.dnsPolicy",
         "dnsConfig must be given",
         {"P.dnsPolicy": "None", "P.dnsConfig": _DNS},
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     Case(
         82,
@@ -236,7 +236,7 @@ CASES = (
         "nameservers",
         "give at least one",
         {"P.dnsConfig": {}},
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     Case(
         82,
@@ -245,7 +245,7 @@ CASES = (
         "nameservers",
         "at most 3",
         {"P.dnsConfig": {"nameservers": ["10.0.0.1"] * 3}},
-        cause=Cause.TOO_MANY,
+        cause=CauseType.TOO_MANY,
     ),
     Case(
         82,
@@ -262,7 +262,7 @@ CASES = (
         "searchDomains",
         "at most 6",
         {"P.dnsConfig": {"searches": ["a"] * 6}},
-        cause=Cause.TOO_MANY,
+        cause=CauseType.TOO_MANY,
     ),
     Case(
         82,
@@ -271,7 +271,7 @@ CASES = (
         "searchDomains",
         "no more than 256",
         {"P.dnsConfig": {"searches": ["a" * 60]}},
-        cause=Cause.TOO_LONG,
+        cause=CauseType.TOO_LONG,
     ),
     Case(
         82,
@@ -297,7 +297,7 @@ CASES = (
         "options",
         "needs a name",
         {"P.dnsConfig": {"options": [{"name": "ndots", "value": "2"}]}},
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     *(
         Case(
@@ -307,7 +307,7 @@ CASES = (
             "M.labels",
             "reserved",
             {"M.labels": {"app": "x", "kubevirt.io/size": "small"}},
-            cause=Cause.NOT_SUPPORTED,
+            cause=CauseType.NOT_SUPPORTED,
         )
         for label in ("created-by", "nodeName", "migrationJobUID", "migrationTargetNodeName", "schedulable", "install-strategy")
     ),
@@ -318,7 +318,7 @@ CASES = (
         "P.architecture",
         'Unsupported value: "riscv64"',
         {"P.architecture": "s390x"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         85, "invalid", {"P.serviceAccountName": "Robot!"}, "P.serviceAccountName", "DNS-1123 subdomain", {"P.serviceAccountName": "robot"}

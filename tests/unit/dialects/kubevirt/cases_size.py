@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paddock.schema.finding import Cause
+from paddock.schema.finding import CauseType
 from tests.unit.dialects.kubevirt.cases import VM, Case
 from tests.unit.dialects.kubevirt.objects import GONE
 
@@ -106,9 +106,9 @@ CASES = (
         _MEMORY,
         "no memory requested",
         {_MEMORY: GONE, f"{_RESOURCES}.requests.memory": "1Gi"},
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
-    Case(23, "empty", {_MEMORY: {}}, _MEMORY, "Required value", {_MEMORY: {"hugepages": {"pageSize": "2Mi"}}}, cause=Cause.REQUIRED),
+    Case(23, "empty", {_MEMORY: {}}, _MEMORY, "Required value", {_MEMORY: {"hugepages": {"pageSize": "2Mi"}}}, cause=CauseType.REQUIRED),
     Case(
         24,
         "over the limit",
@@ -240,7 +240,7 @@ CASES = (
         f"{_CPU}.features[0].policy",
         'Unsupported value: "maybe"',
         {f"{_CPU}.features": [{"name": "vmx", "policy": "require"}, {"name": "svm", "policy": ""}]},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         34,
@@ -249,7 +249,7 @@ CASES = (
         f"{_CPU}.dedicatedCpuPlacement",
         "must be true",
         {f"{_CPU}.realtime": {}, **_PINNED, **_NUMA, **_PAGES},
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     Case(
         34,
@@ -258,7 +258,7 @@ CASES = (
         f"{_CPU}.numa.guestMappingPassthrough",
         "must be given",
         {f"{_CPU}.realtime": {}, **_PINNED, **_NUMA, **_PAGES},
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     Case(
         35,
@@ -267,7 +267,7 @@ CASES = (
         "P.domain.machine.type",
         'Unsupported value: "pc"',
         {"P.domain.machine.type": "pc-q35-rhel9.2.0"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         35,
@@ -276,7 +276,7 @@ CASES = (
         "P.domain.machine.type",
         '"virt*"',
         {"P.domain.machine.type": "virt", "P.architecture": "arm64"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         36,
@@ -317,9 +317,9 @@ CASES = (
         f"{_BOOT}.container.image",
         "Required value",
         _KERNEL,
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
-    Case(38, "no path", {f"{_BOOT}.container": {"image": "x"}}, f"{_BOOT}.container", "kernelPath", _KERNEL, cause=Cause.REQUIRED),
+    Case(38, "no path", {f"{_BOOT}.container": {"image": "x"}}, f"{_BOOT}.container", "kernelPath", _KERNEL, cause=CauseType.REQUIRED),
     Case(
         38,
         "relative path",
@@ -359,7 +359,7 @@ CASES = (
         "P.startStrategy",
         'Unsupported value: "Running"',
         {"P.startStrategy": "Paused"},
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         41,

@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from paddock.schema.finding import Cause
+from paddock.schema.finding import CauseType
 from tests.unit.dialects.kubevirt.cases import Case, volume
 
 _VOLUME = "P.volumes[1]"
@@ -69,7 +69,7 @@ CASES = (
         f"{_VOLUME}.name",
         "must not have the same Name",
         volume(emptyDisk={"capacity": "1Gi"}),
-        cause=Cause.DUPLICATE,
+        cause=CauseType.DUPLICATE,
     ),
     Case(63, "none", volume(), _VOLUME, "must have exactly one source type set", volume(emptyDisk={"capacity": "1Gi"})),
     Case(
@@ -87,7 +87,7 @@ CASES = (
         f"{_VOLUME}.name",
         "dataVolume.name must be set",
         volume(dataVolume={"name": "x"}),
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     Case(
         64,
@@ -96,7 +96,7 @@ CASES = (
         f"{_VOLUME}.name",
         "dataVolume.name must be set",
         volume(dataVolume={"name": "x"}),
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
     *(
         Case(
@@ -168,9 +168,11 @@ CASES = (
         _host(),
         settings={"target": "cluster"},
         good_settings={"target": "cluster", "gates": frozenset({"HostDisk"})},
-        cause=Cause.FORBIDDEN,
+        cause=CauseType.FORBIDDEN,
     ),
-    Case(68, "no directory allowed", _host(), _VOLUME, "HostDisk is not enabled", _host(), good_settings=_ALLOWED, cause=Cause.FORBIDDEN),
+    Case(
+        68, "no directory allowed", _host(), _VOLUME, "HostDisk is not enabled", _host(), good_settings=_ALLOWED, cause=CauseType.FORBIDDEN
+    ),
     Case(
         68,
         "another directory",
@@ -179,7 +181,7 @@ CASES = (
         "none of the directories",
         _host(),
         settings=_ALLOWED,
-        cause=Cause.FORBIDDEN,
+        cause=CauseType.FORBIDDEN,
     ),
     Case(
         68,
@@ -189,7 +191,7 @@ CASES = (
         "none of the directories",
         _host(),
         settings=_ALLOWED,
-        cause=Cause.FORBIDDEN,
+        cause=CauseType.FORBIDDEN,
     ),
     Case(
         68,
@@ -199,9 +201,9 @@ CASES = (
         "none of the directories",
         _host(),
         settings=_ALLOWED,
-        cause=Cause.FORBIDDEN,
+        cause=CauseType.FORBIDDEN,
     ),
-    Case(68, "no path", _host(path=""), f"{_VOLUME}.hostDisk.path", "Required value", _host(), settings=_ALLOWED, cause=Cause.REQUIRED),
+    Case(68, "no path", _host(path=""), f"{_VOLUME}.hostDisk.path", "Required value", _host(), settings=_ALLOWED, cause=CauseType.REQUIRED),
     Case(
         68,
         "type",
@@ -210,7 +212,7 @@ CASES = (
         'Unsupported value: "File"',
         _host(),
         settings=_ALLOWED,
-        cause=Cause.NOT_SUPPORTED,
+        cause=CauseType.NOT_SUPPORTED,
     ),
     Case(
         68,
@@ -229,7 +231,7 @@ CASES = (
             f"{_VOLUME}.{kind}.{member}",
             "Required value",
             volume(**{kind: {member: "x"}}),
-            cause=Cause.REQUIRED,
+            cause=CauseType.REQUIRED,
         )
         for kind, member in (("configMap", "name"), ("secret", "secretName"), ("serviceAccount", "serviceAccountName"))
     ),
@@ -296,6 +298,6 @@ CASES = (
         f"{_KEY}.propagationMethod.qemuGuestAgent.users",
         "at least one user",
         _key(propagationMethod={"qemuGuestAgent": {"users": ["fedora"]}}),
-        cause=Cause.REQUIRED,
+        cause=CauseType.REQUIRED,
     ),
 )

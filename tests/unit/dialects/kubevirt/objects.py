@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.dialects.admission import Admission, admit
+from paddock.dialects.admission import AdmissionResult, admit
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 # A change that takes a member away.
 GONE = object()
@@ -65,16 +65,16 @@ def _put(raw: dict[str, Any], path: str, value: Any) -> None:
         here[last] = copy.deepcopy(value)
 
 
-def admitted(changes: Changes | None = None, kind: str = "VirtualMachine", **settings: Any) -> Admission:
+def admitted(changes: Changes | None = None, kind: str = "VirtualMachine", **settings: Any) -> AdmissionResult:
     """What becomes of a changed object."""
-    return admit(machine(changes, kind), Settings(**settings))
+    return admit(machine(changes, kind), AdmissionSettings(**settings))
 
 
-def errors(admission: Admission) -> list[tuple[str, str]]:
+def errors(admission: AdmissionResult) -> list[tuple[str, str]]:
     """The places and messages of what refuses an object."""
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
 
 
-def warnings(admission: Admission) -> list[tuple[str, str]]:
+def warnings(admission: AdmissionResult) -> list[tuple[str, str]]:
     """The places and messages of the warnings."""
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.WARNING]

@@ -3,7 +3,7 @@
 import pytest
 
 from paddock.dialects.admission import admit
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 
 @pytest.mark.parametrize(("name", "target", "refused"), [("l2bridge", "embedded", False), ("x", "embedded", True), ("x", "cluster", False)])
@@ -17,5 +17,5 @@ def test_only_known_names_are_taken(name: str, target: str, refused: bool) -> No
             "networks": [{"name": "default", "pod": {}}],
         },
     }
-    found = [each for each in admit(machine, Settings(target=target)).findings if each.rule == "kubevirt/binding-is-known"]
+    found = [each for each in admit(machine, AdmissionSettings(target=target)).findings if each.rule == "kubevirt/binding-is-known"]
     assert [each.path for each in found] == ([("spec", "domain", "devices", "interfaces", 0, "binding")] if refused else [])

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects.admission import Admission, admit
+from paddock.dialects.admission import AdmissionResult, admit
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 SIZE = {"resources": {"requests": {"storage": "1Gi"}}}
 CLAIM = {"accessModes": ["ReadWriteOnce"], **SIZE}
@@ -22,11 +22,11 @@ def volume(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": "disk"}, "spec": spec}
 
 
-def admitted(**spec: Any) -> Admission:
-    return admit(volume(**spec), Settings())
+def admitted(**spec: Any) -> AdmissionResult:
+    return admit(volume(**spec), AdmissionSettings())
 
 
-def errors(admission: Admission) -> list[tuple[str, str]]:
+def errors(admission: AdmissionResult) -> list[tuple[str, str]]:
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
 
 

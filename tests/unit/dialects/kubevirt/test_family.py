@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from paddock.dialects import catalog
-from paddock.dialects.admission import Admission, admit, admit_change
+from paddock.dialects.admission import AdmissionResult, admit, admit_change
 from paddock.dialects.kubevirt.dataimportcron import is_schedule
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 CDI, SNAPSHOT = "cdi.kubevirt.io", "snapshot.kubevirt.io"
 INSTANCETYPE = "instancetype.kubevirt.io"
@@ -110,11 +110,11 @@ def thing(group: str, kind: str, spec: dict[str, Any], **metadata: Any) -> dict[
     return {"apiVersion": found.api_version, "kind": kind, "metadata": {"name": "x", **metadata}, "spec": spec}
 
 
-def admitted(raw: dict[str, Any], **settings: Any) -> Admission:
-    return admit(raw, Settings(**settings))
+def admitted(raw: dict[str, Any], **settings: Any) -> AdmissionResult:
+    return admit(raw, AdmissionSettings(**settings))
 
 
-def errors(admission: Admission) -> list[tuple[str, str]]:
+def errors(admission: AdmissionResult) -> list[tuple[str, str]]:
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
 
 
@@ -353,7 +353,7 @@ SET_IN_STONE: tuple[tuple[str, str, dict[str, Any], dict[str, Any], str], ...] =
 def change(group: str, kind: str, old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, str]]:
     before = admitted(thing(group, kind, old)).value
     assert before is not None
-    return errors(admit_change(before, admitted(thing(group, kind, new)), Settings()))
+    return errors(admit_change(before, admitted(thing(group, kind, new)), AdmissionSettings()))
 
 
 @pytest.mark.parametrize(("group", "kind", "spec", "changes", "words"), SET_IN_STONE)

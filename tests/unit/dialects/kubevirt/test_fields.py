@@ -16,7 +16,7 @@ from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.dialects.kubevirt.virtualmachine import KINDS, PRINTABLE_STATUSES, VirtualMachine, VirtualMachineStatus
 from paddock.schema import shape
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests.unit.dialects.kubevirt import objects
 from tests.unit.dialects.kubevirt.cases import VM, VMI, disk, network, volume
 from tests.unit.dialects.kubevirt.objects import GONE, admitted, errors, warnings
@@ -28,7 +28,7 @@ EXAMPLES = Path(paddock.dialects.kubevirt.__file__).parent / "examples"
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
 def test_examples_are_good(path: Path, target: str) -> None:
     for document in yaml.safe_load_all(path.read_text()):
-        admission = admit(document, Settings(target=target))
+        admission = admit(document, AdmissionSettings(target=target))
         assert errors(admission) == []
         if path.name == "fedora.yaml":
             assert admission.findings == ()
@@ -166,11 +166,11 @@ def test_ide_is_refused_with_a_hint() -> None:
 def test_old_versions_are_served_and_told() -> None:
     raw = objects.machine()
     raw["apiVersion"] = "kubevirt.io/v1alpha3"
-    old = admit(raw, Settings())
+    old = admit(raw, AdmissionSettings())
     assert old.accepted
     assert warnings(old) == [("apiVersion", "kubevirt.io/v1alpha3 is deprecated; use kubevirt.io/v1")]
     raw["apiVersion"] = "kubevirt.io/v2"
-    assert [place for place, _ in errors(admit(raw, Settings()))] == ["apiVersion"]
+    assert [place for place, _ in errors(admit(raw, AdmissionSettings()))] == ["apiVersion"]
 
 
 def test_running_is_deprecated_and_works() -> None:
@@ -213,7 +213,7 @@ def test_unknown_fields_and_metadata_of_templates() -> None:
     assert found["spec.template.spec.domain.cpus"].endswith('did you mean "cpu"?')
     assert found["spec.template.spec.domain.devices.disk"].endswith('did you mean "disks"?')
     assert len(found) == 2
-    pruned = admit(objects.machine(changes), Settings(), FieldValidation.IGNORE).data
+    pruned = admit(objects.machine(changes), AdmissionSettings(), FieldValidation.IGNORE).data
     assert "cpus" not in pruned["spec"]["template"]["spec"]["domain"]
     # Metadata of a template is kept whole.
     assert pruned["spec"]["template"]["metadata"]["finalizers"] == ["x"]

@@ -7,15 +7,15 @@ import pytest
 from paddock.dialects.admission import admit
 from paddock.dialects.kubevirt.inworld import instancetype_of, preference_of, sizing_findings
 from paddock.dialects.kubevirt.virtualmachine import InstancetypeMatcher, PreferenceMatcher
-from paddock.meta.world import World
-from paddock.schema.kind import Settings
+from paddock.meta.world import ObjectSet
+from paddock.schema.kind import AdmissionSettings
 from tests.unit.dialects.kubermatic.objects import FLAT, GONE, MACHINE, NESTED, TEMPLATE, changed
 
 SIZED = {"domain.cpu": GONE, "domain.memory": GONE, "domain.cpu.model": "host-model"}
 
 
 def typed(raw: dict[str, Any]) -> Any:
-    admission = admit(raw, Settings())
+    admission = admit(raw, AdmissionSettings())
     assert admission.accepted, admission.findings
     return admission.value
 
@@ -50,24 +50,24 @@ PLACES = (
 
 @pytest.mark.parametrize(("raw", "at", "around"), PLACES, ids=["machine", "flat", "nested"])
 def test_what_the_instancetype_sets_the_machine_does_not(raw: dict[str, Any], at: str, around: str) -> None:
-    world = World([typed(size(model="host-passthrough"))])
+    world = ObjectSet([typed(size(model="host-passthrough"))])
     machine = typed(sized(raw, at, around, **{"domain.cpu": {"model": "host-model"}}))
-    ((field, message),) = [(found.field, found.message) for found in sizing_findings(machine, world, Settings())]
+    ((field, message),) = [(found.field, found.message) for found in sizing_findings(machine, world, AdmissionSettings())]
     assert field == f"{at}.domain.cpu.model"
     assert f"VM field(s) {field} conflicts with selected instance type" in message
     # Without the object nobody can know, and an instancetype that leaves it open does not mind.
-    assert list(sizing_findings(machine, World(), Settings())) == []
-    assert list(sizing_findings(machine, World([typed(size())]), Settings())) == []
+    assert list(sizing_findings(machine, ObjectSet(), AdmissionSettings())) == []
+    assert list(sizing_findings(machine, ObjectSet([typed(size())]), AdmissionSettings())) == []
 
 
 @pytest.mark.parametrize(("raw", "at", "around"), PLACES, ids=["machine", "flat", "nested"])
 def test_amounts_are_always_the_instancetypes(raw: dict[str, Any], at: str, around: str) -> None:
     """Also without the object: every instancetype has them."""
     both = changed(raw, {f"{around}.instancetype": {"name": "small"}})
-    found = [each.field for each in admit(both, Settings()).findings]
+    found = [each.field for each in admit(both, AdmissionSettings()).findings]
     assert f"{at}.domain.memory.guest" in found
     assert f"{at}.domain.cpu.cores" in found
-    assert admit(sized(raw, at, around), Settings()).findings == ()
+    assert admit(sized(raw, at, around), AdmissionSettings()).findings == ()
 
 
 def test_what_a_preference_needs() -> None:
@@ -75,8 +75,8 @@ def test_what_a_preference_needs() -> None:
     machine = typed(given)
 
     def missing(**requirements: Any) -> list[str]:
-        world = World([typed(preference(**requirements)), typed(size())])
-        return [found.field for found in sizing_findings(machine, world, Settings())]
+        world = ObjectSet([typed(preference(**requirements)), typed(size())])
+        return [found.field for found in sizing_findings(machine, world, AdmissionSettings())]
 
     assert missing(cpu={"guest": 1}, memory={"guest": "2Gi"}) == []
     assert missing(memory={"guest": "3Gi"}) == ["spec.template.spec.domain.memory"]
@@ -88,13 +88,13 @@ def test_what_a_preference_needs() -> None:
 
 def test_without_its_instancetype_nothing_is_known_of_the_size() -> None:
     machine = typed(changed(sized(MACHINE, "spec.template.spec", "spec"), {"spec.preference": {"name": "linux"}}))
-    world = World([typed(preference(cpu={"guest": 64}))])
-    assert list(sizing_findings(machine, world, Settings())) == []
+    world = ObjectSet([typed(preference(cpu={"guest": 64}))])
+    assert list(sizing_findings(machine, world, AdmissionSettings())) == []
 
 
 @pytest.mark.parametrize("kind", [None, "VirtualMachineClusterInstancetype", "virtualmachineclusterinstancetypes"])
 def test_everywhere_is_the_default(kind: str | None) -> None:
-    world = World([typed(size())])
+    world = ObjectSet([typed(size())])
     found = instancetype_of(InstancetypeMatcher(name="small", kind=kind), "prod", world)
     assert found is not None
     assert found.cpu.guest == 2
@@ -104,13 +104,13 @@ def test_everywhere_is_the_default(kind: str | None) -> None:
 
 @pytest.mark.parametrize("kind", ["VirtualMachineInstancetype", "virtualmachineinstancetypes"])
 def test_one_namespace_has_its_own(kind: str) -> None:
-    world = World([typed(size(name="small")), typed(size("VirtualMachineInstancetype", namespace="prod"))])
+    world = ObjectSet([typed(size(name="small")), typed(size("VirtualMachineInstancetype", namespace="prod"))])
     assert instancetype_of(InstancetypeMatcher(name="small", kind=kind), "prod", world) is not None
     assert instancetype_of(InstancetypeMatcher(name="small", kind=kind), "other", world) is None
 
 
 def test_preferences_are_found_the_same_way() -> None:
-    world = World([typed(preference(cpu={"guest": 1})), typed(preference("VirtualMachinePreference", cpu={"guest": 3}))])
+    world = ObjectSet([typed(preference(cpu={"guest": 1})), typed(preference("VirtualMachinePreference", cpu={"guest": 3}))])
     for kind, guest in ((None, 1), ("VirtualMachinePreference", 3)):
         found = preference_of(PreferenceMatcher(name="linux", kind=kind), "default", world)
         assert found is not None and found.requirements is not None and found.requirements.cpu is not None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.schema.finding import Cause
+from paddock.schema.finding import CauseType
 from tests.unit.dialects.kubevirt import cases_machine
 from tests.unit.dialects.kubevirt.cases import VMI, network
 from tests.unit.dialects.kubevirt.objects import GONE, admitted, errors, warnings
@@ -149,4 +149,4 @@ def test_names_and_amounts() -> None:
 
 def test_causes_are_those_of_the_words() -> None:
     found = admitted(template(pvc=None)).findings
-    assert [each.cause for each in found] == [Cause.REQUIRED]
+    assert [each.cause for each in found] == [CauseType.REQUIRED]

@@ -16,8 +16,8 @@ from paddock.dialects.kubevirt.rules.place import MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import KINDS as VM_KINDS
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
-from paddock.schema.finding import Cause, Finding, Path
-from paddock.schema.kind import Settings
+from paddock.schema.finding import CauseType, Finding, Path
+from paddock.schema.kind import AdmissionSettings
 from tests.unit.dialects.kubevirt import cases_disks, cases_machine, cases_networks, cases_running, cases_size, cases_volumes
 from tests.unit.dialects.kubevirt.cases import VM, VMI, Case
 from tests.unit.dialects.kubevirt.objects import GONE, Changes, admitted, errors, machine, place
@@ -69,9 +69,9 @@ CHANGES: tuple[tuple[int, str, Changes, Changes, str, str], ...] = (
 
 def changed(kind: str, old: Changes, new: Changes, **settings: Any) -> list[tuple[str, str]]:
     """What refuses a change."""
-    before = admit(machine(old, kind), Settings(trusted=True)).value
+    before = admit(machine(old, kind), AdmissionSettings(trusted=True)).value
     assert before is not None
-    after = Settings(**settings)
+    after = AdmissionSettings(**settings)
     return errors(admit_change(before, admit(machine(new, kind), after), after))
 
 
@@ -143,7 +143,7 @@ def test_needs_of_a_preference(
     bad: Changes, wants: PreferenceSpec, little: InstancetypeSpec | None, good: Changes, enough: InstancetypeSpec | None, field: str
 ) -> None:
     (found,) = sizing.unmet(sized(bad), wants, little)
-    assert (found.field, found.cause, found.rule) == (place(field, VM), Cause.NOT_FOUND, "kubevirt/V16")
+    assert (found.field, found.cause, found.rule) == (place(field, VM), CauseType.NOT_FOUND, "kubevirt/V16")
     assert "failure checking preference requirements" in found.message
     assert list(sizing.unmet(sized(good), wants, enough)) == []
 
@@ -217,7 +217,7 @@ POOL: Path = ("spec", "virtualMachineTemplate", "spec")
 def test_rules_hold_at_any_place(case: Case) -> None:
     value = admitted(case.bad, VM, **case.settings).value
     assert isinstance(value, VirtualMachine)
-    settings = Settings(**case.settings)
+    settings = AdmissionSettings(**case.settings)
     here = MachinePlace(spec=value.spec, path=("spec",), settings=settings)
     there = msgspec.structs.replace(here, path=POOL)
     moved = [(_moved(found.path), _moved(found.at), found.rule) for found in machine_findings(here)]

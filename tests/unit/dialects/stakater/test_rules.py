@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.dialects.admission import Admission, FieldValidation, admit, admit_change
+from paddock.dialects.admission import AdmissionResult, FieldValidation, admit, admit_change
 from paddock.dialects.stakater import rules
-from paddock.schema.finding import Cause, Severity
-from paddock.schema.kind import Settings
+from paddock.schema.finding import CauseType, Severity
+from paddock.schema.kind import AdmissionSettings
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID3TomWVaH/e6dd61FMRtOGRxsYGn5cNQqxXhlHgqST2 emma@acme"
 ENCODED_KEY = base64.b64encode(KEY.encode()).decode()
@@ -26,15 +26,15 @@ def machine(parameters: dict[str, Any] | None = None, name: str = "web") -> dict
     return {"apiVersion": "infrastructure.stakater.com/v1", "kind": "VirtualMachine", "metadata": {"name": name}, "spec": spec}
 
 
-def admitted(parameters: dict[str, Any] | None = None, **settings: Any) -> Admission:
-    return admit(machine(parameters), Settings(**settings))
+def admitted(parameters: dict[str, Any] | None = None, **settings: Any) -> AdmissionResult:
+    return admit(machine(parameters), AdmissionSettings(**settings))
 
 
-def errors(admission: Admission) -> list[tuple[str, str]]:
+def errors(admission: AdmissionResult) -> list[tuple[str, str]]:
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
 
 
-def warnings(admission: Admission) -> list[tuple[str, str]]:
+def warnings(admission: AdmissionResult) -> list[tuple[str, str]]:
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.WARNING]
 
 
@@ -314,19 +314,19 @@ def test_all_failures_come_in_one_answer() -> None:
         "spec.parameters.cpu.cores",
         "spec.parameters.runStrategy",
     ]
-    assert {found.cause for found in admission.findings if found.severity is Severity.ERROR} == {Cause.INVALID, Cause.NOT_SUPPORTED}
+    assert {found.cause for found in admission.findings if found.severity is Severity.ERROR} == {CauseType.INVALID, CauseType.NOT_SUPPORTED}
 
 
 @pytest.mark.spec("stakater", 10)
 def test_unknown_fields_by_field_validation() -> None:
     raw = machine({"foo": 1, "cpus": {}})
-    strict = admit(raw, Settings())
+    strict = admit(raw, AdmissionSettings())
     assert ("spec.parameters.foo", 'unknown field "spec.parameters.foo"') in errors(strict)
     assert ("spec.parameters.cpus", 'unknown field "spec.parameters.cpus"; did you mean "cpu"?') in errors(strict)
-    warned = admit(raw, Settings(), FieldValidation.WARN)
+    warned = admit(raw, AdmissionSettings(), FieldValidation.WARN)
     assert warned.accepted
     assert ("spec.parameters.foo", 'unknown field "spec.parameters.foo"') in warnings(warned)
-    ignored = admit(raw, Settings(), FieldValidation.IGNORE)
+    ignored = admit(raw, AdmissionSettings(), FieldValidation.IGNORE)
     assert ignored.accepted
     assert not [found for found in ignored.findings if "foo" in found.message]
     assert "foo" not in ignored.data["spec"]["parameters"]
@@ -374,17 +374,17 @@ def test_secure_boot_on_arm64() -> None:
 
 
 def test_the_name_becomes_a_label() -> None:
-    too_long = admit(machine(name="x" * 64), Settings())
+    too_long = admit(machine(name="x" * 64), AdmissionSettings())
     assert [place for place, _ in errors(too_long)] == ["metadata.name"]
     assert "must be no more than 63 characters" in errors(too_long)[0][1]
-    assert "must be a DNS-1123 label" in errors(admit(machine(name="a.b"), Settings()))[0][1]
-    assert admit(machine(name="x" * 63), Settings()).accepted
+    assert "must be a DNS-1123 label" in errors(admit(machine(name="a.b"), AdmissionSettings()))[0][1]
+    assert admit(machine(name="x" * 63), AdmissionSettings()).accepted
 
 
 def test_crossplane_keys_are_kept_and_named() -> None:
     raw = machine()
     raw["spec"]["compositionRef"] = {"name": "vm"}
-    admission = admit(raw, Settings())
+    admission = admit(raw, AdmissionSettings())
     assert admission.accepted
     assert admission.data["spec"]["compositionRef"] == {"name": "vm"}
     notes = [found for found in admission.findings if found.severity is Severity.NOTE]
@@ -399,9 +399,9 @@ def changed(old: dict[str, Any], new: dict[str, Any], status: dict[str, Any] | N
     before = machine(old)
     if status is not None:
         before["status"] = status
-    value = admit(before, Settings()).value
+    value = admit(before, AdmissionSettings()).value
     assert value is not None
-    return errors(admit_change(value, admit(machine(new), Settings()), Settings()))
+    return errors(admit_change(value, admit(machine(new), AdmissionSettings()), AdmissionSettings()))
 
 
 @pytest.mark.spec("stakater", 61)
@@ -442,7 +442,7 @@ def test_disks_grow_and_never_shrink() -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
 def test_examples_are_good(path: Path) -> None:
     for document in yaml.safe_load_all(path.read_text()):
-        assert errors(admit(document, Settings())) == []
+        assert errors(admit(document, AdmissionSettings())) == []
 
 
 def test_every_rule_has_an_id_of_its_own_and_a_text() -> None:
@@ -454,5 +454,5 @@ def test_every_rule_has_an_id_of_its_own_and_a_text() -> None:
 def test_no_rule_is_without_a_case() -> None:
     cases = [entry.values[0] for entry in REFUSED] + [{"memory": {"guest": "128Mi"}}]
     told = {found.rule for case in cases for found in admitted(dict(case)).findings}  # type: ignore[call-overload]
-    told |= {found.rule for found in admit(machine(name="x" * 64), Settings()).findings}
+    told |= {found.rule for found in admit(machine(name="x" * 64), AdmissionSettings()).findings}
     assert {each.id for each in rules.RULES} <= told

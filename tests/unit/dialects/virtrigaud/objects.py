@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects.admission import Admission, admit
+from paddock.dialects.admission import AdmissionResult, admit
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 # A change that takes a member away.
 GONE = object()
@@ -73,12 +73,12 @@ def put(raw: dict[str, Any], path: str, value: Any) -> None:
         here[last] = copy.deepcopy(value)
 
 
-def admitted(kind: str, changes: dict[str, Any] | None = None, **settings: Any) -> Admission:
+def admitted(kind: str, changes: dict[str, Any] | None = None, **settings: Any) -> AdmissionResult:
     """What becomes of it."""
-    return admit(thing(kind, changes), Settings(**settings))
+    return admit(thing(kind, changes), AdmissionSettings(**settings))
 
 
-def said(admission: Admission, severity: Severity = Severity.ERROR) -> list[tuple[str, str]]:
+def said(admission: AdmissionResult, severity: Severity = Severity.ERROR) -> list[tuple[str, str]]:
     """Places and messages of one severity."""
     return [(found.field, found.message) for found in admission.findings if found.severity is severity]
 

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from paddock.dialects.admission import Admission, admit, admit_change
+from paddock.dialects.admission import AdmissionResult, admit, admit_change
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests.unit.dialects.virtrigaud.objects import said, thing
 
 MADE = {"id": "vm-42"}
 
 
-def changed(old: dict[str, Any], new: dict[str, Any], status: dict[str, Any] | None = None) -> Admission:
+def changed(old: dict[str, Any], new: dict[str, Any], status: dict[str, Any] | None = None) -> AdmissionResult:
     before = thing("VirtualMachine", {**old, **({"status": status} if status else {})})
-    value = admit(before, Settings()).value
+    value = admit(before, AdmissionSettings()).value
     assert value is not None
-    return admit_change(value, admit(thing("VirtualMachine", new), Settings()), Settings())
+    return admit_change(value, admit(thing("VirtualMachine", new), AdmissionSettings()), AdmissionSettings())
 
 
 def disk(**fields: Any) -> dict[str, Any]:

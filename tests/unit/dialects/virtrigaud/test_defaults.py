@@ -6,7 +6,7 @@ import pytest
 
 from paddock.dialects.admission import admit
 from paddock.meta.wire import to_data
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests.unit.dialects.virtrigaud.objects import admitted, said, thing
 
 # What stands at a path when the object around it is given and the field is not.
@@ -332,7 +332,7 @@ def test_an_explicit_false_survives(kind: str, path: str) -> None:
     assert first.value is not None
     # As a typed client writes it, and read once more.
     written = to_data(first.value)
-    again = admit(written, Settings())
+    again = admit(written, AdmissionSettings())
     assert at(again.data["spec"], path[1:]) is False
 
 
@@ -343,4 +343,4 @@ def test_an_explicit_true_survives(kind: str, path: str, company: dict[str, Any]
     first = admitted(kind, {".storage.type": block.removeprefix("storage."), f".{block}": {**company, name: True}})
     assert said(first) == []
     assert first.value is not None
-    assert at(admit(to_data(first.value), Settings()).data["spec"], path[1:]) is True
+    assert at(admit(to_data(first.value), AdmissionSettings()).data["spec"], path[1:]) is True

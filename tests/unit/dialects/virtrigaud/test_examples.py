@@ -9,7 +9,7 @@ from paddock.dialects import catalog
 from paddock.dialects.admission import admit
 from paddock.meta.manifests.load import load
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.schema.messages import BARE_WORD
 from tests.unit.dialects.virtrigaud.objects import KINDS, said, thing
 
@@ -25,7 +25,7 @@ OURS = [raw for path in sorted(EXAMPLES.glob("*.yaml")) for raw in documents(pat
 
 @pytest.mark.parametrize("raw", OURS, ids=lambda raw: f"{raw['kind']}/{raw['metadata']['name']}")
 def test_examples_are_good(raw: Any) -> None:
-    admission = admit(raw, Settings())
+    admission = admit(raw, AdmissionSettings())
     assert admission.kind is not None
     assert said(admission) == []
 
@@ -49,7 +49,7 @@ spec:
   powerState: {word}
 """.encode()
     )
-    admission = admit(raw, Settings())
+    admission = admit(raw, AdmissionSettings())
     assert admission.accepted
     assert admission.data["spec"]["powerState"] == word
     assert type(admission.data["spec"]["powerState"]) is str
@@ -119,12 +119,14 @@ def test_mistakes_are_named_at_their_place(name: str, kind: str, changes: dict[s
     raw = thing(kind, changes)
     if name in GIVEN:
         del raw["spec"][GIVEN[name].removeprefix(".")]
-    assert any(place == field and words in message for place, message in said(admit(raw, Settings()))), said(admit(raw, Settings()))
+    assert any(place == field and words in message for place, message in said(admit(raw, AdmissionSettings()))), said(
+        admit(raw, AdmissionSettings())
+    )
 
 
 def test_the_old_version_is_named() -> None:
     raw = {**thing("VirtualMachine"), "apiVersion": "infra.virtrigaud.io/v1alpha1"}
-    ((field, message),) = said(admit(raw, Settings()))
+    ((field, message),) = said(admit(raw, AdmissionSettings()))
     assert field == "apiVersion"
     assert 'supported values: "infra.virtrigaud.io/v1beta1"' in message
 
@@ -134,7 +136,7 @@ def test_everything_wrong_is_told_at_once() -> None:
         "VirtualMachine",
         {".importedDisk": {"diskID": ""}, ".networks": [{"name": "A"}], ".disks": [{"name": "d", "sizeGiB": 0}], ".powerState": "on"},
     )
-    assert {field for field, _ in said(admit(raw, Settings()))} == {
+    assert {field for field, _ in said(admit(raw, AdmissionSettings()))} == {
         "spec.importedDisk",
         "spec.importedDisk.diskID",
         "spec.networks[0].name",
@@ -151,4 +153,4 @@ def test_there_is_no_kind_for_adoption() -> None:
 def test_notes_are_rare() -> None:
     """Everything of the dialect is meant to have an effect."""
     for raw in OURS:
-        assert said(admit(raw, Settings()), Severity.NOTE) == []
+        assert said(admit(raw, AdmissionSettings()), Severity.NOTE) == []

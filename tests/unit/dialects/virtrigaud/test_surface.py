@@ -6,7 +6,7 @@ from paddock.dialects import catalog
 from paddock.dialects.admission import FieldValidation, admit
 from paddock.schema.finding import Severity
 from paddock.schema.generate import crd
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 from tests.unit.dialects.virtrigaud.objects import KINDS, admitted, said, thing
 
 GROUP = "infra.virtrigaud.io"
@@ -186,10 +186,10 @@ def test_only_sets_scale() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_fields(kind: str) -> None:
     raw = thing(kind, {".colour": "red"})
-    strict = admit(raw, Settings(), FieldValidation.STRICT)
+    strict = admit(raw, AdmissionSettings(), FieldValidation.STRICT)
     assert not strict.accepted
     assert [(field, message[:28]) for field, message in said(strict)] == [("spec.colour", 'unknown field "spec.colour"')]
-    lenient = admit(raw, Settings(), FieldValidation.WARN)
+    lenient = admit(raw, AdmissionSettings(), FieldValidation.WARN)
     assert lenient.accepted
     assert "colour" not in lenient.data["spec"]
     assert ("spec.colour", 'unknown field "spec.colour"') in [

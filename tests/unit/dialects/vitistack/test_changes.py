@@ -6,7 +6,7 @@ import pytest
 
 from paddock.dialects.admission import admit, admit_change
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 IMMUTABLE = "field is immutable"
 
@@ -16,9 +16,9 @@ def machine(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def changed(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, str]]:
-    before = admit(machine(old), Settings())
+    before = admit(machine(old), AdmissionSettings())
     assert before.value is not None
-    found = admit_change(before.value, admit(machine(new), Settings()), Settings()).findings
+    found = admit_change(before.value, admit(machine(new), AdmissionSettings()), AdmissionSettings()).findings
     return [(each.field, each.message) for each in found if each.severity is Severity.ERROR]
 
 

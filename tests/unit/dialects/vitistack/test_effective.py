@@ -6,23 +6,23 @@ import pytest
 
 from paddock.dialects.admission import admit
 from paddock.dialects.vitistack.effective import Effective, EffectiveDisk, effective, root_index
-from paddock.dialects.vitistack.fields import Cpu, Disk, Memory, Resources
+from paddock.dialects.vitistack.fields import MachineCpu, MachineDisk, MachineMemory, MachineResources
 from paddock.dialects.vitistack.machine import Machine
-from paddock.dialects.vitistack.templates import BUILT_IN, TemplateSpec
-from paddock.schema.kind import Settings
+from paddock.dialects.vitistack.templates import BUILT_IN, MachineTemplateSpec
+from paddock.schema.kind import AdmissionSettings
 
-OWN = TemplateSpec(
-    resources=Resources(memory=Memory(size="3Gi")),
+OWN = MachineTemplateSpec(
+    resources=MachineResources(memory=MachineMemory(size="3Gi")),
     disks=[
-        Disk(name="root", size="10Gi", storageClass="gold", accessMode="ReadWriteMany", volumeMode="Block"),
-        Disk(name="log", size="1Gi"),
+        MachineDisk(name="root", size="10Gi", storageClass="gold", accessMode="ReadWriteMany", volumeMode="Block"),
+        MachineDisk(name="log", size="1Gi"),
     ],
 )
 
 
-def merged(spec: dict[str, Any], base: TemplateSpec | None = None) -> Effective:
+def merged(spec: dict[str, Any], base: MachineTemplateSpec | None = None) -> Effective:
     metadata = {"name": "web"}
-    admission = admit({"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine", "metadata": metadata, "spec": spec}, Settings())
+    admission = admit({"apiVersion": "vitistack.io/v1alpha1", "kind": "Machine", "metadata": metadata, "spec": spec}, AdmissionSettings())
     assert admission.accepted, admission.findings
     assert isinstance(admission.value, Machine)
     value = admission.value.spec
@@ -116,5 +116,5 @@ def test_the_root_disk(names: list[str], index: int | None) -> None:
 
 
 def test_nothing_given_is_borne() -> None:
-    assert effective(None, [Disk()], None) == Effective(1, 1, 1, None, (EffectiveDisk("", None, "default", "ReadWriteOnce", None),))
-    assert effective(Resources(cpu=Cpu()), [], None) == Effective(1, 1, 1, None, ())
+    assert effective(None, [MachineDisk()], None) == Effective(1, 1, 1, None, (EffectiveDisk("", None, "default", "ReadWriteOnce", None),))
+    assert effective(MachineResources(cpu=MachineCpu()), [], None) == Effective(1, 1, 1, None, ())

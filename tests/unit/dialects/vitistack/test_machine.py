@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.dialects.admission import Admission, FieldValidation, admit
+from paddock.dialects.admission import AdmissionResult, FieldValidation, admit
 from paddock.dialects.vitistack import rules
 from paddock.dialects.vitistack.fields import HINT
-from paddock.schema.finding import Cause, Severity
-from paddock.schema.kind import Settings
+from paddock.schema.finding import CauseType, Severity
+from paddock.schema.kind import AdmissionSettings
 
 EXAMPLES = Path("src/paddock/dialects/vitistack/examples")
 CARD = {"name": "eth0", "networkName": "lan"}
@@ -47,19 +47,19 @@ def bootloader(**fields: Any) -> dict[str, Any]:
     return {"firmware": {"bootloader": fields}}
 
 
-def admitted(spec: dict[str, Any], **metadata: Any) -> Admission:
-    return admit(machine(spec, **metadata), Settings())
+def admitted(spec: dict[str, Any], **metadata: Any) -> AdmissionResult:
+    return admit(machine(spec, **metadata), AdmissionSettings())
 
 
-def told(admission: Admission, severity: Severity) -> list[tuple[str, str]]:
+def told(admission: AdmissionResult, severity: Severity) -> list[tuple[str, str]]:
     return [(found.field, found.message) for found in admission.findings if found.severity is severity]
 
 
-def errors(admission: Admission) -> list[tuple[str, str]]:
+def errors(admission: AdmissionResult) -> list[tuple[str, str]]:
     return told(admission, Severity.ERROR)
 
 
-def warnings(admission: Admission) -> list[tuple[str, str]]:
+def warnings(admission: AdmissionResult) -> list[tuple[str, str]]:
     return told(admission, Severity.WARNING)
 
 
@@ -210,9 +210,9 @@ def test_a_size_that_is_wrong_is_not_also_missing() -> None:
 def test_causes() -> None:
     found = admitted({"disks": [{"name": "root", "size": "1Gi", "accessMode": "RWO"}], "domain": {"machine": {"type": "virt"}}}).findings
     assert {each.field: each.cause for each in found if each.severity is Severity.ERROR} == {
-        "spec.disks[0].accessMode": Cause.NOT_SUPPORTED,
-        "spec.domain.machine.type": Cause.NOT_SUPPORTED,
-        "spec.resources.memory.size": Cause.REQUIRED,
+        "spec.disks[0].accessMode": CauseType.NOT_SUPPORTED,
+        "spec.domain.machine.type": CauseType.NOT_SUPPORTED,
+        "spec.resources.memory.size": CauseType.REQUIRED,
     }
 
 
@@ -233,9 +233,9 @@ def test_causes() -> None:
 @pytest.mark.spec("vitistack", 80)
 def test_members_of_the_other_api_are_refused_with_the_hint(key: str, value: Any) -> None:
     raw = machine(small(**{key: value}))
-    assert errors(admit(raw, Settings())) == [(f"spec.{key}", f'unknown field "spec.{key}"; {HINT}')]
+    assert errors(admit(raw, AdmissionSettings())) == [(f"spec.{key}", f'unknown field "spec.{key}"; {HINT}')]
     assert "this server implements the documented Machine schema (template/resources/disks/networks)" in HINT
-    assert admit(raw, Settings(), FieldValidation.IGNORE).accepted
+    assert admit(raw, AdmissionSettings(), FieldValidation.IGNORE).accepted
 
 
 def test_members_of_the_other_api_inside_members() -> None:
@@ -256,10 +256,10 @@ def test_defaults_are_those_that_no_template_gives() -> None:
 
 
 def test_the_name_becomes_a_label() -> None:
-    assert errors(admit(machine(small(), name="x" * 64), Settings()))[0][0] == "metadata.name"
-    assert "must be no more than 63 characters" in errors(admit(machine(small(), name="x" * 64), Settings()))[0][1]
-    assert "must be a DNS-1123 label" in errors(admit(machine(small(), name="a.b"), Settings()))[0][1]
-    assert admit(machine(small(), name="x" * 63), Settings()).accepted
+    assert errors(admit(machine(small(), name="x" * 64), AdmissionSettings()))[0][0] == "metadata.name"
+    assert "must be no more than 63 characters" in errors(admit(machine(small(), name="x" * 64), AdmissionSettings()))[0][1]
+    assert "must be a DNS-1123 label" in errors(admit(machine(small(), name="a.b"), AdmissionSettings()))[0][1]
+    assert admit(machine(small(), name="x" * 63), AdmissionSettings()).accepted
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_examples_are_good(document: dict[str, Any]) -> None:
-    admission = admit(document, Settings())
+    admission = admit(document, AdmissionSettings())
     assert errors(admission) == warnings(admission) == []
 
 

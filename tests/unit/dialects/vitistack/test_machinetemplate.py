@@ -5,22 +5,24 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects.admission import Admission, admit, admit_change
+from paddock.dialects.admission import AdmissionResult, admit, admit_change
 from paddock.dialects.vitistack.machinetemplate import MachineTemplate, find
 from paddock.dialects.vitistack.templates import BUILT_IN
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 GOOD: dict[str, Any] = {"resources": {"memory": {"size": "1Gi"}}, "disks": [{"name": "root", "size": "1Gi"}]}
 
 
-def admitted(spec: dict[str, Any], name: str = "web") -> Admission:
+def admitted(spec: dict[str, Any], name: str = "web") -> AdmissionResult:
     metadata = {"name": name, "namespace": "prod"}
-    return admit({"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineTemplate", "metadata": metadata, "spec": spec}, Settings())
+    return admit(
+        {"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineTemplate", "metadata": metadata, "spec": spec}, AdmissionSettings()
+    )
 
 
-def errors(admission: Admission) -> list[tuple[str, str]]:
+def errors(admission: AdmissionResult) -> list[tuple[str, str]]:
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
 
 
@@ -46,7 +48,7 @@ def test_a_template_is_found_in_its_namespace() -> None:
     admission = admitted(GOOD)
     assert errors(admission) == []
     assert isinstance(admission.value, MachineTemplate)
-    world = World([admission.value])
+    world = ObjectSet([admission.value])
     assert find("web", "prod", world) == admission.value.spec
     assert find("web", "default", world) is None
     assert find("huge", "prod", world) is None
@@ -54,7 +56,7 @@ def test_a_template_is_found_in_its_namespace() -> None:
 
 def test_built_in_templates_cannot_be_replaced() -> None:
     usurpers = [admitted(GOOD, name).value for name in ("small", "none")]
-    world = World(each for each in usurpers if isinstance(each, MachineTemplate))
+    world = ObjectSet(each for each in usurpers if isinstance(each, MachineTemplate))
     assert find("small", "prod", world) is BUILT_IN["small"]
     assert find("none", "prod", world) is None
 
@@ -64,8 +66,8 @@ def test_what_a_template_gives_stays() -> None:
     assert before.value is not None
     labelled = copy.deepcopy(before.data)
     labelled["metadata"]["labels"] = {"a": "b"}
-    assert errors(admit_change(before.value, admit(labelled, Settings()), Settings())) == []
+    assert errors(admit_change(before.value, admit(labelled, AdmissionSettings()), AdmissionSettings())) == []
     larger = admitted(GOOD | {"disks": [{"name": "root", "size": "2Gi"}]})
-    ((field, message),) = errors(admit_change(before.value, larger, Settings()))
+    ((field, message),) = errors(admit_change(before.value, larger, AdmissionSettings()))
     assert field == "spec"
     assert "field is immutable; make a template of another name" in message

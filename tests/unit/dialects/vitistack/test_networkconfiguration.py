@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects.admission import Admission, admit
+from paddock.dialects.admission import AdmissionResult, admit
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 
 NET: dict[str, Any] = {"ipam": {"subnet": "10.0.0.0/24"}}
 
 
-def admitted(spec: dict[str, Any] | None, name: str = "lan") -> Admission:
+def admitted(spec: dict[str, Any] | None, name: str = "lan") -> AdmissionResult:
     raw: dict[str, Any] = {"apiVersion": "vitistack.io/v1alpha1", "kind": "NetworkConfiguration", "metadata": {"name": name}}
-    return admit(raw if spec is None else raw | {"spec": spec}, Settings())
+    return admit(raw if spec is None else raw | {"spec": spec}, AdmissionSettings())
 
 
-def errors(admission: Admission) -> list[tuple[str, str]]:
+def errors(admission: AdmissionResult) -> list[tuple[str, str]]:
     return [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
 
 

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.host import capacity
-from paddock.engine.host.capacity import Placement, Room, Shortage
-from paddock.engine.host.facts import Hugepages
-from paddock.engine.machine.config import Cpu, Devices, Disk, Layer, MachineConfig, Memory, SharedDirectory, Tpm
+from paddock.engine.host.capacity import PinnedCpus, Room, Shortage
+from paddock.engine.host.facts import HugepagePool
+from paddock.engine.machine.config import CpuConfig, DeviceConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig, SharedDirectory, Tpm
 
 GIB, MIB = 1 << 30, 1 << 20
 
 
 def machine(size: int = GIB, **changes: object) -> MachineConfig:
-    memory = changes.pop("memory", Memory(size, size))
-    return MachineConfig("x", Cpu(), memory, **changes)  # type: ignore[arg-type]
+    memory = changes.pop("memory", MemoryConfig(size, size))
+    return MachineConfig("x", CpuConfig(), memory, **changes)  # type: ignore[arg-type]
 
 
 def test_memory_is_given_out_once() -> None:
@@ -42,28 +42,28 @@ def test_overcommit() -> None:
 
 def test_overhead_counts_what_is_there() -> None:
     plain = capacity.overhead(machine(), "kvm")
-    layer = Layer(Path("/x"), "raw")
+    layer = DiskLayer(Path("/x"), "raw")
     more = {
         "tcg": capacity.overhead(machine(), "tcg"),
         "memory": capacity.overhead(machine(4 * GIB), "kvm"),
-        "tpm": capacity.overhead(machine(devices=Devices(tpm=Tpm())), "kvm"),
-        "share": capacity.overhead(machine(devices=Devices(shared=(SharedDirectory("t", Path("/t")),))), "kvm"),
-        "vfio": capacity.overhead(machine(devices=Devices(pci=("0000:01:00.0",))), "kvm"),
-        "disk": capacity.overhead(machine(disks=(Disk("d", layer),)), "kvm"),
+        "tpm": capacity.overhead(machine(devices=DeviceConfig(tpm=Tpm())), "kvm"),
+        "share": capacity.overhead(machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/t")),))), "kvm"),
+        "vfio": capacity.overhead(machine(devices=DeviceConfig(pci=("0000:01:00.0",))), "kvm"),
+        "disk": capacity.overhead(machine(disks=(DiskConfig("d", layer),)), "kvm"),
     }
     assert all(value > plain for value in more.values()), more
-    assert capacity.overhead(machine(devices=Devices(graphics=False)), "kvm") < plain
+    assert capacity.overhead(machine(devices=DeviceConfig(graphics=False)), "kvm") < plain
     assert 32 * MIB < plain < 80 * MIB
 
 
 def test_huge_pages_are_not_counted_twice() -> None:
-    config = machine(memory=Memory(GIB, GIB, hugepage=2 * MIB))
+    config = machine(memory=MemoryConfig(GIB, GIB, hugepage=2 * MIB))
     assert capacity.needed(config, "kvm") == capacity.overhead(config, "kvm")
     assert capacity.needed(machine(), "kvm") == GIB + capacity.overhead(machine(), "kvm")
 
 
 def test_a_warm_copy_counts_in_part() -> None:
-    config = machine(memory=Memory(GIB, GIB, file=Path("/ram"), private=True))
+    config = machine(memory=MemoryConfig(GIB, GIB, file=Path("/ram"), private=True))
     assert capacity.needed(config, "kvm") == GIB // 2 + capacity.overhead(config, "kvm")
 
 
@@ -71,32 +71,32 @@ def test_a_warm_copy_counts_in_part() -> None:
     ("pages", "text"),
     [
         ({}, r"no huge pages of 2Mi \(it has: none\)"),
-        ({GIB: Hugepages(1, 1)}, r"it has: 1Gi"),
-        ({2 * MIB: Hugepages(600, 511)}, "needs 512 huge pages of 2Mi, and 511 of 600 are free"),
+        ({GIB: HugepagePool(1, 1)}, r"it has: 1Gi"),
+        ({2 * MIB: HugepagePool(600, 511)}, "needs 512 huge pages of 2Mi, and 511 of 600 are free"),
     ],
 )
-def test_huge_pages_absent(pages: dict[int, Hugepages], text: str) -> None:
+def test_huge_pages_absent(pages: dict[int, HugepagePool], text: str) -> None:
     with pytest.raises(Shortage, match=text):
-        capacity.admit_hugepages(machine(memory=Memory(GIB, GIB, hugepage=2 * MIB)), pages)
+        capacity.admit_hugepages(machine(memory=MemoryConfig(GIB, GIB, hugepage=2 * MIB)), pages)
 
 
 def test_huge_pages_present() -> None:
-    capacity.admit_hugepages(machine(memory=Memory(GIB, GIB, hugepage=2 * MIB)), {2 * MIB: Hugepages(512, 512)})
+    capacity.admit_hugepages(machine(memory=MemoryConfig(GIB, GIB, hugepage=2 * MIB)), {2 * MIB: HugepagePool(512, 512)})
     capacity.admit_hugepages(machine(), {})
 
 
 def test_dedicated_cpus_are_taken_and_released() -> None:
     cpus = (0, 1, 2, 3, 4, 5)
-    given: dict[str, Placement] = {}
+    given: dict[str, PinnedCpus] = {}
     given["a"] = capacity.dedicate(cpus, given, 2, isolate=True)
-    assert given["a"] == Placement((1, 2), (3,))
+    assert given["a"] == PinnedCpus((1, 2), (3,))
     given["b"] = capacity.dedicate(cpus, given, 2, isolate=False)
-    assert given["b"] == Placement((4, 5))
+    assert given["b"] == PinnedCpus((4, 5))
     assert capacity.shared_cpus(cpus, given) == (0,)
     with pytest.raises(Shortage, match="it wants 1 CPUs of its own, and 0 of 6"):
         capacity.dedicate(cpus, given, 1, isolate=False)
     del given["a"]
-    assert capacity.dedicate(cpus, given, 3, isolate=False) == Placement((1, 2, 3))
+    assert capacity.dedicate(cpus, given, 3, isolate=False) == PinnedCpus((1, 2, 3))
 
 
 def test_the_last_cpu_is_nobodys() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from paddock.engine.host import disks, efi, facts, programs, qemu
 from paddock.engine.host.errors import HostError
-from paddock.engine.host.facts import Facts
+from paddock.engine.host.facts import HostFacts
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.argv.view import FileView
-from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory
+from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig
 from tests.unit.engine.host.test_kvm import program
 
 # --- firmware -------------------------------------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def test_files_are_looked_at(tmp_path: Path) -> None:
     assert disks.look(full).solid
     assert not disks.look(sparse).solid
     assert disks.look(tmp_path / "missing") == FileView()
-    layer = Layer(full, "qcow2", backing=Layer(sparse, "raw"))
-    assert set(disks.look_at_all([Disk("a", layer), Disk("b", None)])) == {full, sparse}
+    layer = DiskLayer(full, "qcow2", backing=DiskLayer(sparse, "raw"))
+    assert set(disks.look_at_all([DiskConfig("a", layer), DiskConfig("b", None)])) == {full, sparse}
 
 
 def test_a_file_system_without_direct_io(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def test_a_file_system_without_direct_io(tmp_path: Path, monkeypatch: pytest.Mon
 # --- the rest -------------------------------------------------------------------------------------------------------------
 
 
-def host(**changes: Any) -> Facts:
+def host(**changes: Any) -> HostFacts:
     given: dict[str, Any] = {
         "architecture": "amd64",
         "qemus": {},
@@ -161,7 +161,7 @@ def host(**changes: Any) -> Facts:
         "memory_bytes": 1,
         "is_root": False,
     }
-    return Facts(**{**given, **changes})
+    return HostFacts(**{**given, **changes})
 
 
 def test_a_missing_qemu_is_named() -> None:
@@ -174,7 +174,7 @@ def test_a_missing_qemu_is_named() -> None:
 def test_the_view_is_of_one_machine(tmp_path: Path) -> None:
     (tmp_path / "disk").write_bytes(b"x" * 4096)
     found = qemu.Qemu("amd64", Path("/q"), (8, 1, 2), devices=frozenset({"igb"}))
-    config = MachineConfig("x", Cpu(), Memory(1, 1), disks=(Disk("d", Layer(tmp_path / "disk", "raw")),))
+    config = MachineConfig("x", CpuConfig(), MemoryConfig(1, 1), disks=(DiskConfig("d", DiskLayer(tmp_path / "disk", "raw")),))
     view = host(qemus={"amd64": found}).view(config)
     assert (view.qemu, view.accelerator, view.version) == (Path("/q"), "tcg", (8, 1, 2))
     assert view.devices == {"igb"}
@@ -188,7 +188,7 @@ def test_the_view_is_of_one_machine(tmp_path: Path) -> None:
 def test_time_zones(name: str, known: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "UTC").touch()
     monkeypatch.setattr(facts, "_ZONES", tmp_path)
-    assert Facts.has_timezone(name) == known
+    assert HostFacts.has_timezone(name) == known
 
 
 def test_hugepages_by_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_hugepages_by_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     (folder / "nr_hugepages").write_text("8\n")
     (folder / "free_hugepages").write_text("5\n")
     monkeypatch.setattr(facts, "_HUGEPAGES", tmp_path)
-    assert host().hugepages() == {2 << 20: facts.Hugepages(8, 5)}
+    assert host().hugepages() == {2 << 20: facts.HugepagePool(8, 5)}
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ import pytest
 
 from paddock.engine.host import kvm
 from paddock.engine.host.efi import EfiFirmware
-from paddock.engine.host.facts import Facts, Verdict
+from paddock.engine.host.facts import Acceleration, HostFacts
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.host.qemu import Qemu
 from paddock.engine.machine.argv.view import EfiFiles
-from paddock.engine.machine.config import Cpu, Firmware, MachineConfig, Memory
+from paddock.engine.machine.config import CpuConfig, FirmwareConfig, MachineConfig, MemoryConfig
 
 
-def facts(found: Kvm) -> Facts:
-    return Facts(architecture="amd64", qemus={}, efi={}, kvm=found, cpus=(0,), memory_bytes=1, is_root=False)
+def facts(found: Kvm) -> HostFacts:
+    return HostFacts(architecture="amd64", qemus={}, efi={}, kvm=found, cpus=(0,), memory_bytes=1, is_root=False)
 
 
 REAL = Kvm("real", mips=3000.0, works=frozenset({"bios", "efi"}), why={"smm": "System Management Mode not supported by this hypervisor"})
@@ -27,13 +27,13 @@ EMULATED = Kvm("emulated", "it carries out 1.1 million instructions per second",
 @pytest.mark.parametrize(
     ("found", "firmware", "smm", "verdict"),
     [
-        (REAL, "bios", False, Verdict("kvm")),
-        (REAL, "efi", False, Verdict("kvm")),
+        (REAL, "bios", False, Acceleration("kvm")),
+        (REAL, "efi", False, Acceleration("kvm")),
         (
             REAL,
             "efi",
             True,
-            Verdict(
+            Acceleration(
                 "tcg",
                 "KVM on this host cannot run guests with System Management Mode, which Secure Boot needs: "
                 "System Management Mode not supported by this hypervisor",
@@ -43,14 +43,14 @@ EMULATED = Kvm("emulated", "it carries out 1.1 million instructions per second",
             EMULATED,
             "bios",
             False,
-            Verdict("tcg", "KVM on this host interprets instructions in software: it carries out 1.1 million instructions per second"),
+            Acceleration("tcg", "KVM on this host interprets instructions in software: it carries out 1.1 million instructions per second"),
         ),
-        (Kvm("absent", "there is no /dev/kvm"), "bios", False, Verdict("tcg", "this host has no KVM: there is no /dev/kvm")),
-        (Kvm("forbidden", "ask"), "efi", False, Verdict("tcg", "KVM may not be used: ask")),
-        (Kvm("broken"), "efi", False, Verdict("tcg", "KVM does not work on this host")),
+        (Kvm("absent", "there is no /dev/kvm"), "bios", False, Acceleration("tcg", "this host has no KVM: there is no /dev/kvm")),
+        (Kvm("forbidden", "ask"), "efi", False, Acceleration("tcg", "KVM may not be used: ask")),
+        (Kvm("broken"), "efi", False, Acceleration("tcg", "KVM does not work on this host")),
     ],
 )
-def test_a_verdict_for_each_kind_of_firmware(found: Kvm, firmware: str, smm: bool, verdict: Verdict) -> None:
+def test_a_verdict_for_each_kind_of_firmware(found: Kvm, firmware: str, smm: bool, verdict: Acceleration) -> None:
     assert facts(found).accelerator_for(firmware, smm) == verdict
 
 
@@ -61,7 +61,7 @@ def test_another_architecture_is_emulated() -> None:
 
 
 def test_secure_boot_needs_smm() -> None:
-    config = MachineConfig("x", Cpu(), Memory(1, 1), firmware=Firmware(kind="efi", secure_boot=True))
+    config = MachineConfig("x", CpuConfig(), MemoryConfig(1, 1), firmware=FirmwareConfig(kind="efi", secure_boot=True))
     assert facts(REAL).verdict(config).accelerator == "tcg"
 
 

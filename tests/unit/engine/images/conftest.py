@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paddock.base.backoff import Backoff
-from paddock.engine.images.library import Image, Images, Progress, Settings
+from paddock.engine.images.library import Image, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.sources import Source
 from tests.imageserver import Server, running
 
@@ -28,8 +28,8 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return Settings(allow=("127.0.0.0/8",), proxies={}, attempts=4, backoff=QUICK, stall_seconds=5.0, reserve_bytes=0)
+def settings() -> ImageSettings:
+    return ImageSettings(allow=("127.0.0.0/8",), proxies={}, attempts=4, backoff=QUICK, stall_seconds=5.0, reserve_bytes=0)
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def fetch(root: Path, settings: Settings) -> Fetch:
+def fetch(root: Path, settings: ImageSettings) -> Fetch:
     """Fetch one source, as a program that starts, fetches and ends."""
 
     def one(source: Source, tell: Callable[[Progress], None] = lambda _: None, **more: int) -> Image:
         async def run() -> Image:
-            images = Images(root, settings)
+            images = ImageLibrary(root, settings)
             try:
                 return await images.fetch(source, tell, limit=more.get("limit"))
             finally:

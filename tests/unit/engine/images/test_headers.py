@@ -10,30 +10,30 @@ from hypothesis import strategies as st
 
 from paddock.engine.images import headers
 from paddock.engine.images.errors import ImageError
-from paddock.engine.images.facts import Facts
+from paddock.engine.images.facts import ImageFacts
 from paddock.engine.images.formats import disk_of, wrapper_of
 from tests import diskimages
 from tests.diskimages import CLUSTER, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
 
 
-def facts(tmp_path: Path, data: bytes) -> Facts:
+def facts(tmp_path: Path, data: bytes) -> ImageFacts:
     path = tmp_path / "disk"
     path.write_bytes(data)
     return headers.inspect(path, disk_of(path))
 
 
 GOOD = {
-    "qcow2": (qcow2(), Facts("qcow2", 1 << 20, layerable=True)),
-    "qcow2 of version 2": (qcow2(version=2), Facts("qcow2", 1 << 20, layerable=True)),
-    "qcow2 with names of features": (qcow2(extensions=[(0x6803F857, bytes(48))]), Facts("qcow2", 1 << 20, layerable=True)),
-    "qcow2 that was not closed": (qcow2(incompatible=1), Facts("qcow2", 1 << 20)),
-    "qcow2 of an odd size": (qcow2(size=1000), Facts("qcow2", 1000)),
-    "vmdk": (vmdk(vmdk_descriptor()), Facts("vmdk", 1 << 20)),
-    "vdi": (vdi(), Facts("vdi", 1 << 20)),
-    "vpc": (vpc(), Facts("vpc", 1044480 if 30 * 4 * 17 * 512 > 1 << 20 else 1 << 20)),
-    "vhdx": (vhdx(), Facts("vhdx", 1 << 30)),
-    "raw": (bytes(1024), Facts("raw", 1024, layerable=True)),
-    "raw of an odd size": (b"x" * 1000, Facts("raw", 1024, layerable=True)),
+    "qcow2": (qcow2(), ImageFacts("qcow2", 1 << 20, layerable=True)),
+    "qcow2 of version 2": (qcow2(version=2), ImageFacts("qcow2", 1 << 20, layerable=True)),
+    "qcow2 with names of features": (qcow2(extensions=[(0x6803F857, bytes(48))]), ImageFacts("qcow2", 1 << 20, layerable=True)),
+    "qcow2 that was not closed": (qcow2(incompatible=1), ImageFacts("qcow2", 1 << 20)),
+    "qcow2 of an odd size": (qcow2(size=1000), ImageFacts("qcow2", 1000)),
+    "vmdk": (vmdk(vmdk_descriptor()), ImageFacts("vmdk", 1 << 20)),
+    "vdi": (vdi(), ImageFacts("vdi", 1 << 20)),
+    "vpc": (vpc(), ImageFacts("vpc", 1044480 if 30 * 4 * 17 * 512 > 1 << 20 else 1 << 20)),
+    "vhdx": (vhdx(), ImageFacts("vhdx", 1 << 30)),
+    "raw": (bytes(1024), ImageFacts("raw", 1024, layerable=True)),
+    "raw of an odd size": (b"x" * 1000, ImageFacts("raw", 1024, layerable=True)),
 }
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.library import Image, ImageError, Images, Progress, Settings
-from paddock.engine.images.sources import Http, Source, Trust
+from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
+from paddock.engine.images.sources import Http, ServerTrust, Source
 from tests.diskimages import qcow2
 from tests.imageserver import Fault, Server, authority, basic, running
 from tests.unit.engine.images.conftest import Fetch, disk
@@ -61,11 +61,11 @@ def test_without_any_version_it_is_fetched_again_and_found_to_be_the_same(fetch:
     assert len(server.seen) == 2
 
 
-def test_many_who_ask_at_the_same_time_share_one_download(server: Server, root: Path, settings: Settings) -> None:
+def test_many_who_ask_at_the_same_time_share_one_download(server: Server, root: Path, settings: ImageSettings) -> None:
     source = Http(server.put("/disk", BODY))
 
     async def run() -> set[Image]:
-        images, others = Images(root, settings), Images(root, settings)
+        images, others = ImageLibrary(root, settings), ImageLibrary(root, settings)
         try:
             asked = [one.fetch(dataclasses.replace(source)) for one in (images, others) for _ in range(5)]
             return set(await asyncio.gather(*asked))
@@ -199,13 +199,13 @@ def test_a_server_that_recovers_is_asked_again(fetch: Fetch, server: Server) -> 
 
 
 @pytest.mark.spec("kubevirt", 64)
-def test_a_silent_server_is_given_up(server: Server, root: Path, settings: Settings) -> None:
+def test_a_silent_server_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=0, then="stall")] * 9
     impatient = dataclasses.replace(settings, stall_seconds=0.1, attempts=2)
 
     async def run() -> None:
-        await Images(root, impatient).fetch(Http(url))
+        await ImageLibrary(root, impatient).fetch(Http(url))
 
     with pytest.raises(ImageError) as caught:
         asyncio.run(run())
@@ -285,11 +285,11 @@ def test_a_redirect_leads_to_no_other_place_than_an_image_may_come_from(to: str,
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "2130706433", "127.1"])
-def test_loopback_is_denied_unless_it_is_allowed(host: str, server: Server, root: Path, settings: Settings) -> None:
+def test_loopback_is_denied_unless_it_is_allowed(host: str, server: Server, root: Path, settings: ImageSettings) -> None:
     closed = dataclasses.replace(settings, allow=())
 
     async def run() -> None:
-        await Images(root, closed).fetch(Http(f"http://{host}:{server.server_address[1]}/disk"))
+        await ImageLibrary(root, closed).fetch(Http(f"http://{host}:{server.server_address[1]}/disk"))
 
     with pytest.raises(ImageError) as caught:
         asyncio.run(run())
@@ -316,12 +316,12 @@ def test_extra_headers(fetch: Fetch, server: Server) -> None:
     assert (server.seen[0].headers["x-one"], server.seen[0].headers["x-two"]) == ("1", "geheim")
 
 
-def test_a_proxy_is_asked_in_place_of_the_server(server: Server, root: Path, settings: Settings) -> None:
+def test_a_proxy_is_asked_in_place_of_the_server(server: Server, root: Path, settings: ImageSettings) -> None:
     server.put("/disk", BODY)
     proxied = dataclasses.replace(settings, proxies={"http": f"http://user:pass@{server.host}"})
 
     async def run() -> Image:
-        return await Images(root, proxied).fetch(Http("http://images.invalid/disk"))
+        return await ImageLibrary(root, proxied).fetch(Http("http://images.invalid/disk"))
 
     assert asyncio.run(run()).path.read_bytes() == BODY
     assert server.seen[0].path == "http://images.invalid/disk"
@@ -341,19 +341,19 @@ def test_a_private_authority_and_a_client_certificate(fetch: Fetch, tmp_path: Pa
         unknown = failure(fetch, Http(url))
         assert (unknown.code, unknown.fatal) == ("Certificate", False)
         assert "certificate" in str(unknown)
-        assert fetch(Http(url, trust=Trust(ca=root.certificate))).path.read_bytes() == BODY
-        assert fetch(Http(url, trust=Trust(verify=False))).path.read_bytes() == BODY
+        assert fetch(Http(url, trust=ServerTrust(ca=root.certificate))).path.read_bytes() == BODY
+        assert fetch(Http(url, trust=ServerTrust(verify=False))).path.read_bytes() == BODY
         with pytest.raises(ImageError, match="CA bundle"):
-            fetch(Http(url, trust=Trust(ca="nonsense")))
+            fetch(Http(url, trust=ServerTrust(ca="nonsense")))
     with running(Server(one.server_context(tmp_path, client_authority=root.certificate))) as server:
         url = server.put("/disk", disk(seed=9))
-        without = failure(fetch, Http(url, trust=Trust(ca=root.certificate)))
+        without = failure(fetch, Http(url, trust=ServerTrust(ca=root.certificate)))
         assert without.code == "Certificate"
-        known = Trust(ca=root.certificate, certificate=client.certificate, key=client.key)
+        known = ServerTrust(ca=root.certificate, certificate=client.certificate, key=client.key)
         assert fetch(Http(url, trust=known)).path.read_bytes() == disk(seed=9)
         assert "PRIVATE" not in repr(known)
         with pytest.raises(ImageError, match="client certificate"):
-            fetch(Http(url, trust=Trust(certificate=client.certificate, key="nonsense")))
+            fetch(Http(url, trust=ServerTrust(certificate=client.certificate, key="nonsense")))
 
 
 def test_a_client_certificate_is_not_shown_to_another_server(fetch: Fetch, tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def test_a_client_certificate_is_not_shown_to_another_server(fetch: Fetch, tmp_p
     ):
         target = second.put("/disk", BODY)
         first.faults["/disk"] = [Fault(302, {"Location": target})]
-        trust = Trust(ca=root.certificate, certificate=client.certificate, key=client.key)
+        trust = ServerTrust(ca=root.certificate, certificate=client.certificate, key=client.key)
         assert failure(fetch, Http(f"{first.url}/disk", trust=trust)).code == "Certificate"
         assert not second.seen
 
@@ -390,13 +390,13 @@ def test_progress_is_unknown_first_and_whole_at_the_end(fetch: Fetch, server: Se
     assert [progress.step for progress in told if progress.step != "downloading"] == ["storing", "done"]
 
 
-def test_the_last_who_leaves_ends_the_download_and_the_next_goes_on(server: Server, root: Path, settings: Settings) -> None:
+def test_the_last_who_leaves_ends_the_download_and_the_next_goes_on(server: Server, root: Path, settings: ImageSettings) -> None:
     body = disk(1 << 20)
     source = Http(server.put("/disk", body))
     server.faults["/disk"] = [Fault(after=900_000, then="stall")]
 
     async def run(wait: Callable[[], bool]) -> Image:
-        images = Images(root, settings)
+        images = ImageLibrary(root, settings)
         asked = [asyncio.ensure_future(images.fetch(source)) for _ in range(2)]
         while not wait():
             await asyncio.sleep(0.005)
@@ -406,7 +406,7 @@ def test_the_last_who_leaves_ends_the_download_and_the_next_goes_on(server: Serv
         asked[1].cancel()
         await asyncio.wait(asked)
         await images.close()
-        return await Images(root, settings).fetch(source)
+        return await ImageLibrary(root, settings).fetch(source)
 
     def wait() -> bool:
         return any(path.stat().st_size >= 1 << 19 for path in (root / "partial").glob("*/body"))
@@ -452,7 +452,7 @@ def connect_proxy(to: tuple[str, int], seen: list[bytes]) -> socket.socket:
     return listener
 
 
-def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: Settings, tmp_path: Path) -> None:
+def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: ImageSettings, tmp_path: Path) -> None:
     authorities, issue = authority()
     seen: list[bytes] = []
     with running(Server(issue("server").server_context(tmp_path))) as server:
@@ -463,8 +463,10 @@ def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: Settings, tm
             proxied = dataclasses.replace(settings, proxies={"https": place}, allow=("localhost",))
 
             async def run() -> Image:
-                images = Images(root, proxied)
-                source = Http("https://localhost:9/disk", secret_headers=(("X-Token", "geheim"),), trust=Trust(ca=authorities.certificate))
+                images = ImageLibrary(root, proxied)
+                source = Http(
+                    "https://localhost:9/disk", secret_headers=(("X-Token", "geheim"),), trust=ServerTrust(ca=authorities.certificate)
+                )
                 try:
                     return await images.fetch(source)
                 finally:

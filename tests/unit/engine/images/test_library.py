@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images import download, sparse
-from paddock.engine.images.library import Image, ImageError, Images, Progress, Settings
+from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.progress import Meter
-from paddock.engine.images.sources import File, Http, Registry, Upload, header_line
+from paddock.engine.images.sources import File, Http, RegistryImage, Upload, header_line
 from paddock.engine.images.sparse import SparseWriter
-from paddock.engine.images.upkeep import Upkeep
+from paddock.engine.images.upkeep import ImageUpkeep
 from tests import imageserver
 from tests.imageserver import Server, running
 from tests.unit.engine.images.conftest import Fetch, disk
@@ -83,7 +83,7 @@ def test_the_same_bytes_from_everywhere_are_one_image(fetch: Fetch, server: Serv
     three = fetch(Upload(chunks(BODY)))
     assert one == two == three
     assert len(list((root / "sha256").iterdir())) == 1
-    (record,) = Images(root).records()
+    (record,) = ImageLibrary(root).records()
     assert record.sources == (f"{server.url}/a", f"{server.url}/b")
 
 
@@ -93,10 +93,10 @@ def test_what_is_not_used_goes_after_its_time(fetch: Fetch, server: Server, root
         os.utime(image.path.parent / "image.json", (0, 0))
 
     async def collect() -> list[str]:
-        return await Images(root).collect({f"sha256:{used.digest}"}, 3600.0)
+        return await ImageLibrary(root).collect({f"sha256:{used.digest}"}, 3600.0)
 
     assert asyncio.run(collect()) == [idle.digest]
-    images = Images(root)
+    images = ImageLibrary(root)
     assert {image.digest for image in images} == {used.digest, fresh.digest}
     assert images.get(idle.digest) is None
     assert images.get(f"sha256:{used.digest}") == used
@@ -110,18 +110,18 @@ def test_asking_again_is_a_use(fetch: Fetch, server: Server, root: Path) -> None
     image = fetch(source)
     os.utime(image.path.parent / "image.json", (0, 0))
     fetch(source)
-    assert asyncio.run(Images(root).collect((), 3600.0)) == []
+    assert asyncio.run(ImageLibrary(root).collect((), 3600.0)) == []
 
 
 def test_what_dead_processes_left_is_cleared_away(root: Path, fetch: Fetch, server: Server) -> None:
-    Images(root)
+    ImageLibrary(root)
     left = root / "work" / "0123456789abcdef"
     left.mkdir()
     (left / "disk.img").write_bytes(BODY)
     broken = root / "sha256" / hashlib.sha256(BODY).hexdigest()
     broken.mkdir()
     (broken / "disk.img").write_bytes(b"half")
-    images = Images(root)
+    images = ImageLibrary(root)
     assert not left.exists()
     assert images.get(broken.name) is None
     assert fetch(Http(server.put("/a", BODY))).path.read_bytes() == BODY
@@ -156,10 +156,10 @@ def test_a_full_or_broken_disk(number: int, code: str, fetch: Fetch, server: Ser
 
 def test_a_file_that_cannot_fit_is_not_begun(server: Server, root: Path) -> None:
     source = Http(server.put("/a", BODY))
-    settings = Settings(allow=("127.0.0.1",), proxies={}, reserve_bytes=1 << 60)
+    settings = ImageSettings(allow=("127.0.0.1",), proxies={}, reserve_bytes=1 << 60)
 
     async def run() -> Image:
-        return await Images(root, settings).fetch(source)
+        return await ImageLibrary(root, settings).fetch(source)
 
     with pytest.raises(ImageError, match="no room") as caught:
         asyncio.run(run())
@@ -170,11 +170,11 @@ def test_a_disk_goes_into_a_registry_and_comes_back(fetch: Fetch, server: Server
     body = BODY + bytes(1 << 20) + BODY
     image = fetch(Http(server.put("/a", body)))
     with running(imageserver.Registry("bearer")) as registry:
-        settings = Settings(allow=("127.0.0.1",), proxies={}, insecure_registries=frozenset({registry.host}))
-        target = Registry(f"docker://{registry.host}/disks/mine:1", username="me", password="secret")
+        settings = ImageSettings(allow=("127.0.0.1",), proxies={}, insecure_registries=frozenset({registry.host}))
+        target = RegistryImage(f"docker://{registry.host}/disks/mine:1", username="me", password="secret")
 
         async def run() -> str:
-            images = Images(root, settings)
+            images = ImageLibrary(root, settings)
             first = await images.push(image, target)
             count = len(registry.seen)
             assert await images.push(image, target) == first
@@ -187,7 +187,7 @@ def test_a_disk_goes_into_a_registry_and_comes_back(fetch: Fetch, server: Server
         digest = asyncio.run(run())
         assert ("disks/mine", digest) in registry.manifests
         with pytest.raises(ImageError, match="failed to push"):
-            asyncio.run(Images(root, settings).push(image, Registry(target.reference)))
+            asyncio.run(ImageLibrary(root, settings).push(image, RegistryImage(target.reference)))
 
 
 def test_progress_never_falls_and_knows_its_speed() -> None:
@@ -246,7 +246,7 @@ def test_upkeep_removes_what_no_record_names(fetch: Fetch, server: Server, root:
         path.write_text(json.dumps({"base": f"sha256/{image.digest}/disk.img"}))
 
     async def run() -> list[str]:
-        upkeep = Upkeep(Images(root), tmp_path, (pool,), 3600.0)
+        upkeep = ImageUpkeep(ImageLibrary(root), tmp_path, (pool,), 3600.0)
         upkeep.start()
         removed = await upkeep.round()
         await upkeep.stop()

@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 from paddock.engine.images import references
-from paddock.engine.images.library import Image, ImageError, Images, Settings
-from paddock.engine.images.sources import Registry as From
+from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
+from paddock.engine.images.sources import RegistryImage as From
 from tests import imageserver
 from tests.imageserver import Fault, Registry, Server, digest_of, layer, running, special
 from tests.unit.engine.images.conftest import QUICK, disk
@@ -31,18 +31,18 @@ def registry() -> Iterator[Registry]:
 
 
 @pytest.fixture
-def settings(registry: Registry) -> Settings:
+def settings(registry: Registry) -> ImageSettings:
     hosts = frozenset({registry.host})
-    return Settings(allow=("127.0.0.1",), proxies={}, attempts=3, backoff=QUICK, reserve_bytes=0, insecure_registries=hosts)
+    return ImageSettings(allow=("127.0.0.1",), proxies={}, attempts=3, backoff=QUICK, reserve_bytes=0, insecure_registries=hosts)
 
 
 @pytest.fixture
-def fetch(root: Path, settings: Settings, registry: Registry) -> "Pull":
+def fetch(root: Path, settings: ImageSettings, registry: Registry) -> "Pull":
     return Pull(root, settings, registry)
 
 
 class Pull:
-    def __init__(self, root: Path, settings: Settings, registry: Registry) -> None:
+    def __init__(self, root: Path, settings: ImageSettings, registry: Registry) -> None:
         self.root, self.settings, self._registry = root, settings, registry
 
     def __call__(self, reference: str = "disks/one:1", **more: object) -> Image:
@@ -51,7 +51,7 @@ class Pull:
         source = dataclasses.replace(From(reference), **more)  # type: ignore[arg-type]
 
         async def run() -> Image:
-            return await Images(self.root, self.settings).fetch(source)
+            return await ImageLibrary(self.root, self.settings).fetch(source)
 
         return asyncio.run(run())
 
@@ -205,7 +205,7 @@ def test_a_missing_image_is_said_in_the_registrys_words_and_can_come_later(fetch
 
 @pytest.mark.parametrize("auth", ["basic", "bearer"])
 @pytest.mark.spec("kubevirt", 64)
-def test_credentials_and_pull_secrets(auth: str, root: Path, settings: Settings) -> None:
+def test_credentials_and_pull_secrets(auth: str, root: Path, settings: ImageSettings) -> None:
     with running(Registry(auth)) as registry:
         registry.image("disks/one", "1", layer({"disk/a": DISK}))
         pull = Pull(root, dataclasses.replace(settings, insecure_registries=frozenset({registry.host})), registry)
@@ -221,7 +221,7 @@ def test_credentials_and_pull_secrets(auth: str, root: Path, settings: Settings)
         assert not any("/blobs/" in seen.path for seen in registry.seen)
 
 
-def test_a_token_does_not_follow_a_redirect(root: Path, settings: Settings) -> None:
+def test_a_token_does_not_follow_a_redirect(root: Path, settings: ImageSettings) -> None:
     with running(Registry("bearer")) as registry, running(Server()) as store:
         registry.image("disks/one", "1", layer({"disk/a": DISK}))
         registry.elsewhere = store
@@ -254,7 +254,7 @@ def test_a_layer_survives_a_crash_of_ours(fetch: Pull, registry: Registry) -> No
     assert registry.seen[-1].headers["range"] == "bytes=100000-"
 
 
-def test_mirrors_are_asked_first_and_the_registry_when_they_have_nothing(root: Path, settings: Settings, registry: Registry) -> None:
+def test_mirrors_are_asked_first_and_the_registry_when_they_have_nothing(root: Path, settings: ImageSettings, registry: Registry) -> None:
     with running(Registry()) as mirror:
         mirror.image("cache/disks/one", "1", layer({"disk/a": DISK}))
         registry.image("kubevirt/disks/two", "1", layer({"disk/a": disk(seed=2)}))
@@ -265,7 +265,7 @@ def test_mirrors_are_asked_first_and_the_registry_when_they_have_nothing(root: P
         assert pull.failure("docker://registry:5000/kubevirt/disks/three:1").code == "NotFound"
 
 
-def test_a_registry_without_tls_is_asked_only_when_it_is_named_so(root: Path, settings: Settings, registry: Registry) -> None:
+def test_a_registry_without_tls_is_asked_only_when_it_is_named_so(root: Path, settings: ImageSettings, registry: Registry) -> None:
     registry.image("disks/one", "1", layer({"disk/a": DISK}))
     pull = Pull(root, dataclasses.replace(settings, insecure_registries=frozenset()), registry)
     assert not pull.failure().fatal
@@ -289,7 +289,7 @@ def archive(registry: Registry, path: Path, tag: str) -> Path:
     return path
 
 
-def test_archives_in_folders_that_are_named_for_it(root: Path, settings: Settings, registry: Registry, tmp_path: Path) -> None:
+def test_archives_in_folders_that_are_named_for_it(root: Path, settings: ImageSettings, registry: Registry, tmp_path: Path) -> None:
     registry.image("disks/one", "1", layer({"disk/a": DISK}))
     folder = tmp_path / "archives"
     folder.mkdir()
@@ -304,13 +304,13 @@ def test_archives_in_folders_that_are_named_for_it(root: Path, settings: Setting
         assert pull.failure(f"oci-archive://{path}:1").code == "Denied"
 
 
-def test_files_as_they_are(root: Path, settings: Settings, registry: Registry) -> None:
+def test_files_as_they_are(root: Path, settings: ImageSettings, registry: Registry) -> None:
     kernel, initrd = b"MZ kernel", gzip.compress(b"initrd" * 100)
     registry.image("kernels/one", "1", layer({"boot/vmlinuz": kernel, "boot/initrd": initrd}))
     source = From(f"{registry.host}/kernels/one:1")
 
     async def run() -> list[bytes]:
-        images = Images(root, settings)
+        images = ImageLibrary(root, settings)
         found = await images.fetch_files(source, ("/boot/initrd", "/boot/vmlinuz"))
         again = await images.fetch_files(source, ("/boot/initrd", "/boot/vmlinuz"))
         assert found == again
@@ -319,11 +319,11 @@ def test_files_as_they_are(root: Path, settings: Settings, registry: Registry) -
     assert asyncio.run(run()) == [initrd, kernel]
 
 
-def test_what_a_reference_names_now(root: Path, settings: Settings, registry: Registry) -> None:
+def test_what_a_reference_names_now(root: Path, settings: ImageSettings, registry: Registry) -> None:
     digest = registry.image("disks/one", "1", layer({"disk/a": DISK}))
 
     async def run() -> str:
-        return await Images(root, settings).resolve(From(f"docker://{registry.host}/disks/one:1"))
+        return await ImageLibrary(root, settings).resolve(From(f"docker://{registry.host}/disks/one:1"))
 
     assert asyncio.run(run()) == digest
     assert not any("/blobs/" in seen.path for seen in registry.seen)

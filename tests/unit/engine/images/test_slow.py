@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.library import Image, ImageError, Images, Settings
+from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
 from tests.imageserver import Fault, Server
 from tests.unit.engine.images.conftest import disk
@@ -18,13 +18,13 @@ BODY = disk()
 
 
 @pytest.mark.parametrize("then", ["stall", "drip"])
-def test_slow_servers_keep_nobody_else_waiting(server: Server, root: Path, settings: Settings, then: str) -> None:
+def test_slow_servers_keep_nobody_else_waiting(server: Server, root: Path, settings: ImageSettings, then: str) -> None:
     slow = [server.put(f"/slow{number}", BODY) for number in range(settings.workers * 2)]
     for number in range(len(slow)):
         server.faults[f"/slow{number}"] = [Fault(after=100, then=then)] * 9
 
     async def run() -> Image:
-        images = Images(root, settings)
+        images = ImageLibrary(root, settings)
         waiting = [asyncio.ensure_future(images.fetch(Http(url), owner="slow")) for url in slow]
         while len(server.seen) < settings.workers // 2:
             await asyncio.sleep(0.005)
@@ -41,13 +41,13 @@ def test_slow_servers_keep_nobody_else_waiting(server: Server, root: Path, setti
     assert asyncio.run(run()).path.read_bytes() == BODY
 
 
-def test_a_server_that_drips_is_given_up(server: Server, root: Path, settings: Settings) -> None:
+def test_a_server_that_drips_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=100, then="drip")] * 9
     impatient = dataclasses.replace(settings, stall_seconds=0.2)
 
     async def run() -> None:
-        images = Images(root, impatient)
+        images = ImageLibrary(root, impatient)
         try:
             await images.fetch(Http(url))
         finally:
@@ -60,13 +60,13 @@ def test_a_server_that_drips_is_given_up(server: Server, root: Path, settings: S
     assert (caught.value.code, caught.value.fatal, len(server.seen)) == ("TooSlow", False, 1)
 
 
-def test_pieces_of_a_few_bytes_are_failures_in_a_row(server: Server, root: Path, settings: Settings) -> None:
+def test_pieces_of_a_few_bytes_are_failures_in_a_row(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=10, then="close")] * 20
     impatient = dataclasses.replace(settings, attempts=3)
 
     async def run() -> None:
-        await Images(root, impatient).fetch(Http(url))
+        await ImageLibrary(root, impatient).fetch(Http(url))
 
     with pytest.raises(ImageError, match="ended its answer"):
         asyncio.run(run())
@@ -91,13 +91,13 @@ def raw_server(pieces: list[bytes], released: threading.Event) -> str:
     return f"http://127.0.0.1:{listener.getsockname()[1]}/disk"
 
 
-def test_a_head_that_drips_is_given_up(root: Path, settings: Settings) -> None:
+def test_a_head_that_drips_is_given_up(root: Path, settings: ImageSettings) -> None:
     released = threading.Event()
     url = raw_server([b"HTTP/1.1 200 OK\r\n", *[b"a"] * 1000], released)
     impatient = dataclasses.replace(settings, stall_seconds=0.3, connect_seconds=0.1, attempts=1)
 
     async def run() -> None:
-        await Images(root, impatient).fetch(Http(url))
+        await ImageLibrary(root, impatient).fetch(Http(url))
 
     with pytest.raises(ImageError) as caught:
         asyncio.run(run())
@@ -106,13 +106,13 @@ def test_a_head_that_drips_is_given_up(root: Path, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("lengths", [("10", "3000000"), ("3000000", "10"), ("10, 3000000",)])
-def test_an_answer_of_two_lengths_is_refused(root: Path, settings: Settings, lengths: tuple[str, ...]) -> None:
+def test_an_answer_of_two_lengths_is_refused(root: Path, settings: ImageSettings, lengths: tuple[str, ...]) -> None:
     released = threading.Event()
     head = "".join(f"Content-Length: {length}\r\n" for length in lengths)
     url = raw_server([f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + BODY], released)
 
     async def run() -> None:
-        await Images(root, dataclasses.replace(settings, attempts=1)).fetch(Http(url))
+        await ImageLibrary(root, dataclasses.replace(settings, attempts=1)).fetch(Http(url))
 
     with pytest.raises(ImageError, match="gives its answer several lengths \\(10, 3000000\\)"):
         asyncio.run(run())

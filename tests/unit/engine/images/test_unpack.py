@@ -18,7 +18,7 @@ from paddock.engine.images.errors import ImageError
 from paddock.engine.images.library import Image
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import Http
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.stop import StopFlag
 from paddock.engine.images.tar import Tar
 from paddock.engine.images.unpack import unpack
 from tests.imageserver import Server, layer, special
@@ -35,7 +35,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 def unpacked(tmp_path: Path, data: bytes, limit: int = 1 << 40) -> bytes:
     path = tmp_path / "body"
     path.write_bytes(data)
-    return unpack(path, lambda: limit, Meter(lambda _: None), Stop()).read_bytes()
+    return unpack(path, lambda: limit, Meter(lambda _: None), StopFlag()).read_bytes()
 
 
 @pytest.mark.spec("kubermatic", 35)

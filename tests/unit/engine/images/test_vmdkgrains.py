@@ -10,7 +10,7 @@ import pytest
 from paddock.engine.images import headers, vmdkgrains
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.progress import Meter
-from paddock.engine.images.stop import Stop
+from paddock.engine.images.stop import StopFlag
 from tests.diskimages import streamed
 
 GRAIN = 64 * 1024
@@ -23,7 +23,7 @@ def unpacked(tmp_path: Path, image: bytes, reserve: int = 0) -> Path:
     (tmp_path / "image").write_bytes(image)
     facts = headers.inspect(tmp_path / "image", "vmdk")
     assert facts.compressed
-    vmdkgrains.unpack(tmp_path / "image", tmp_path / "disk", reserve, (Meter(lambda _: None), Stop()))
+    vmdkgrains.unpack(tmp_path / "image", tmp_path / "disk", reserve, (Meter(lambda _: None), StopFlag()))
     assert (tmp_path / "disk").stat().st_size == facts.virtual_size
     return tmp_path / "disk"
 

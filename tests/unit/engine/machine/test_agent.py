@@ -136,7 +136,7 @@ def test_what_an_agent_tells() -> None:
         assert await agent.hostname() == "web"
         assert await agent.timezone() == guest.Timezone("CET", 3600)
         assert await agent.users() == (guest.GuestUser("root", "", 12.5),)
-        assert await agent.filesystems() == (guest.Filesystem("vda1", "/", "ext4", 5, 9, (("s", "virtio"),)),)
+        assert await agent.filesystems() == (guest.GuestFilesystem("vda1", "/", "ext4", 5, 9, (("s", "virtio"),)),)
         assert await agent.interfaces() == (guest.GuestInterface("eth0", "02:00", (("10.0.2.2", 24),)),)
         assert (await agent.freeze(), await agent.frozen(), await agent.thaw()) == (2, True, 2)
         assert await agent.keys("root") == ("ssh-ed25519 AAAA",)
@@ -157,7 +157,7 @@ def test_programs_passwords_and_keys() -> None:
     }
 
     async def script(agent: Agent) -> None:
-        assert await agent.execute(["/bin/echo", "hi"], 5) == guest.Executed(3, b"hi", b"")
+        assert await agent.execute(["/bin/echo", "hi"], 5) == guest.GuestExecResult(3, b"hi", b"")
         await agent.set_password("root", "geheim")
         await agent.add_keys("root", ["ssh-ed25519 AAAA"], reset=True)
         with pytest.raises(AgentError, match=r"no\?\[2J way") as caught:
@@ -298,7 +298,7 @@ def test_whatever_is_said_becomes_harmless_values(value: Any) -> None:
 
 @given(st.binary(max_size=200))
 def test_whatever_comes_is_an_answer_or_malformed(line: bytes) -> None:
-    with contextlib.suppress(agentdata.Malformed):
+    with contextlib.suppress(agentdata.MalformedAgentData):
         assert isinstance(agentdata.parse(line), dict)
 
 

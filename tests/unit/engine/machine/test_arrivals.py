@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from paddock.engine.machine.arrivals import Arrivals, waits
+from paddock.engine.machine.arrivals import CpuArrivals, waits
 from paddock.engine.machine.errors import Unanswered
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.owner import MachineOwner
 from tests import virtualtime
 
 CALM = "CPU#0\nRIP=1 CPL=0 II=0 A20=1 SMM=0 HLT=1\nCPU#1\nEIP=0 CPL=3 II=0 A20=1 SMM=0 HLT=0\n"
@@ -27,7 +27,7 @@ class Fake:
         self.followers: list[Callable[[str, Any], None]] = []
         self.registers = CALM
         self.lines: list[str] = []
-        self.arrivals = Arrivals(cast(Owner, self))
+        self.arrivals = CpuArrivals(cast(MachineOwner, self))
 
     def background(self, work: Any) -> "asyncio.Task[None]":
         return asyncio.create_task(work)

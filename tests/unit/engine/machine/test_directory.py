@@ -8,30 +8,40 @@ import pytest
 from msgspec import structs
 
 from paddock.engine.machine import programs
-from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory, Nic, Stream, Tap, User
+from paddock.engine.machine.config import (
+    CpuConfig,
+    DiskConfig,
+    DiskLayer,
+    MachineConfig,
+    MemoryConfig,
+    Nic,
+    StreamNetwork,
+    Tap,
+    UserNetwork,
+)
 from paddock.engine.machine.directory import (
     LOG_LIMIT,
     SERIAL_LIMIT,
     Directory,
-    Record,
+    RunRecord,
     Stopping,
-    Unreadable,
+    UnreadableState,
     decode_config,
     encode_config,
     tame,
 )
-from paddock.engine.machine.observation import End
+from paddock.engine.machine.observation import RunEnd
 
-LAYER = Layer(Path("/a.qcow2"), "qcow2", Layer(Path("/b"), "raw"))
+LAYER = DiskLayer(Path("/a.qcow2"), "qcow2", DiskLayer(Path("/b"), "raw"))
 CONFIG = MachineConfig(
     "ns_vm",
-    Cpu(features=(("x", True),)),
-    Memory(1, 2),
-    disks=(Disk("root", LAYER), Disk("cd", None, role="cdrom")),
+    CpuConfig(features=(("x", True),)),
+    MemoryConfig(1, 2),
+    disks=(DiskConfig("root", LAYER), DiskConfig("cd", None, role="cdrom")),
     nics=(
         Nic("a", "m", Tap("t", 2)),
-        Nic("b", "m", User("n", "g", "a", "d", forwards=(("tcp", "h", 1, 2),))),
-        Nic("c", "m", Stream(Path("/s"))),
+        Nic("b", "m", UserNetwork("n", "g", "a", "d", forwards=(("tcp", "h", 1, 2),))),
+        Nic("c", "m", StreamNetwork(Path("/s"))),
     ),
     limits={"cpu.max": "max"},
 )
@@ -56,14 +66,14 @@ def test_configs_come_back_as_they_were(directory: Directory) -> None:
 def test_damage_is_said_and_a_damaged_record_is_none(directory: Directory, damage: bytes) -> None:
     for name in ("config.json", "process.json", "started.json"):
         (directory.path / name).write_bytes(damage)
-    with pytest.raises(Unreadable, match="damaged"):
+    with pytest.raises(UnreadableState, match="damaged"):
         directory.read_config()
-    assert directory.read_record() in (None, Record()) and directory.read_started() is None
+    assert directory.read_record() in (None, RunRecord()) and directory.read_started() is None
 
 
 def test_a_version_that_is_not_known_is_refused(directory: Directory) -> None:
     (directory.path / "config.json").write_bytes(encode_config(CONFIG).replace(b'"version":1', b'"version":2', 1))
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableState):
         directory.read_config()
 
 
@@ -73,8 +83,8 @@ def test_fields_of_a_newer_paddock_are_passed_over(directory: Directory) -> None
 
 
 def test_records(directory: Directory) -> None:
-    record = Record(
-        run=3, boot="b", active=True, pid=7, ticks=9, stop=Stopping(1.0, 2.0), evidence=("killed",), end=End("killed", "x", 1.0)
+    record = RunRecord(
+        run=3, boot="b", active=True, pid=7, ticks=9, stop=Stopping(1.0, 2.0), evidence=("killed",), end=RunEnd("killed", "x", 1.0)
     )
     directory.write_record(record)
     assert directory.read_record() == record
@@ -198,7 +208,7 @@ def test_a_program_that_was_replaced_is_another(tmp_path: Path) -> None:
     program = tmp_path / "qemu"
     assert programs.identify(str(program)) is None
     program.write_bytes(b"old")
-    record = Record(active=True, program=programs.identify(str(program)))
+    record = RunRecord(active=True, program=programs.identify(str(program)))
     assert record.program is not None and not programs.is_outdated(record)
     program.write_bytes(b"newer")
     assert programs.is_outdated(record) and not programs.is_outdated(structs.replace(record, active=False))

@@ -2,30 +2,30 @@
 
 import pytest
 
-from paddock.engine.machine.ends import SHUTDOWNS, Seen, describe, judge
+from paddock.engine.machine.ends import SHUTDOWNS, RunEvidence, describe, judge
 
 TABLE = [
-    (Seen(("guest-shutdown",), True, 0), "guest-shutdown"),
-    (Seen(("guest-reboot",), True, 0), "guest-reboot"),
-    (Seen(("guest-shutdown", "killed"), True, -9), "guest-shutdown"),  # it obeyed, and QEMU was slow to go
-    (Seen(("killed",), True, -9), "killed"),
-    (Seen(("killed",), False, None), "killed"),
-    (Seen(("panicked", "guest-shutdown"), True, 0), "panicked"),
-    (Seen(("internal-error", "killed"), True, -9), "internal-error"),
-    (Seen(("watchdog",), True, 0), "watchdog"),
-    (Seen(("saved",), True, 0), "saved"),
-    (Seen((), True, 0), "crashed"),  # vanished without a word
-    (Seen((), True, 1), "crashed"),
-    (Seen((), True, -11), "crashed"),
-    (Seen((), True, None), "crashed"),
-    (Seen((), False, 1), "never-started"),
-    (Seen((), True, None, same_boot=False), "host-reboot"),
-    (Seen(("guest-shutdown",), True, None, same_boot=False), "guest-shutdown"),
+    (RunEvidence(("guest-shutdown",), True, 0), "guest-shutdown"),
+    (RunEvidence(("guest-reboot",), True, 0), "guest-reboot"),
+    (RunEvidence(("guest-shutdown", "killed"), True, -9), "guest-shutdown"),  # it obeyed, and QEMU was slow to go
+    (RunEvidence(("killed",), True, -9), "killed"),
+    (RunEvidence(("killed",), False, None), "killed"),
+    (RunEvidence(("panicked", "guest-shutdown"), True, 0), "panicked"),
+    (RunEvidence(("internal-error", "killed"), True, -9), "internal-error"),
+    (RunEvidence(("watchdog",), True, 0), "watchdog"),
+    (RunEvidence(("saved",), True, 0), "saved"),
+    (RunEvidence((), True, 0), "crashed"),  # vanished without a word
+    (RunEvidence((), True, 1), "crashed"),
+    (RunEvidence((), True, -11), "crashed"),
+    (RunEvidence((), True, None), "crashed"),
+    (RunEvidence((), False, 1), "never-started"),
+    (RunEvidence((), True, None, same_boot=False), "host-reboot"),
+    (RunEvidence(("guest-shutdown",), True, None, same_boot=False), "guest-shutdown"),
 ]
 
 
 @pytest.mark.parametrize(("seen", "reason"), TABLE)
-def test_the_reason(seen: Seen, reason: str) -> None:
+def test_the_reason(seen: RunEvidence, reason: str) -> None:
     assert judge(seen) == reason
 
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from paddock.engine.machine.config import Cpu, MachineConfig, Memory
-from paddock.engine.machine.errors import AgentError, Refused
+from paddock.engine.machine.config import CpuConfig, MachineConfig, MemoryConfig
+from paddock.engine.machine.errors import AgentError, RequestRefused
 from tests import virtualtime
 from tests.enginefakes import FakeMachine, FakeMachines
 
-CONFIG = MachineConfig("ns_vm", Cpu(), Memory(2**28, 2**28))
+CONFIG = MachineConfig("ns_vm", CpuConfig(), MemoryConfig(2**28, 2**28))
 
 
 async def _settle() -> None:
@@ -75,7 +75,7 @@ def test_what_a_test_can_make_of_a_start() -> None:
         await machine.start()
         await _settle()
         assert _phase(machine) == "starting"
-        with pytest.raises(Refused, match="start"):
+        with pytest.raises(RequestRefused, match="start"):
             await machine.pause()
         machines.release("a")
         assert _phase(machine) == "running"

@@ -9,19 +9,21 @@ import pytest
 
 from paddock.engine.machine import statistics, survey
 from paddock.engine.machine.argv import names
-from paddock.engine.machine.config import Cpu, Disk, Layer, MachineConfig, Memory
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.events import Events
 from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import DiskStatistics
-from paddock.engine.machine.pipes import Place, last_screen
+from paddock.engine.machine.pipes import SessionSlot, last_screen
 from paddock.engine.machine.startqueue import StartQueue
-from paddock.engine.machine.turns import Turns
-from paddock.engine.machine.users import NoUser, Users
+from paddock.engine.machine.turns import StartSlots
+from paddock.engine.machine.users import NoUser, UserRange
 from tests import virtualtime
 
-LAYER = Layer(Path("/over"), "qcow2", Layer(Path("/below"), "raw"))
-CONFIG = MachineConfig("ns_vm", Cpu(), Memory(1, 1), disks=(Disk("root", LAYER), Disk("data", Layer(Path("/d"), "raw"))))
+LAYER = DiskLayer(Path("/over"), "qcow2", DiskLayer(Path("/below"), "raw"))
+CONFIG = MachineConfig(
+    "ns_vm", CpuConfig(), MemoryConfig(1, 1), disks=(DiskConfig("root", LAYER), DiskConfig("data", DiskLayer(Path("/d"), "raw")))
+)
 
 
 def test_requests_are_done_one_at_a_time_and_in_order_also_when_nobody_waits() -> None:
@@ -76,7 +78,7 @@ def test_a_stop_overtakes_what_is_done_and_what_waits(ended: bool, reason: str) 
         await asyncio.sleep(1)
         inbox.overtake(ended=ended)
         for task in tasks:
-            with pytest.raises(Refused) as caught:
+            with pytest.raises(RequestRefused) as caught:
                 await task
             assert caught.value.reason == reason
         assert undone == ["long"]
@@ -88,7 +90,7 @@ def test_few_start_at_a_time_and_a_place_comes_free_when_its_guest_is_quiet() ->
     async def script() -> None:
         loop = asyncio.get_running_loop()
         busy_until = {"a": 5.0, "b": 100.0, "c": 0.0, "d": 0.0}
-        turns = Turns(StartQueue(2, 60.0), lambda id: min(loop.time(), busy_until[id]))
+        turns = StartSlots(StartQueue(2, 60.0), lambda id: min(loop.time(), busy_until[id]))
         began: dict[str, float] = {}
 
         async def start(id: str) -> None:
@@ -132,7 +134,7 @@ def test_a_new_session_ends_the_old_and_its_reader_sees_the_end() -> None:
             ends.append(theirs)
             return ours
 
-        place = Place()
+        place = SessionSlot()
         first = place.give(connect, b"before")
         assert (await first.read(), place.taken) == (b"before", True)
         reading = asyncio.create_task(first.read())
@@ -196,16 +198,18 @@ def test_a_guest_s_word_about_its_memory_is_taken_if_it_is_plausible() -> None:
 
 
 def test_room_is_judged_by_the_disks_that_failed(tmp_path: Path) -> None:
-    layer = Layer(tmp_path / "disk", "raw")
+    layer = DiskLayer(tmp_path / "disk", "raw")
     layer.path.write_bytes(b"")
-    config = MachineConfig("ns_vm", Cpu(), Memory(1, 1), disks=(Disk("root", layer), Disk("gone", Layer(tmp_path / "no", "raw"))))
+    config = MachineConfig(
+        "ns_vm", CpuConfig(), MemoryConfig(1, 1), disks=(DiskConfig("root", layer), DiskConfig("gone", DiskLayer(tmp_path / "no", "raw")))
+    )
     assert survey.has_room(config, ["root"])
     assert not survey.has_room(config, ["gone"]) and not survey.has_room(config, [])
 
 
 def test_users() -> None:
-    users = Users(first=1000, count=3)
+    users = UserRange(first=1000, count=3)
     assert users.choose([]) == 1000 and users.choose([1000, 1002]) == 1001 and users.shared == 1003
     with pytest.raises(NoUser):
         users.choose([1000, 1001, 1002])
-    assert Users().choose([5]) == 0
+    assert UserRange().choose([5]) == 0

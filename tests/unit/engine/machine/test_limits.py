@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.machine.config import Cpu, MachineConfig, Memory
+from paddock.engine.machine.config import CpuConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.limits import Hierarchies, apply, enclose, find, remove, usual
 
 
@@ -80,6 +80,6 @@ def test_every_machine_has_a_group_and_limits_where_the_host_has_some(tmp_path: 
 
 
 def test_no_healthy_machine_comes_near_to_its_limits() -> None:
-    config = MachineConfig("a", Cpu(max_sockets=4, cores=2), Memory(1 << 30, 4 << 30))
+    config = MachineConfig("a", CpuConfig(max_sockets=4, cores=2), MemoryConfig(1 << 30, 4 << 30))
     found = usual(config)
     assert int(found["memory.high"]) >= 2 * (4 << 30) and int(found["pids.max"]) > 1000 and "memory.max" not in found

@@ -9,17 +9,17 @@ from typing import Any, cast
 import pytest
 
 from paddock.engine.machine import liveness
-from paddock.engine.machine.directory import Record
+from paddock.engine.machine.directory import RunRecord
 from paddock.engine.machine.errors import Unanswered
-from paddock.engine.machine.host import Times
+from paddock.engine.machine.host import Timeouts
 from paddock.engine.machine.liveness import Liveness, silence
-from paddock.engine.machine.observation import Fault, Observation
-from paddock.engine.machine.owner import Owner
+from paddock.engine.machine.observation import GuestFault, Observation
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.requests import Verb, admit
 from paddock.engine.machine.timers import Timers
 from tests import virtualtime
 
-TIMES = Times()
+TIMES = Timeouts()
 RESET = ("RESET", {"guest": True, "reason": "guest-reset"})
 
 
@@ -51,10 +51,10 @@ class Fake:
         self.surroundings = SimpleNamespace(times=TIMES)
         self.process = SimpleNamespace(pid=7)
         self.directory = SimpleNamespace(serial_tail=lambda size: b"Kernel panic - not syncing: IO-APIC + timer\r\nReboot\r\n")
-        self.record, self.observed = Record(), Observation(phase="running", pid=7)
+        self.record, self.observed = RunRecord(), Observation(phase="running", pid=7)
         self.busy = self.looks = 0
         self.log: list[str] = []
-        self.liveness = Liveness(cast(Owner, self))
+        self.liveness = Liveness(cast(MachineOwner, self))
         self.liveness.arm()
 
     def observe(self, **changes: Any) -> None:
@@ -201,7 +201,7 @@ def test_an_unanswered_command_is_looked_into_at_once(state: list[str]) -> None:
 def test_one_that_is_being_killed_is_not_reported(state: list[str]) -> None:
     async def script(fake: Fake) -> None:
         assert fake.qmp is not None
-        fake.record = Record(evidence=("killed",))
+        fake.record = RunRecord(evidence=("killed",))
         fake.qmp.answers.clear()
         await asyncio.sleep(600)
         assert fake.log == []
@@ -266,11 +266,11 @@ def test_a_console_without_a_panic() -> None:
 
 @pytest.mark.parametrize("verb", [Verb.PAUSE, Verb.RESUME, Verb.RESET, Verb.PRESS, Verb.RENEW, Verb.CHANGE, Verb.LOOK])
 def test_a_silent_qemu_is_told_nothing_that_it_would_do_later(verb: Verb) -> None:
-    silent = Observation(phase="running", fault=Fault("ProcessStopped", "QEMU does not answer."))
+    silent = Observation(phase="running", fault=GuestFault("ProcessStopped", "QEMU does not answer."))
     with pytest.raises(Unanswered, match="it was not told"):
         admit(verb, silent, "a")
 
 
 def test_a_silent_qemu_is_stopped_and_a_guest_in_a_loop_is_reset() -> None:
-    assert admit(Verb.STOP, Observation(phase="running", fault=Fault("MonitorUnresponsive", "")), "a")
-    assert admit(Verb.RESET, Observation(phase="running", fault=Fault("GuestRebootLoop", "")), "a")
+    assert admit(Verb.STOP, Observation(phase="running", fault=GuestFault("MonitorUnresponsive", "")), "a")
+    assert admit(Verb.RESET, Observation(phase="running", fault=GuestFault("GuestRebootLoop", "")), "a")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.engine.machine.errors import Refused
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.observation import Observation, Paused, Phase
 from paddock.engine.machine.requests import RULES, STATES, Already, Go, Refuse, State, Verb, admit, judge, state
 
@@ -30,7 +30,7 @@ def test_the_table_reads_as_its_module_says() -> None:
 
 
 def test_a_refusal_names_machine_action_and_reason() -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         admit(Verb.CHANGE, Observation(), "a", "plug disk x into")
     assert caught.value.reason == "NotRunning"
     assert str(caught.value) == "cannot plug disk x into machine a: it does not run; start it first"

@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.networks import addresses
-from paddock.engine.networks.addresses import Book, check_network, choose_network, free_mac, loopback
-from paddock.engine.networks.cards import Card
+from paddock.engine.networks.addresses import AddressTable, check_network, choose_network, free_mac, loopback
+from paddock.engine.networks.cards import NicSpec
 from paddock.engine.networks.errors import NetworkUnusable
-from paddock.engine.networks.ledger import Ledger
-from paddock.engine.networks.networks import Networks, Settings
+from paddock.engine.networks.ledger import AddressStore
+from paddock.engine.networks.networks import Networks, NetworkSettings
 
 NETWORK = "10.112.64.0/18"
 FULL = ipaddress.IPv4Network("10.0.0.0/28").num_addresses - 3
 
 
 def test_a_card_keeps_what_it_was_given() -> None:
-    book, first = Book(NETWORK).give(("vm", "default"), 0.0)
+    book, first = AddressTable(NETWORK).give(("vm", "default"), 0.0)
     again, second = book.give(("vm", "default"), 50.0)
     assert again is book and first == second
-    assert Book(NETWORK).give(("vm", "default"), 9.0)[1] == first, "the same card on an empty book"
+    assert AddressTable(NETWORK).give(("vm", "default"), 9.0)[1] == first, "the same card on an empty book"
 
 
 def test_a_mac_of_ours_is_locally_administered_and_no_group() -> None:
@@ -38,13 +38,13 @@ def test_a_taken_mac_is_passed_over() -> None:
 
 
 def test_a_mac_that_the_user_wrote_wins_and_changes_nothing_else() -> None:
-    book, before = Book(NETWORK).give(("vm", "a"), 0.0)
+    book, before = AddressTable(NETWORK).give(("vm", "a"), 0.0)
     _, after = book.give(("vm", "a"), 0.0, "DE:AD:00:00:be:ef")
     assert (after.mac, after.index) == ("de:ad:00:00:be:ef", before.index)
 
 
 def test_every_address_of_a_network_is_given_once_and_then_no_more() -> None:
-    book, seen = Book("10.0.0.0/28"), set()
+    book, seen = AddressTable("10.0.0.0/28"), set()
     for number in range(FULL):
         book, entry = book.give((f"vm{number}", "a"), 0.0)
         seen.add(book.address(entry))
@@ -54,7 +54,7 @@ def test_every_address_of_a_network_is_given_once_and_then_no_more() -> None:
 
 
 def test_a_released_address_rests_before_somebody_else_gets_it() -> None:
-    book = Book("10.0.0.0/28")
+    book = AddressTable("10.0.0.0/28")
     for number in range(FULL):
         book, _ = book.give((f"vm{number}", "a"), 0.0)
     book = book.release("vm3", 100.0)
@@ -65,7 +65,7 @@ def test_a_released_address_rests_before_somebody_else_gets_it() -> None:
 
 
 def test_releasing_a_stranger_changes_nothing() -> None:
-    book, _ = Book(NETWORK).give(("vm", "a"), 0.0)
+    book, _ = AddressTable(NETWORK).give(("vm", "a"), 0.0)
     assert book.release("nobody", 1.0) is book
 
 
@@ -100,23 +100,23 @@ def test_loopback_addresses_of_all_numbers_are_loopback_addresses() -> None:
 
 
 def test_ipv6_addresses_lie_in_a_unique_local_network() -> None:
-    book, entry = Book(NETWORK, "0123456789").give(("vm", "a"), 0.0)
+    book, entry = AddressTable(NETWORK, "0123456789").give(("vm", "a"), 0.0)
     assert ipaddress.IPv6Address(book.address6(entry)) in ipaddress.IPv6Network("fd01:2345:6789::/64")
 
 
 def test_the_book_is_the_same_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "networks" / "addresses.json"
-    ledger = Ledger.open(path, lambda: Book(NETWORK, "00000000ab"))
+    ledger = AddressStore.open(path, lambda: AddressTable(NETWORK, "00000000ab"))
     entry = ledger.give(("vm", "a"), 5.0)
     ledger.give(("gone", "a"), 5.0)
     ledger.release("gone", 6.0)
-    again = Ledger.open(path, lambda: Book("10.0.0.0/28"))
+    again = AddressStore.open(path, lambda: AddressTable("10.0.0.0/28"))
     assert again.book == ledger.book and again.get(("vm", "a")) == entry
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_what_could_not_be_written_was_not_given(tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "addresses.json", lambda: Book(NETWORK))
+    ledger = AddressStore.open(tmp_path / "addresses.json", lambda: AddressTable(NETWORK))
     (tmp_path / "addresses.new").mkdir()
     with pytest.raises(OSError, match="directory"):
         ledger.give(("vm", "a"), 0.0)
@@ -130,7 +130,7 @@ def test_an_unreadable_book_is_said_and_not_replaced(tmp_path: Path, raw: bytes)
     path = tmp_path / "addresses.json"
     path.write_bytes(raw)
     with pytest.raises(NetworkUnusable, match="cannot read the addresses"):
-        Ledger.open(path, lambda: Book(NETWORK))
+        AddressStore.open(path, lambda: AddressTable(NETWORK))
     assert path.read_bytes() == raw
 
 
@@ -141,7 +141,7 @@ def test_a_sudden_end_loses_nothing_that_was_answered(tmp_path: Path) -> None:
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
-            ledger = Ledger.open(path, lambda: Book(NETWORK))
+            ledger = AddressStore.open(path, lambda: AddressTable(NETWORK))
             for number in range(10_000):
                 entry = ledger.give((f"vm{turn}-{number}", "a"), 0.0)
                 os.write(writer, f"{entry.owner} {entry.mac}\n".encode())
@@ -152,7 +152,7 @@ def test_a_sudden_end_loses_nothing_that_was_answered(tmp_path: Path) -> None:
                 answered[owner, "a"] = mac
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        book = Ledger.open(path, lambda: Book(NETWORK)).book
+        book = AddressStore.open(path, lambda: AddressTable(NETWORK)).book
         assert {key: book.entries[key].mac for key in answered} == answered
         assert len({entry.index for entry in book.entries.values()}) == len(book.entries)
 
@@ -165,8 +165,8 @@ def test_there_are_networks_for_hundreds_of_directories_and_none_overlaps_anothe
 
 
 def test_user_mode_takes_no_network_and_keeps_addresses_when_there_is_one(tmp_path: Path) -> None:
-    networks = Networks(tmp_path / "networks", Settings(mode="user"))
-    card = Card("vm", "default")
+    networks = Networks(tmp_path / "networks", NetworkSettings(mode="user"))
+    card = NicSpec("vm", "default")
     plug = asyncio.run(networks.plug(card))
     assert networks._ledger.book.network == "" and plug.address.startswith("127.64.")
     moved = networks._ledger.book.moved("10.1.0.0/16")

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.engine.networks import dhcp
-from paddock.engine.networks.cards import Dhcp
-from paddock.engine.networks.dhcp import ACK, DISCOVER, INFORM, NAK, OFFER, REQUEST, Lease
+from paddock.engine.networks.cards import DhcpOptions
+from paddock.engine.networks.dhcp import ACK, DISCOVER, INFORM, NAK, OFFER, REQUEST, DhcpLease
 
 MAC = "02:11:22:33:44:55"
-LEASE = Lease(
+LEASE = DhcpLease(
     mac=MAC,
     address="10.0.2.2/24",
     server="10.0.2.1",
@@ -21,7 +21,7 @@ LEASE = Lease(
     hostname="web",
     domain="default.vm.cluster.local",
     search=("default.svc.cluster.local", "cluster.local"),
-    options=Dhcp("tftp", "boot", ("192.0.2.1",), ((224, "x"), (255, "never"))),
+    options=DhcpOptions("tftp", "boot", ("192.0.2.1",), ((224, "x"), (255, "never"))),
 )
 
 
@@ -36,7 +36,7 @@ def options_of(payload: bytes) -> dict[int, bytes]:
     return dhcp._options(payload[240:])
 
 
-def answer(payload: bytes, lease: Lease = LEASE) -> bytes | None:
+def answer(payload: bytes, lease: DhcpLease = LEASE) -> bytes | None:
     asked = dhcp.read(payload)
     assert asked is not None
     return dhcp.answer(asked, lease)
@@ -82,7 +82,7 @@ def test_an_inform_gives_no_address_and_a_refusal_tells_nothing() -> None:
 
 
 def test_a_gateway_outside_the_network_and_routes_are_classless() -> None:
-    lease = Lease(MAC, "10.112.64.5/32", "10.112.64.1", "10.112.64.1", routes=(("172.22.0.0/16", "10.112.64.9"),))
+    lease = DhcpLease(MAC, "10.112.64.5/32", "10.112.64.1", "10.112.64.1", routes=(("172.22.0.0/16", "10.112.64.9"),))
     said = answer(request(DISCOVER), lease)
     assert said is not None
     link, routed, default = bytes([32, 10, 112, 64, 1, 0, 0, 0, 0]), bytes([16, 172, 22, 10, 112, 64, 9]), bytes([0, 10, 112, 64, 1])
@@ -90,7 +90,7 @@ def test_a_gateway_outside_the_network_and_routes_are_classless() -> None:
 
 
 def test_a_long_option_comes_in_parts() -> None:
-    said = answer(request(DISCOVER), Lease(MAC, "10.0.2.2/24", "10.0.2.1", options=Dhcp(private=((230, "a" * 600),))))
+    said = answer(request(DISCOVER), DhcpLease(MAC, "10.0.2.2/24", "10.0.2.1", options=DhcpOptions(private=((230, "a" * 600),))))
     assert said is not None and options_of(said)[230] == b"a" * 600
 
 

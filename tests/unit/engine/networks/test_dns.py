@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.engine.networks import dns, dnsserver
-from paddock.engine.networks.cards import Card
+from paddock.engine.networks.cards import NicSpec
 from paddock.engine.networks.dns import AAAA, NO_NAME, OK, PTR, A, Zone
 from paddock.engine.networks.dnsserver import DnsServer
 
 CARDS = (
-    (Card("vm", "default", hostname="Web", group="shop", domain="front.shop.svc.cluster.local"), ("10.112.64.5", "fd00::5")),
-    (Card("db", "default", hostname="db", group="shop"), ("10.112.64.6",)),
-    (Card("mute", "default"), ("10.112.64.7",)),
+    (NicSpec("vm", "default", hostname="Web", group="shop", domain="front.shop.svc.cluster.local"), ("10.112.64.5", "fd00::5")),
+    (NicSpec("db", "default", hostname="db", group="shop"), ("10.112.64.6",)),
+    (NicSpec("mute", "default"), ("10.112.64.7",)),
 )
 ZONE = Zone.of("cluster.local", CARDS, {"api.shop.svc.cluster.local": ("10.97.0.5",)}, "10.112.64.0/18", "10.96.0.0/12")
 
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_asked_for_again_by_tcp() -> None:
     ],
 )
 def test_what_is_no_question_is_said(data: bytes, code: int) -> None:
-    with pytest.raises(dns.Malformed) as caught:
+    with pytest.raises(dns.MalformedQuery) as caught:
         dns.read(data)
     assert (caught.value.id, caught.value.code) == (7, code)
 
@@ -101,7 +101,7 @@ def test_nothing_that_is_sent_breaks_anything(data: bytes) -> None:
     dns.lifetime(data)
     try:
         question = dns.read(data)
-    except dns.Malformed:
+    except dns.MalformedQuery:
         return
     found = ZONE.look(question)
     dns.answer(question, *(found or (OK, [])))
@@ -111,7 +111,7 @@ def test_nothing_that_is_sent_breaks_anything(data: bytes) -> None:
 def test_any_name_is_answered(tail: bytes, kind: int) -> None:
     try:
         ZONE.look(dns.read(struct.pack("!HHHHHH", 7, 0, 1, 0, 0, 0) + tail + b"\0" + struct.pack("!HH", kind, 1)))
-    except dns.Malformed:
+    except dns.MalformedQuery:
         return
 
 

@@ -7,17 +7,17 @@ import socket
 import pytest
 
 from paddock.engine.networks import listeners
-from paddock.engine.networks.cards import Protocol, Published, PublishedPort, Target
+from paddock.engine.networks.cards import ForwardTarget, Protocol, PublishedPort, PublishedService
 from paddock.engine.networks.datagrams import open_datagrams
-from paddock.engine.networks.errors import Unreachable
-from paddock.engine.networks.listeners import Lead, Listeners, Place
+from paddock.engine.networks.errors import GuestUnreachable
+from paddock.engine.networks.listeners import ForwardTo, ListenEndpoint, Listeners
 
-ONE, TWO = Target("one", "default", 80), Target("two", "default", 80)
+ONE, TWO = ForwardTarget("one", "default", 80), ForwardTarget("two", "default", 80)
 
 
 def test_a_place_belongs_to_the_first_who_has_it() -> None:
     ports = (PublishedPort("tcp", 80, (ONE,), 30080), PublishedPort("udp", 80, (ONE,)))
-    services = [Published("ns/b", ports, outside=("192.0.2.1",)), Published("ns/a", ports[:1], outside=("192.0.2.1",))]
+    services = [PublishedService("ns/b", ports, outside=("192.0.2.1",)), PublishedService("ns/a", ports[:1], outside=("192.0.2.1",))]
     wanted, problems = listeners.plan(services, "0.0.0.0")
     assert {str(place): lead.service for place, lead in wanted.items()} == {
         "tcp 0.0.0.0:30080": "ns/a",
@@ -48,9 +48,9 @@ class World:
         for _ in range(10):
             await asyncio.sleep(0)
 
-    async def reach(self, target: Target, protocol: Protocol) -> tuple[str, int]:
+    async def reach(self, target: ForwardTarget, protocol: Protocol) -> tuple[str, int]:
         if target.owner not in self.places:
-            raise Unreachable("cannot reach it")
+            raise GuestUnreachable("cannot reach it")
         await asyncio.sleep(self.far)
         return self.places[target.owner]
 
@@ -97,16 +97,16 @@ def test_targets_take_turns_change_and_may_be_gone() -> None:
         world = World()
         for name in ("one", "two"):
             await world.guest(name)
-        place = Place("tcp", "127.0.0.1", free())
-        assert await world.listeners.bring({place: Lead("s", (ONE, TWO))}) == {}
+        place = ListenEndpoint("tcp", "127.0.0.1", free())
+        assert await world.listeners.bring({place: ForwardTo("s", (ONE, TWO))}) == {}
         assert sorted([await ask(place.port) for _ in range(4)]) == ["one", "one", "two", "two"]
-        await world.listeners.bring({place: Lead("s", (ONE, Target("gone", "default", 1)))})
+        await world.listeners.bring({place: ForwardTo("s", (ONE, ForwardTarget("gone", "default", 1)))})
         assert {await ask(place.port) for _ in range(3)} == {"one"}, "one that cannot be reached is passed over"
-        await world.listeners.bring({place: Lead("s", ())})
+        await world.listeners.bring({place: ForwardTo("s", ())})
         assert await ask(place.port) in ("reset", "closed")
-        await world.listeners.bring({place: Lead("s", (ONE,), sources=("192.0.2.0/24",))})
+        await world.listeners.bring({place: ForwardTo("s", (ONE,), sources=("192.0.2.0/24",))})
         assert await ask(place.port) in ("reset", "closed")
-        await world.listeners.bring({place: Lead("s", (ONE, TWO), affinity_seconds=60)})
+        await world.listeners.bring({place: ForwardTo("s", (ONE, TWO), affinity_seconds=60)})
         assert len({await ask(place.port) for _ in range(4)}) == 1
         await world.listeners.bring({})
         with pytest.raises(ConnectionRefusedError):
@@ -121,12 +121,12 @@ def test_a_place_that_is_taken_is_said_and_had_later() -> None:
         world = World()
         await world.guest("one")
         other = socket.create_server(("127.0.0.1", 0))
-        place = Place("tcp", "127.0.0.1", other.getsockname()[1])
-        nowhere = Place("udp", "192.0.2.77", 9)
-        said = await world.listeners.bring({place: Lead("s", (ONE,)), nowhere: Lead("s", (ONE,))})
+        place = ListenEndpoint("tcp", "127.0.0.1", other.getsockname()[1])
+        nowhere = ListenEndpoint("udp", "192.0.2.77", 9)
+        said = await world.listeners.bring({place: ForwardTo("s", (ONE,)), nowhere: ForwardTo("s", (ONE,))})
         assert said == {place: "another program has it", nowhere: "the host does not have this address"}
         other.close()
-        assert await world.listeners.bring({place: Lead("s", (ONE,))}) == {}
+        assert await world.listeners.bring({place: ForwardTo("s", (ONE,))}) == {}
         assert await ask(place.port) == "one"
         await world.end()
 
@@ -137,8 +137,8 @@ def test_many_bytes_go_both_ways_past_a_half_close() -> None:
     async def script() -> None:
         world = World()
         await world.guest("one")
-        place = Place("tcp", "127.0.0.1", free())
-        await world.listeners.bring({place: Lead("s", (ONE,))})
+        place = ListenEndpoint("tcp", "127.0.0.1", free())
+        await world.listeners.bring({place: ForwardTo("s", (ONE,))})
         reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
         block = hashlib.sha256(b"x").digest() * 4096
 
@@ -173,8 +173,8 @@ def test_a_reader_that_does_not_read_stops_the_sender() -> None:
         stuck: list[asyncio.StreamWriter] = []
         server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024)
         world.places["one"] = server.sockets[0].getsockname()[:2]
-        place = Place("tcp", "127.0.0.1", free())
-        await world.listeners.bring({place: Lead("s", (ONE,))})
+        place = ListenEndpoint("tcp", "127.0.0.1", free())
+        await world.listeners.bring({place: ForwardTo("s", (ONE,))})
         _, writer = await asyncio.open_connection("127.0.0.1", place.port)
         block, sent = bytes(1 << 20), 0
         # Each drain that returns within the time passed a mebibyte on.
@@ -206,8 +206,8 @@ def test_udp_clients_are_flows_of_their_own() -> None:
         world = World()
         transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Guest, local_addr=("127.0.0.1", 0))
         world.places["one"] = transport.get_extra_info("sockname")
-        place = Place("udp", "127.0.0.1", free(socket.SOCK_DGRAM))
-        await world.listeners.bring({place: Lead("s", (ONE,))})
+        place = ListenEndpoint("udp", "127.0.0.1", free(socket.SOCK_DGRAM))
+        await world.listeners.bring({place: ForwardTo("s", (ONE,))})
         flows = [await open_datagrams(("127.0.0.1", place.port)) for _ in range(3)]
         said = []
         for flow in flows:
@@ -229,8 +229,8 @@ def test_what_a_client_says_and_ends_before_its_guest_is_reached_arrives() -> No
         world = World()
         world.far = 0.3
         await world.guest("one")
-        place = Place("tcp", "127.0.0.1", free())
-        await world.listeners.bring({place: Lead("s", (ONE,))})
+        place = ListenEndpoint("tcp", "127.0.0.1", free())
+        await world.listeners.bring({place: ForwardTo("s", (ONE,))})
         for said in (b"early", b"x" * 1_000_000, b""):
             reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
             writer.write(said)

@@ -5,38 +5,38 @@ from dataclasses import replace
 import pytest
 
 from paddock.engine.networks import leading, rules
-from paddock.engine.networks.cards import Allow, Peer, Policy, Ports, Published, PublishedPort, Target
-from paddock.engine.networks.listeners import Place
-from paddock.engine.networks.rules import Bridged, Service, Table, Tapped
+from paddock.engine.networks.cards import ForwardTarget, NicPeer, NicPolicy, PolicyAllowance, Ports, PublishedPort, PublishedService
+from paddock.engine.networks.listeners import ListenEndpoint
+from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 from tests.golden import Golden
 
 PORTS = (Ports("tcp", 80), Ports("tcp", 8000, 8010), Ports("tcp", 8005, 8020), Ports("udp", 53))
-EMPTY = Table("paddock_0a0a", "10.112.64.0/18", "10.112.64.1")
+EMPTY = RuleTable("paddock_0a0a", "10.112.64.0/18", "10.112.64.1")
 FULL = replace(
     EMPTY,
     cards=(
-        Tapped("pk0a0a00000001", "web", "02:00:00:00:00:01", "10.112.64.5", "10.0.2.2", "10.0.2.1", PORTS),
-        Tapped("pk0a0a00000002", "db", "02:00:00:00:00:02", "10.112.64.6"),
+        TapNic("pk0a0a00000001", "web", "02:00:00:00:00:01", "10.112.64.5", "10.0.2.2", "10.0.2.1", PORTS),
+        TapNic("pk0a0a00000002", "db", "02:00:00:00:00:02", "10.112.64.6"),
     ),
     bridged=(
-        Bridged("pk0a0a00000003", "db", "02:00:00:00:00:03", "br1", "172.20.0.7"),
-        Bridged("pk0a0a00000004", "x", "02:00:00:00:00:04", "br1"),
+        BridgedNic("pk0a0a00000003", "db", "02:00:00:00:00:03", "br1", "172.20.0.7"),
+        BridgedNic("pk0a0a00000004", "x", "02:00:00:00:00:04", "br1"),
     ),
     services=(
-        Service("10.97.0.5", "tcp", 80, (("10.112.64.5", 8080), ("10.112.64.6", 8081))),
-        Service("10.97.0.5", "udp", 53, (("10.112.64.5", 53),), sticky=True),
-        Service("10.97.0.6", "tcp", 80, ()),
-        Service("", "tcp", 30080, (("10.112.64.5", 8080),)),
+        ServiceForward("10.97.0.5", "tcp", 80, (("10.112.64.5", 8080), ("10.112.64.6", 8081))),
+        ServiceForward("10.97.0.5", "udp", 53, (("10.112.64.5", 53),), sticky=True),
+        ServiceForward("10.97.0.6", "tcp", 80, ()),
+        ServiceForward("", "tcp", 30080, (("10.112.64.5", 8080),)),
     ),
     policies=(
-        Policy("ns/b", ("web",), ingress=()),
-        Policy(
+        NicPolicy("ns/b", ("web",), ingress=()),
+        NicPolicy(
             "ns/a",
             ("web", "db"),
-            (Allow((Peer("10.0.0.0/8", ("10.1.0.0/16", "10.1.2.0/24")), Peer(owners=("db", "gone"))), PORTS),),
-            (Allow(),),
+            (PolicyAllowance((NicPeer("10.0.0.0/8", ("10.1.0.0/16", "10.1.2.0/24")), NicPeer(owners=("db", "gone"))), PORTS),),
+            (PolicyAllowance(),),
         ),
-        Policy("ns/c", ("gone",), ingress=()),
+        NicPolicy("ns/c", ("gone",), ingress=()),
     ),
     masqueraded=(("br1", "172.20.0.0/24"),),
     opened=("eth0",),
@@ -44,7 +44,7 @@ FULL = replace(
 
 
 @pytest.mark.parametrize(("name", "table"), [("empty", EMPTY), ("full", FULL)])
-def test_the_text(golden: Golden, name: str, table: Table) -> None:
+def test_the_text(golden: Golden, name: str, table: RuleTable) -> None:
     golden(f"rules_{name}.nft", rules.text(table))
 
 
@@ -54,12 +54,12 @@ def test_the_order_of_what_is_asked_for_does_not_matter() -> None:
 
 
 def test_policies_of_the_same_name_set_share_a_chain() -> None:
-    policies = (Policy("p", ("web", "db"), ingress=()),)
+    policies = (NicPolicy("p", ("web", "db"), ingress=()),)
     assert rules.text(replace(FULL, policies=policies)).count("chain ingress_") == 1
 
 
 def test_a_policy_that_allows_nobody_lets_nothing_in() -> None:
-    nobody = Policy("p", ("web",), ingress=(Allow((Peer(owners=("gone",)),)),))
+    nobody = NicPolicy("p", ("web",), ingress=(PolicyAllowance((NicPeer(owners=("gone",)),)),))
     text = rules.text(replace(FULL, policies=(nobody,)))
     chain = text[text.index("chain ingress_") :]
     assert chain[: chain.index("}")].split("\n")[1:-1] == ["    counter drop"]
@@ -74,17 +74,17 @@ def test_ranges_that_touch_are_one() -> None:
 
 
 def test_the_kernel_leads_where_somebody_listens_and_to_whom_has_an_address() -> None:
-    targets = (Target("web", "default", 80), Target("behind-passt", "default", 80))
+    targets = (ForwardTarget("web", "default", 80), ForwardTarget("behind-passt", "default", 80))
     services = (
-        Published("ns/a", (PublishedPort("tcp", 80, targets, 30080),), ("10.97.0.5", "fd00::1"), ("192.0.2.1",)),
-        Published("ns/b", (PublishedPort("tcp", 81, targets, 30081),), ("10.97.0.6",), sources=("192.0.2.0/24",)),
-        Published("ns/c", (PublishedPort("tcp", 82, targets, 30082),), ("10.97.0.5",)),
+        PublishedService("ns/a", (PublishedPort("tcp", 80, targets, 30080),), ("10.97.0.5", "fd00::1"), ("192.0.2.1",)),
+        PublishedService("ns/b", (PublishedPort("tcp", 81, targets, 30081),), ("10.97.0.6",), sources=("192.0.2.0/24",)),
+        PublishedService("ns/c", (PublishedPort("tcp", 82, targets, 30082),), ("10.97.0.5",)),
     )
     listened = (
-        Place("tcp", "0.0.0.0", 30080),
-        Place("tcp", "0.0.0.0", 30081),
-        Place("udp", "0.0.0.0", 30082),
-        Place("tcp", "192.0.2.1", 80),
+        ListenEndpoint("tcp", "0.0.0.0", 30080),
+        ListenEndpoint("tcp", "0.0.0.0", 30081),
+        ListenEndpoint("udp", "0.0.0.0", 30082),
+        ListenEndpoint("tcp", "192.0.2.1", 80),
     )
     found = leading.services(services, listened, lambda target: "10.112.64.5" if target.owner == "web" else "")
     assert [(each.address, each.port) for each in found] == [

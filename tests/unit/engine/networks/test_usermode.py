@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from paddock.base.errors import Transient
-from paddock.engine.machine.config import User
+from paddock.engine.machine.config import UserNetwork
 from paddock.engine.networks import passt, usermode
-from paddock.engine.networks.cards import Card, Ports, Protocol
-from paddock.engine.networks.errors import NetworkUnusable, Unreachable
-from paddock.engine.networks.networks import Networks, Settings
+from paddock.engine.networks.cards import NicSpec, Ports, Protocol
+from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.networks import Networks, NetworkSettings
 
-USER = Settings(mode="user")
+USER = NetworkSettings(mode="user")
 PLACES = [
     (5, 22, ("127.64.0.5", 64534)),
     (5, 8080, ("127.64.0.5", 8080)),
@@ -33,30 +33,30 @@ def test_no_two_ports_share_a_place() -> None:
 def test_a_card_is_behind_masquerade_with_its_addresses(tmp_path: Path) -> None:
     async def script() -> None:
         networks = Networks(tmp_path, USER)
-        plug = await networks.plug(Card("vm", "default", hostname="web", ports=(Ports("tcp", 80), Ports("udp", 53, 54))))
+        plug = await networks.plug(NicSpec("vm", "default", hostname="web", ports=(Ports("tcp", 80), Ports("udp", 53, 54))))
         assert (plug.guest_address, plug.gateway, plug.dns) == ("10.0.2.2/24", "10.0.2.1", ("10.0.2.3",))
         assert plug.address.startswith("127.64.") and usermode.HOST_IS_OPEN in plug.limits
-        assert isinstance(plug.backend, User) and plug.backend.hostname == "web"
+        assert isinstance(plug.backend, UserNetwork) and plug.backend.hostname == "web"
         assert [(each[0], each[3]) for each in plug.backend.forwards] == [("tcp", 80), ("udp", 53), ("udp", 54)]
         again = Networks(tmp_path, USER)
-        assert await again.plug(Card("vm", "default", hostname="web")) == (await networks.plug(Card("vm", "default", hostname="web")))
+        assert await again.plug(NicSpec("vm", "default", hostname="web")) == (await networks.plug(NicSpec("vm", "default", hostname="web")))
 
     asyncio.run(script())
 
 
 def test_another_network_inside(tmp_path: Path) -> None:
     async def script() -> None:
-        plug = await Networks(tmp_path, USER).plug(Card("vm", "default", network="192.168.7.0/28"))
-        assert isinstance(plug.backend, User)
+        plug = await Networks(tmp_path, USER).plug(NicSpec("vm", "default", network="192.168.7.0/28"))
+        assert isinstance(plug.backend, UserNetwork)
         assert (plug.guest_address, plug.backend.gateway, plug.backend.dns) == ("192.168.7.2/28", "192.168.7.1", "192.168.7.3")
 
     asyncio.run(script())
 
 
 @pytest.mark.parametrize(
-    ("card", "why"), [(Card("vm", "a", network="10.0.0.0/30"), "fewer than 8"), (Card("vm", "a", binding="host-bridge"), "need root")]
+    ("card", "why"), [(NicSpec("vm", "a", network="10.0.0.0/30"), "fewer than 8"), (NicSpec("vm", "a", binding="host-bridge"), "need root")]
 )
-def test_what_cannot_be_done_is_refused(tmp_path: Path, card: Card, why: str) -> None:
+def test_what_cannot_be_done_is_refused(tmp_path: Path, card: NicSpec, why: str) -> None:
     with pytest.raises(NetworkUnusable, match=why):
         asyncio.run(Networks(tmp_path, USER).plug(card))
 
@@ -66,7 +66,7 @@ def test_a_port_is_opened_once_when_somebody_dials(tmp_path: Path) -> None:
 
     async def script() -> None:
         networks = Networks(tmp_path, USER)
-        plug = await networks.plug(Card("vm", "default"))
+        plug = await networks.plug(NicSpec("vm", "default"))
         servers = []
 
         async def forward(owner: str, name: str, protocol: Protocol, address: str, port: int, guest: int) -> None:
@@ -92,7 +92,7 @@ def test_a_port_is_opened_once_when_somebody_dials(tmp_path: Path) -> None:
 def test_a_forward_that_is_there_already_is_used(tmp_path: Path) -> None:
     async def script() -> None:
         networks = Networks(tmp_path, USER)
-        plug = await networks.plug(Card("vm", "default"))
+        plug = await networks.plug(NicSpec("vm", "default"))
 
         async def forward(*_: object) -> None:
             raise Transient("could not set up host forwarding rule")
@@ -118,13 +118,13 @@ def test_a_forward_that_is_there_already_is_used(tmp_path: Path) -> None:
 def test_a_port_that_is_not_listed_is_not_opened(tmp_path: Path) -> None:
     async def script() -> None:
         networks = Networks(tmp_path, USER)
-        await networks.plug(Card("vm", "default", ports=(Ports("tcp", 80),)))
-        with pytest.raises(Unreachable, match="lists other ports"):
+        await networks.plug(NicSpec("vm", "default", ports=(Ports("tcp", 80),)))
+        with pytest.raises(GuestUnreachable, match="lists other ports"):
             await networks.dial("vm", "default", 22)
-        with pytest.raises(Unreachable, match="lists other ports"):
+        with pytest.raises(GuestUnreachable, match="lists other ports"):
             await networks.datagrams("vm", "default", 80)
         await networks.unplug("vm", "default")
-        with pytest.raises(Unreachable, match="not plugged"):
+        with pytest.raises(GuestUnreachable, match="not plugged"):
             await networks.dial("vm", "default", 80)
 
     asyncio.run(script())
@@ -133,9 +133,9 @@ def test_a_port_that_is_not_listed_is_not_opened(tmp_path: Path) -> None:
 def test_release_gives_the_address_back(tmp_path: Path) -> None:
     async def script() -> None:
         networks = Networks(tmp_path, USER)
-        await networks.plug(Card("vm", "default"))
+        await networks.plug(NicSpec("vm", "default"))
         await networks.release("vm")
-        with pytest.raises(Unreachable):
+        with pytest.raises(GuestUnreachable):
             await networks.dial("vm", "default", 80)
 
     asyncio.run(script())
@@ -143,7 +143,7 @@ def test_release_gives_the_address_back(tmp_path: Path) -> None:
 
 
 def test_passt_shuts_the_way_to_the_hosts_loopback_and_takes_no_options_from_users() -> None:
-    wanted = passt.Wanted(
+    wanted = passt.PasstRequest(
         Path("/m/passt.sock"), "10.0.2.0/24", "02:00:00:00:00:00", search=("--log-file", "x"), forwards=(("tcp", "127.64.0.5", 64592, 80),)
     )
     command = passt.argv("passt", wanted)

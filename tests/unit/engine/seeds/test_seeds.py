@@ -8,16 +8,16 @@ import pytest
 
 from paddock.dialects import admission
 from paddock.engine.seeds import configdrive, configfiles, downward, nocloud, seed, sysprep
-from paddock.engine.seeds.configdrive import Device
+from paddock.engine.seeds.configdrive import TaggedDevice
 from paddock.engine.seeds.errors import SeedError
-from paddock.engine.seeds.seed import Guest, Seed, Texts
+from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests.unit.engine.seeds.reader import Iso
 
 UUID = "6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11"
 KEYS = ("ssh-ed25519 AAAA one", "ssh-rsa BBBB two")
-GUEST = Guest(uuid=UUID, name="web.shop", hostname="web", instance_type="large", public_keys=KEYS)
+GUEST = SeedIdentity(uuid=UUID, name="web.shop", hostname="web", instance_type="large", public_keys=KEYS)
 USER = b"#cloud-config\nruncmd: [true]\n"
 NETWORK = b"version: 2\n"
 
@@ -45,14 +45,14 @@ def test_nocloud() -> None:
 
 @pytest.mark.spec("kubevirt", 75)
 def test_nocloud_says_nothing_that_is_not_so() -> None:
-    _, files = on_disk(nocloud.seed(Guest(uuid=UUID, name="web.shop"), Texts()))
+    _, files = on_disk(nocloud.seed(SeedIdentity(uuid=UUID, name="web.shop"), Texts()))
     assert {name: data.decode() for name, data in files.items()} == {"meta-data": f'{{"instance-id": "{UUID}"}}', "user-data": ""}
 
 
 @pytest.mark.spec("kubevirt", 75)
 def test_configdrive() -> None:
-    nic = Device("nic", "0000:01:00.0", ("internal",), mac="02:00:00:00:00:01")
-    label, files = on_disk(configdrive.seed(GUEST, Texts(USER, NETWORK), [nic, Device("hostdev", "0000:02:00.0")]))
+    nic = TaggedDevice("nic", "0000:01:00.0", ("internal",), mac="02:00:00:00:00:01")
+    label, files = on_disk(configdrive.seed(GUEST, Texts(USER, NETWORK), [nic, TaggedDevice("hostdev", "0000:02:00.0")]))
     assert label == "config-2"
     assert json.loads(files.pop("openstack/latest/meta_data.json")) == {
         "instance_type": "large",
@@ -71,7 +71,7 @@ def test_configdrive() -> None:
 
 @pytest.mark.spec("kubevirt", 75)
 @pytest.mark.parametrize("make", [nocloud.seed, configdrive.seed])
-def test_the_same_guest_gets_the_same_disk(make: Callable[[Guest, Texts], Seed]) -> None:
+def test_the_same_guest_gets_the_same_disk(make: Callable[[SeedIdentity, Texts], Seed]) -> None:
     assert make(GUEST, Texts(USER, NETWORK)).image() == make(GUEST, Texts(USER, NETWORK)).image()
 
 
@@ -107,7 +107,7 @@ def test_inline_data_ends_at_2048_bytes(source: str, member: str) -> None:
             "volumes": [{"name": "seed", source: {"userData": "x", member: "x" * length}}],
         }
         manifest = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "web"}, "spec": spec}
-        findings = admission.admit(manifest, Settings()).findings
+        findings = admission.admit(manifest, AdmissionSettings()).findings
         return [found.message for found in findings if found.severity is Severity.ERROR]
 
     assert errors(2048) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.machine.config import Layer
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import files, overlays
 from paddock.engine.storage.errors import NotAllowed
 from paddock.engine.storage.overlays import CLUSTER
@@ -52,8 +52,8 @@ def test_what_has_no_room_is_refused(size: int, name: str, tmp_path: Path) -> No
 def test_the_file_is_written_over_what_was_left_and_a_colon_is_no_protocol(tmp_path: Path) -> None:
     path = tmp_path / "layer"
     path.write_bytes(b"x" * 10 * CLUSTER)
-    files.make_layer(path, Layer(tmp_path / "nbd:a", "raw"), GB)
+    files.make_layer(path, DiskLayer(tmp_path / "nbd:a", "raw"), GB)
     assert path.stat().st_size == 4 * CLUSTER and path.stat().st_mode & 0o777 == 0o600
     assert b"./nbd:a" in path.read_bytes() and set(path.read_bytes()[3 * CLUSTER :]) == {0}
     with pytest.raises(NotAllowed, match="cannot have"):
-        files.make_layer(path, Layer(tmp_path / "a", "raw"), 513)
+        files.make_layer(path, DiskLayer(tmp_path / "a", "raw"), 513)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.storage import errors, files
-from paddock.engine.storage.errors import NotAllowed, StoreFailed, StoreFull, StoreReadOnly, TooLarge, VolumeBroken, VolumeMissing
+from paddock.engine.storage.errors import NotAllowed, SizeTooLarge, StoreFailed, StoreFull, StoreReadOnly, VolumeBroken, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
 
 MB = 1 << 20
@@ -51,7 +51,7 @@ def test_a_step_that_fails_leaves_nothing_and_can_be_repeated(volumes: Volumes, 
         (errno.EROFS, StoreReadOnly),
         (errno.EACCES, StoreReadOnly),
         (errno.EIO, StoreFailed),
-        (errno.EFBIG, TooLarge),
+        (errno.EFBIG, SizeTooLarge),
     ],
 )
 def test_errors_of_the_file_system_have_types(number: int, expected: type[Exception]) -> None:
@@ -161,9 +161,9 @@ def test_who_is_cancelled_leaves_nothing_that_comes_later(volumes: Volumes, monk
 
 @pytest.mark.parametrize("size", [1 << 63, (1 << 63) - 1, 10**20])
 def test_a_size_that_no_disk_has_is_refused_for_good(volumes: Volumes, size: int) -> None:
-    with pytest.raises(TooLarge, match=f"{size} bytes were asked for, and a disk has at most 2Pi"):
+    with pytest.raises(SizeTooLarge, match=f"{size} bytes were asked for, and a disk has at most 2Pi"):
         asyncio.run(volumes.create("a", size))
     assert left(volumes) == []
     asyncio.run(volumes.create("a", 512))
-    with pytest.raises(TooLarge):
+    with pytest.raises(SizeTooLarge):
         asyncio.run(volumes.grow("a", size))

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from paddock.meta.apply import applying, differences, ownership, types, values
-from paddock.meta.apply.applying import Applying
+from paddock.meta.apply.applying import ApplyRequest
 from paddock.meta.apply.ownership import Manager
-from paddock.meta.failure import About, Failure
+from paddock.meta.failure import Failure, FailureTarget
 
 TEXT = {"type": "string"}
 SCHEMA: dict[str, Any] = {
@@ -45,7 +45,7 @@ SCHEMA: dict[str, Any] = {
         "status": {"type": "object", "properties": {"phase": TEXT}},
     },
 }
-ABOUT = About(name="o", group="example.com", kind="things")
+ABOUT = FailureTarget(name="o", group="example.com", kind="things")
 Data = dict[str, Any]
 
 
@@ -89,12 +89,12 @@ def run(steps: tuple[Step, ...]) -> Data:
             live = whole(step.spec)
             applying.claim(whole(step.spec), live, SCHEMA, manager, now)
         else:
-            live = apply(live, step, Applying(manager, ABOUT, now, step.force))
+            live = apply(live, step, ApplyRequest(manager, ABOUT, now, step.force))
     assert live is not None
     return live
 
 
-def apply(live: Data, step: Step, asked: Applying) -> Data:
+def apply(live: Data, step: Step, asked: ApplyRequest) -> Data:
     if not step.conflicts:
         return applying.apply(live, whole(step.spec), SCHEMA, asked)
     with pytest.raises(Failure) as refused:
@@ -314,7 +314,9 @@ def test_applying_the_same_again_changes_nothing(case: Case) -> None:
     if not step.applies or step.conflicts:
         return
     once = run(case.steps)
-    again = applying.apply(once, whole(step.spec), SCHEMA, Applying(Manager(step.manager, "example.com/v1"), ABOUT, "2030-01-01T00:00:00Z"))
+    again = applying.apply(
+        once, whole(step.spec), SCHEMA, ApplyRequest(Manager(step.manager, "example.com/v1"), ABOUT, "2030-01-01T00:00:00Z")
+    )
     assert again == once
     assert ownership.same(again, once)
 
@@ -327,7 +329,7 @@ def test_applying_the_same_again_changes_nothing(case: Case) -> None:
 def test_lists_that_cannot_be_merged(spec: Data) -> None:
     live = run((updated("zero", numeric=1),))
     with pytest.raises(Failure) as refused:
-        applying.apply(live, whole(spec), SCHEMA, Applying(Manager("one", "example.com/v1"), ABOUT, "2026-01-01T00:00:00Z"))
+        applying.apply(live, whole(spec), SCHEMA, ApplyRequest(Manager("one", "example.com/v1"), ABOUT, "2026-01-01T00:00:00Z"))
     assert refused.value.code in (400, 500)
 
 
@@ -364,7 +366,7 @@ def test_many_updaters_become_history() -> None:
 
 def test_what_was_there_before_books_were_kept() -> None:
     live = whole({"string": "s"})
-    asked = Applying(Manager("one", "example.com/v1"), ABOUT, "2026-01-01T00:00:00Z")
+    asked = ApplyRequest(Manager("one", "example.com/v1"), ABOUT, "2026-01-01T00:00:00Z")
     with pytest.raises(Failure) as refused:
         applying.apply(live, whole({"string": "t"}), SCHEMA, asked)
     assert 'conflict with "before-first-apply"' in refused.value.message
@@ -395,11 +397,11 @@ def test_everything_is_the_difference_from_nothing(case: Case) -> None:
 def test_what_is_made_of_a_schema_is_made_once_and_goes_with_it() -> None:
     def count() -> int:
         gc.collect()
-        return sum(isinstance(each, types.Type) for each in gc.get_objects())
+        return sum(isinstance(each, types.MergeType) for each in gc.get_objects())
 
-    schema = types.Schema(SCHEMA)
+    schema = types.MergeSchema(SCHEMA)
     assert types.of_schema(schema) is types.of_schema(schema)
     before = count()
     for _ in range(3):
-        types.of_schema(types.Schema(SCHEMA))
+        types.of_schema(types.MergeSchema(SCHEMA))
     assert count() == before

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from paddock.meta.apply import applying, differences, ownership, types, values
-from paddock.meta.apply.applying import Applying
-from paddock.meta.apply.ownership import Entry, Manager
-from paddock.meta.apply.types import Type
-from paddock.meta.failure import About, Failure
+from paddock.meta.apply.applying import ApplyRequest
+from paddock.meta.apply.ownership import ManagedFieldsEntry, Manager
+from paddock.meta.apply.types import MergeType
+from paddock.meta.failure import Failure, FailureTarget
 
 CASES = Path(__file__).parent / "cases"
 LEFT_OUT = {
@@ -47,7 +47,7 @@ class Reader:
     def __init__(self, said: dict[str, Any]) -> None:
         self._said = said["types"]
 
-    def type(self, number: str) -> Type:
+    def type(self, number: str) -> MergeType:
         said = self._said[number]
         return _Named(said["named"]).read(said["root"])
 
@@ -55,15 +55,15 @@ class Reader:
 class _Named:
     def __init__(self, said: dict[str, Any]) -> None:
         self._said = said
-        self._made: dict[str, Type] = {}
+        self._made: dict[str, MergeType] = {}
 
-    def read(self, said: Any) -> Type:
+    def read(self, said: Any) -> MergeType:
         if isinstance(said, str):
             name = said[1:]
             if name not in self._made:
-                made = self._made[name] = Type(types.MAP)
+                made = self._made[name] = MergeType(types.MAP)
                 found = self.read(self._said[name])
-                for attribute in Type.__slots__:
+                for attribute in MergeType.__slots__:
                     setattr(made, attribute, getattr(found, attribute))
             return self._made[name]
         if said["kind"] == "deduced":
@@ -71,7 +71,7 @@ class _Named:
         fields = {name: self.read(each) for name, each in said.get("fields", {}).items()}
         item = self.read(said["item"]) if "item" in said else None
         keys = tuple(said.get("keys", ()))
-        return Type(said["kind"], fields=fields, item=item, keys=keys, defaults=said.get("defaults") or _defaults(said, self._said))
+        return MergeType(said["kind"], fields=fields, item=item, keys=keys, defaults=said.get("defaults") or _defaults(said, self._said))
 
 
 def _defaults(said: Any, named: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _defaults(said: Any, named: dict[str, Any]) -> dict[str, Any]:
 READERS = {path.stem: Reader(json.loads(path.read_text())) for path in CASES.glob("*.json")}
 
 
-def type_of(name: str, case: Case) -> Type:
+def type_of(name: str, case: Case) -> MergeType:
     return READERS[name].type(case["type"])
 
 
@@ -147,7 +147,7 @@ def test_repeated_entries_are_refused(case: Case) -> None:
 @table("applying")
 def test_applies_and_updates(case: Case) -> None:
     live: Any = {}
-    owners: list[Entry] = []
+    owners: list[ManagedFieldsEntry] = []
     for step in case["steps"]:
         root, manager = READERS["applying"].type(step["type"]), Manager(step["who"], step["version"])
         done = _outcome(root, live, owners, manager, step)
@@ -159,7 +159,9 @@ def test_applies_and_updates(case: Case) -> None:
         assert {each.manager.name: each.places for each in owners} == {who: each["places"] for who, each in step["owners"].items()}
 
 
-def _outcome(root: Type, live: Any, owners: list[Entry], manager: Manager, step: Case) -> tuple[Any, Any, list[Entry]]:
+def _outcome(
+    root: MergeType, live: Any, owners: list[ManagedFieldsEntry], manager: Manager, step: Case
+) -> tuple[Any, Any, list[ManagedFieldsEntry]]:
     """What became of a step: `error`, conflicts, or neither and a new state."""
     try:
         return [], *_step(root, live, owners, manager, step)
@@ -169,12 +171,14 @@ def _outcome(root: Type, live: Any, owners: list[Entry], manager: Manager, step:
         return sorted(_conflicts(said)), live, owners
 
 
-def _step(root: Type, live: Any, owners: list[Entry], manager: Manager, step: Case) -> tuple[Any, list[Entry]]:
+def _step(
+    root: MergeType, live: Any, owners: list[ManagedFieldsEntry], manager: Manager, step: Case
+) -> tuple[Any, list[ManagedFieldsEntry]]:
     config = step["object"] or {}
     if step["does"] == "update":
-        return config, ownership.updated(root, (live, config), owners, Entry(manager, ownership.UPDATE, {}, ""))
+        return config, ownership.updated(root, (live, config), owners, ManagedFieldsEntry(manager, ownership.UPDATE, {}, ""))
     wanted = values.places_of(root, config)
-    asked = Applying(manager, About(), "", step["does"] == "force")
+    asked = ApplyRequest(manager, FailureTarget(), "", step["does"] == "force")
     return applying.settle(root, (live, values.merge(root, live, config)), wanted, owners, asked)
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from paddock.meta.manifests.document import Document
-from paddock.meta.manifests.limits import Limits
+from paddock.meta.manifests.limits import ManifestLimits
 from paddock.meta.manifests.load import load
-from paddock.meta.manifests.unreadable import Unreadable
+from paddock.meta.manifests.unreadable import UnreadableManifest
 
 
-def read(text: str | bytes, limits: Limits | None = None) -> list[Document]:
-    return list(load(text if isinstance(text, bytes) else text.encode(), "f.yaml", limits or Limits()))
+def read(text: str | bytes, limits: ManifestLimits | None = None) -> list[Document]:
+    return list(load(text if isinstance(text, bytes) else text.encode(), "f.yaml", limits or ManifestLimits()))
 
 
 def one(text: str | bytes) -> Document:
@@ -199,7 +199,7 @@ def test_objects_of_a_list_keep_their_places_and_problems() -> None:
     ],
 )
 def test_unreadable(text: str | bytes, expected: str) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableManifest) as caught:
         read(text)
     assert str(caught.value).startswith(expected)
 
@@ -207,7 +207,7 @@ def test_unreadable(text: str | bytes, expected: str) -> None:
 def test_documents_before_the_trouble_are_good() -> None:
     documents = load(b"a: 1\n---\nb: [\n", "f.yaml")
     assert next(documents).data == {"a": 1}
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableManifest):
         next(documents)
 
 
@@ -232,11 +232,11 @@ BOMB = (
     ],
 )
 def test_limits(text: str, expected: str) -> None:
-    with pytest.raises(Unreadable, match=expected):
-        read(text, Limits(size=65536, documents=50, values=1000, depth=30))
+    with pytest.raises(UnreadableManifest, match=expected):
+        read(text, ManifestLimits(size=65536, documents=50, values=1000, depth=30))
 
 
 def test_objects_in_a_list_count_one_by_one() -> None:
     text = "items:\n" + "".join(f"- n: {n}\n  l: [{'x,' * 90}]\n" for n in range(40))
-    (document,) = read(text, Limits(size=65536, documents=50, values=1000, depth=30))
+    (document,) = read(text, ManifestLimits(size=65536, documents=50, values=1000, depth=30))
     assert len(document.data["items"]) == 40

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.networks.cards import Bridge, Card, Dhcp, Ports
+from paddock.engine.networks.cards import DhcpOptions, HostBridge, NicSpec, Ports
 from paddock.plan.instance import cards
 
 
@@ -18,7 +18,7 @@ def instance(interface: Mapping[str, object], network: Mapping[str, object], **m
     return msgspec.convert({"metadata": meta, "spec": spec}, VirtualMachineInstance)
 
 
-def only(found: VirtualMachineInstance, bridges: dict[str, Bridge | str] | None = None) -> Card | cards.Refusal:
+def only(found: VirtualMachineInstance, bridges: dict[str, HostBridge | str] | None = None) -> NicSpec | cards.NicRefusal:
     (card,) = cards.cards_of(found, bridges or {}, "cluster.local")
     return card
 
@@ -41,13 +41,13 @@ POD: Mapping[str, object] = {"pod": {}}
             {"ports": (Ports("tcp", 80), Ports("udp", 53))},
         ),
         ({"masquerade": {}, "portRanges": [{"protocol": "TCP", "start": 1, "end": 9}]}, POD, {"ports": (Ports("tcp", 1, 9),)}),
-        ({"masquerade": {}, "dhcpOptions": {"ntpServers": ["10.0.0.9"]}}, POD, {"dhcp": Dhcp(ntp=("10.0.0.9",))}),
+        ({"masquerade": {}, "dhcpOptions": {"ntpServers": ["10.0.0.9"]}}, POD, {"dhcp": DhcpOptions(ntp=("10.0.0.9",))}),
         ({"masquerade": {}}, POD, {"owner": "vm-uid", "hostname": "web", "group": "team"}),
-        ({"bridge": {}}, {"multus": {"networkName": "lan"}}, {"binding": "host-bridge", "bridge": Bridge("br1")}),
+        ({"bridge": {}}, {"multus": {"networkName": "lan"}}, {"binding": "host-bridge", "bridge": HostBridge("br1")}),
     ],
 )
 def test_a_card(interface: dict[str, object], network: dict[str, object], expected: dict[str, object]) -> None:
-    found = only(instance(interface, network), {"default": Bridge("br1")})
+    found = only(instance(interface, network), {"default": HostBridge("br1")})
     assert {name: getattr(found, name) for name in expected} == expected
 
 
@@ -61,7 +61,7 @@ def test_a_card(interface: dict[str, object], network: dict[str, object], expect
 )
 def test_a_card_that_cannot_be_had(interface: dict[str, object], network: dict[str, object], said: str) -> None:
     found = only(instance(interface, network), {"default": "there is no definition lan"})
-    assert isinstance(found, cards.Refusal)
+    assert isinstance(found, cards.NicRefusal)
     assert said in found.message
 
 
@@ -72,5 +72,5 @@ def test_an_absent_card_is_not_asked_for() -> None:
 def test_queues_follow_the_processors_where_asked_for() -> None:
     many = only(instance({"masquerade": {}}, POD, networkInterfaceMultiqueue=True))
     old = only(instance({"masquerade": {}, "model": "e1000"}, POD, networkInterfaceMultiqueue=True))
-    assert isinstance(many, Card) and isinstance(old, Card)
+    assert isinstance(many, NicSpec) and isinstance(old, NicSpec)
     assert (many.queues, old.queues) == (4, 1)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
-from paddock.dialects.kubevirt.kubevirt_cr import Configuration
+from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration
 from paddock.plan.instance import defaults
-from paddock.plan.instance.defaults import Installation
+from paddock.plan.instance.defaults import InstallationDefaults
 
-HOST = Installation()
+HOST = InstallationDefaults()
 
 
 def spec(data: dict[str, Any]) -> VirtualMachineInstanceSpec:
@@ -135,7 +135,7 @@ def test_the_configuration_of_the_installation_counts() -> None:
             "network": {"defaultNetworkInterface": "masquerade"},
             "liveUpdateConfiguration": {"maxHotplugRatio": 2, "maxCpuSockets": 3, "maxGuest": "3Gi"},
         },
-        Configuration,
+        KubeVirtConfiguration,
     )
     host = defaults.installation(configuration, "amd64")
     found = defaults.defaulted(spec({"volumes": [{"name": "v", "containerDisk": {"image": "x"}}], **GIB2}), host)
@@ -152,7 +152,7 @@ def test_the_configuration_of_the_installation_counts() -> None:
 
 
 def test_without_live_updates_there_is_no_room_to_grow() -> None:
-    host = defaults.installation(msgspec.convert({"vmRolloutStrategy": "Stage"}, Configuration), "amd64")
+    host = defaults.installation(msgspec.convert({"vmRolloutStrategy": "Stage"}, KubeVirtConfiguration), "amd64")
     found = defaults.defaulted(spec(GIB2), host)
     assert at(found, "domain.cpu.maxSockets") is None
     assert at(found, "domain.memory.maxGuest") is None

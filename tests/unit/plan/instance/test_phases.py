@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.engine.machine.observation import End, EndReason, Observation, Phase
+from paddock.engine.machine.observation import EndReason, Observation, Phase, RunEnd
 from paddock.plan.instance import phases
 
 
@@ -27,7 +27,7 @@ from paddock.plan.instance import phases
     ],
 )
 def test_ends(reason: EndReason, acpi: bool, phase: str) -> None:
-    seen = Observation(phase="ended", end=End(reason))
+    seen = Observation(phase="ended", end=RunEnd(reason))
     assert phases.phase_of("Running", seen, acpi=acpi, prepared=True) == phase
 
 
@@ -38,7 +38,7 @@ def test_a_machine_goes_through_all_phases() -> None:
         (Observation(phase="queued"), True),
         (Observation(phase="running"), True),
         (Observation(phase="stopping"), True),
-        (Observation(phase="ended", end=End("guest-shutdown")), True),
+        (Observation(phase="ended", end=RunEnd("guest-shutdown")), True),
     )
     phase, seen = "", []
     for observed, prepared in looks:
@@ -73,7 +73,7 @@ def test_no_phase_is_gone_back_to_and_what_is_final_stays(looks: list[tuple[Phas
     order = ["Pending", "Scheduling", "Scheduled", "Running", "Succeeded", "Failed"]
     phase, seen = "", []
     for name, prepared in looks:
-        end = End("crashed") if name == "ended" else None
+        end = RunEnd("crashed") if name == "ended" else None
         phase = phases.phase_of(phase, Observation(phase=name, end=end), acpi=True, prepared=prepared)
         seen.append(phase)
     ranks = [order.index(each) for each in seen]

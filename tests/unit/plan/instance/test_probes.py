@@ -8,11 +8,11 @@ from paddock.dialects.kubevirt.access import Probe
 from paddock.plan.instance import probes
 from paddock.schema.field import Empty
 
-THREE = probes.Schedule(delay=0, period=1, timeout=1, successes=2, failures=3)
+THREE = probes.ProbeSchedule(delay=0, period=1, timeout=1, successes=2, failures=3)
 
 
 def verdicts(good: bool, results: str) -> str:
-    verdict, seen = probes.Verdict(good), ""
+    verdict, seen = probes.ProbeVerdict(good), ""
     for each in results:
         verdict = probes.judged(verdict, each == "+", THREE)
         seen += "R" if verdict.good else "."
@@ -34,7 +34,7 @@ def test_results_in_a_row_change_the_verdict(good: bool, results: str, seen: str
 
 
 def test_zero_and_absent_mean_the_default() -> None:
-    assert probes.schedule_of(Probe(periodSeconds=0)) == probes.Schedule(delay=0, period=10, timeout=1, successes=1, failures=3)
+    assert probes.schedule_of(Probe(periodSeconds=0)) == probes.ProbeSchedule(delay=0, period=10, timeout=1, successes=1, failures=3)
 
 
 def test_a_ping_says_nothing_about_a_paused_guest() -> None:
@@ -45,7 +45,7 @@ def test_a_ping_says_nothing_about_a_paused_guest() -> None:
 
 @given(st.booleans(), st.lists(st.booleans(), max_size=30))
 def test_a_verdict_never_changes_on_fewer_results_than_it_takes(good: bool, results: list[bool]) -> None:
-    verdict, run = probes.Verdict(good), 0
+    verdict, run = probes.ProbeVerdict(good), 0
     for index, each in enumerate(results):
         before = verdict
         verdict = probes.judged(verdict, each, THREE)

@@ -7,12 +7,12 @@ import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import InterfaceStatus
-from paddock.engine.machine.observation import End, Fault, Observation
+from paddock.engine.machine.observation import GuestFault, Observation, RunEnd
 from paddock.meta.conditions import Condition
 from paddock.plan.instance.report import status_of
-from paddock.plan.instance.sight import Guest, Hold, Sight
+from paddock.plan.instance.sight import GuestReport, ObservedInstance, StartBlocker
 
-STOPPED = Fault("ProcessStopped", "QEMU does not answer.")
+STOPPED = GuestFault("ProcessStopped", "QEMU does not answer.")
 RUNNING = Observation(phase="running", accelerator="kvm")
 
 
@@ -21,12 +21,12 @@ def instance(**spec: object) -> VirtualMachineInstance:
     return msgspec.convert(document, VirtualMachineInstance)
 
 
-def conditions(found: VirtualMachineInstance, sight: Sight) -> dict[str, tuple[str, str | None]]:
+def conditions(found: VirtualMachineInstance, sight: ObservedInstance) -> dict[str, tuple[str, str | None]]:
     return {each.type: (each.status, each.reason) for each in status_of(found, sight).conditions or ()}
 
 
-def seen(observed: Observation | None = RUNNING, **more: object) -> Sight:
-    return Sight(now="2026-01-01T00:00:00Z", node="host", observed=observed, prepared=observed is not None, **more)  # type: ignore[arg-type]
+def seen(observed: Observation | None = RUNNING, **more: object) -> ObservedInstance:
+    return ObservedInstance(now="2026-01-01T00:00:00Z", node="host", observed=observed, prepared=observed is not None, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def seen(observed: Observation | None = RUNNING, **more: object) -> Sight:
         # A guest that answers its probe serves, whatever its agent does.
         (seen(silent="it hangs", answers=True), ("True", None)),
         (seen(Observation(phase="stopping")), ("False", "PodTerminating")),
-        (seen(Observation(phase="ended", end=End("crashed"))), ("False", "PodTerminating")),
+        (seen(Observation(phase="ended", end=RunEnd("crashed"))), ("False", "PodTerminating")),
     ],
 )
-def test_ready(sight: Sight, ready: tuple[str, str | None]) -> None:
+def test_ready(sight: ObservedInstance, ready: tuple[str, str | None]) -> None:
     assert conditions(instance(), sight)["Ready"] == ready
 
 
@@ -78,7 +78,7 @@ def test_paused(paused: str, reason: str) -> None:
         (seen(Observation(phase="running", agent=True, fault=STOPPED)), ("False", "AgentNotResponding")),
     ],
 )
-def test_an_agent_that_is_silent_is_not_connected(sight: Sight, agent: tuple[str, str | None] | None) -> None:
+def test_an_agent_that_is_silent_is_not_connected(sight: ObservedInstance, agent: tuple[str, str | None] | None) -> None:
     assert conditions(instance(), sight).get("AgentConnected") == agent
 
 
@@ -93,23 +93,23 @@ def test_what_needs_attention_is_said_as_long_as_it_does() -> None:
 @pytest.mark.parametrize(
     ("end", "says"),
     [
-        (End("panicked", "Kernel panic"), "the machine has ended: panicked: Kernel panic"),
-        (End("crashed"), "the machine has ended: crashed"),
-        (End("guest-shutdown", "x"), "the machine has ended"),
+        (RunEnd("panicked", "Kernel panic"), "the machine has ended: panicked: Kernel panic"),
+        (RunEnd("crashed"), "the machine has ended: crashed"),
+        (RunEnd("guest-shutdown", "x"), "the machine has ended"),
     ],
 )
-def test_how_it_failed_is_kept(end: End, says: str) -> None:
+def test_how_it_failed_is_kept(end: RunEnd, says: str) -> None:
     found = status_of(instance(), seen(Observation(phase="ended", end=end)))
     assert next(each.message for each in found.conditions or () if each.type == "Ready") == says
 
 
 def test_why_it_waits() -> None:
     wants = instance(volumes=[{"name": "a", "dataVolume": {"name": "a"}}])
-    volumes = conditions(wants, seen(None, hold=Hold("DataVolumeNotReady", "a is at 3 %", "volumes")))
+    volumes = conditions(wants, seen(None, hold=StartBlocker("DataVolumeNotReady", "a is at 3 %", "volumes")))
     assert volumes["DataVolumesReady"] == ("False", "NotAllDVsReady")
     assert "Synchronized" not in volumes
-    assert conditions(wants, seen(None, hold=Hold("ErrImagePull", "no such image")))["Synchronized"] == ("False", "ErrImagePull")
-    room = conditions(wants, seen(None, hold=Hold("Unschedulable", "no room", "unschedulable")))
+    assert conditions(wants, seen(None, hold=StartBlocker("ErrImagePull", "no such image")))["Synchronized"] == ("False", "ErrImagePull")
+    room = conditions(wants, seen(None, hold=StartBlocker("Unschedulable", "no room", "unschedulable")))
     assert room["PodScheduled"] == ("False", "Unschedulable")
     assert conditions(wants, seen())["DataVolumesReady"] == ("True", "AllDVsReady")
 
@@ -129,10 +129,10 @@ def test_the_same_sight_gives_the_same_status() -> None:
 
 def test_nothing_is_learned_about_what_is_over() -> None:
     machine = instance()
-    over = status_of(machine, seen(Observation(phase="ended", end=End("guest-shutdown"))))
+    over = status_of(machine, seen(Observation(phase="ended", end=RunEnd("guest-shutdown"))))
     assert over.phase == "Succeeded"
     machine = msgspec.structs.replace(machine, status=over)
-    assert status_of(machine, seen(None, hold=Hold("ErrImagePull", "gone"))) == over
+    assert status_of(machine, seen(None, hold=StartBlocker("ErrImagePull", "gone"))) == over
 
 
 def test_cards_join_what_the_guest_says() -> None:
@@ -143,7 +143,7 @@ def test_cards_join_what_the_guest_says() -> None:
         interfaceName="eth0", mac="02:00:00:00:00:01", ipAddress="10.0.2.2", ipAddresses=["10.0.2.2"], infoSource="guest-agent"
     )
     other = InterfaceStatus(interfaceName="docker0", mac="02:00:00:00:00:99", infoSource="guest-agent")
-    found = status_of(instance(), seen(cards=(card,), guest=Guest(interfaces=(inside, other)))).interfaces or []
+    found = status_of(instance(), seen(cards=(card,), guest=GuestReport(interfaces=(inside, other)))).interfaces or []
     assert [(each.name, each.interfaceName, each.ipAddress, each.infoSource) for each in found] == [
         ("default", "eth0", "10.112.64.5", "domain, guest-agent"),
         (None, "docker0", None, "guest-agent"),
@@ -153,5 +153,5 @@ def test_cards_join_what_the_guest_says() -> None:
 def test_bridged_cards_have_the_address_the_guest_says() -> None:
     card = InterfaceStatus(name="lan", mac="02:00:00:00:00:01", infoSource="domain")
     inside = InterfaceStatus(interfaceName="eth0", mac="02:00:00:00:00:01", ipAddress="192.168.1.7", ipAddresses=["192.168.1.7"])
-    found = status_of(instance(), seen(cards=(card,), guest=Guest(interfaces=(inside,)))).interfaces or []
+    found = status_of(instance(), seen(cards=(card,), guest=GuestReport(interfaces=(inside,)))).interfaces or []
     assert found[0].ipAddress == "192.168.1.7"

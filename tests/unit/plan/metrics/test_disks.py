@@ -10,12 +10,12 @@ from paddock.dialects.kubevirt.dataimportcron import DataImportCron
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.storageprofile import StorageProfile
 from paddock.plan.metrics import disks, families
-from paddock.plan.metrics.page import Page, Sample
+from paddock.plan.metrics.page import MetricsPage, Sample
 from tests.prometheus import Family, read
 
 
 def page(*samples: Sample) -> dict[str, Family]:
-    found = Page(families.ALL)
+    found = MetricsPage(families.ALL)
     found.add(samples)
     return read(found.text())
 

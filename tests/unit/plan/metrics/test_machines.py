@@ -8,7 +8,7 @@ import pytest
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.virtualmachine import PRINTABLE_STATUSES, VirtualMachine
 from paddock.plan.metrics import families, machines
-from paddock.plan.metrics.page import Page
+from paddock.plan.metrics.page import MetricsPage
 from tests.prometheus import Family, read
 
 
@@ -19,7 +19,7 @@ def made(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = Non
 
 
 def page(machine: VirtualMachine) -> dict[str, Family]:
-    found = Page(families.ALL)
+    found = MetricsPage(families.ALL)
     found.add(machines.told(machine).samples)
     return read(found.text())
 
@@ -98,7 +98,7 @@ def test_disks_are_those_whose_claims_are_there_each_once() -> None:
     ]
     spec = {"resources": {"requests": {"storage": "1Gi"}}, "volumeMode": "Block"}
     sizes = {"data": machines.size(msgspec.convert({"metadata": {"name": "data"}, "spec": spec}, PersistentVolumeClaim))}
-    found = Page(families.ALL)
+    found = MetricsPage(families.ALL)
     found.add(machines.disks(machines.told(made(volumes=volumes)), lambda namespace, name: sizes.get(name)))
     series = read(found.text())["kubevirt_vm_disk_allocated_size_bytes"]
     assert series.values(persistentvolumeclaim="data", device="a", volume_mode="Block") == [1 << 30]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from paddock.engine.machine.guest import Filesystem
+from paddock.engine.machine.guest import GuestFilesystem
 from paddock.plan.metrics import families, usage
-from paddock.plan.metrics.page import Page, labels, prefixed, sample
+from paddock.plan.metrics.page import MetricsPage, labels, prefixed, sample
 from tests.prometheus import read
 
 HEAD = "# HELP a_total x\n# TYPE a_total counter\n"
@@ -38,9 +38,9 @@ def test_the_reader_is_strict(text: str) -> None:
 
 
 def test_every_family_is_there_once_and_texts_are_escaped() -> None:
-    found = read(Page(families.ALL).text())
+    found = read(MetricsPage(families.ALL).text())
     assert len(found) == len(families.ALL)
-    page = Page((families.Family("odd", "gauge", "a\nb\\c"),))
+    page = MetricsPage((families.Family("odd", "gauge", "a\nb\\c"),))
     page.add([sample("odd", labels(x='a"b\\c\nd'), 0.5), sample("odd", "", float("nan"))])
     assert read(page.text())["odd"].values(x='a"b\\c\nd') == [0.5]
 
@@ -51,10 +51,11 @@ def test_labels_that_become_the_same_are_one() -> None:
 
 
 def test_a_guest_cannot_name_a_file_system_twice() -> None:
-    page = Page(families.ALL)
+    page = MetricsPage(families.ALL)
     page.add(
         usage.filesystems(
-            labels(name="web"), [Filesystem("a", "/", "ext4", 1, 2), Filesystem("a", "/", "ext4", 3, 4), Filesystem("b", "/x", "proc")]
+            labels(name="web"),
+            [GuestFilesystem("a", "/", "ext4", 1, 2), GuestFilesystem("a", "/", "ext4", 3, 4), GuestFilesystem("b", "/x", "proc")],
         )
     )
     assert read(page.text())["kubevirt_vmi_filesystem_used_bytes"].values() == [1]

@@ -10,10 +10,10 @@ from paddock.dialects.kubevirt import virtualmachine as kubevirt
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import from_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.plan.stakater import objects
 from paddock.translate.stakater import to_kubevirt
 
@@ -21,7 +21,7 @@ Data = dict[str, Any]
 LABELS = {"infrastructure.stakater.com/virtual-machine": "web"}
 
 
-def front(status: Data | None = None, **parameters: Any) -> VirtualMachine:
+def front(status: Data | None = None, **parameters: Any) -> StakaterVirtualMachine:
     """A front object."""
     data: Data = {
         "apiVersion": "infrastructure.stakater.com/v1",
@@ -29,12 +29,12 @@ def front(status: Data | None = None, **parameters: Any) -> VirtualMachine:
         "metadata": {"name": "web", "namespace": "default", "uid": "front", "generation": 3},
         "spec": {"parameters": parameters},
     }
-    return from_data({**data, "status": status} if status is not None else data, VirtualMachine)
+    return from_data({**data, "status": status} if status is not None else data, StakaterVirtualMachine)
 
 
-def machine(vm: VirtualMachine | None = None, **status: Any) -> kubevirt.VirtualMachine:
+def machine(vm: StakaterVirtualMachine | None = None, **status: Any) -> kubevirt.VirtualMachine:
     """The generated machine, and what it says."""
-    made = objects.machine_of(to_kubevirt(vm or front(), World(complete=True), Rendering()).value)
+    made = objects.machine_of(to_kubevirt(vm or front(), ObjectSet(complete=True), Rendering()).value)
     data: Data = {"printableStatus": "Running", **status}
     meta = replace(made.metadata, uid="machine")
     return replace(made, metadata=meta, status=from_data(data, kubevirt.VirtualMachineStatus))

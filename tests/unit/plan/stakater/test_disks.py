@@ -8,7 +8,7 @@ from paddock.meta import patch
 from paddock.meta.wire import from_data, to_data
 from paddock.plan import claimsizes
 from paddock.plan.stakater import disks
-from paddock.plan.stakater.disks import Disk
+from paddock.plan.stakater.disks import PlannedDisk
 from tests.unit.plan.stakater.made import claim, front, instance, machine, owner, volume
 
 GOING = {"deletionTimestamp": "2027-01-15T08:00:00Z"}
@@ -27,36 +27,36 @@ def test_the_disks_of_a_machine() -> None:
 @pytest.mark.parametrize(
     ("disk", "lost"),
     [
-        (Disk("web-rootdisk", "10Gi"), True),
-        (Disk("web-rootdisk", "10Gi", claim=claim(**GOING)), True),
+        (PlannedDisk("web-rootdisk", "10Gi"), True),
+        (PlannedDisk("web-rootdisk", "10Gi", claim=claim(**GOING)), True),
         # CDI tidies DataVolumes up and leaves the claim.
-        (Disk("web-rootdisk", "10Gi", claim=claim()), False),
-        (Disk("web-rootdisk", "10Gi", volume(**GOING), claim(ownerReferences=owner("VirtualMachine", "web", "machine"))), False),
-        (Disk("web-rootdisk", "10Gi", volume(**GOING), claim()), True),
-        (Disk("web-rootdisk", "10Gi", volume(**GOING)), True),
-        (Disk("web-rootdisk", "10Gi", volume(), claim()), False),
+        (PlannedDisk("web-rootdisk", "10Gi", claim=claim()), False),
+        (PlannedDisk("web-rootdisk", "10Gi", volume(**GOING), claim(ownerReferences=owner("VirtualMachine", "web", "machine"))), False),
+        (PlannedDisk("web-rootdisk", "10Gi", volume(**GOING), claim()), True),
+        (PlannedDisk("web-rootdisk", "10Gi", volume(**GOING)), True),
+        (PlannedDisk("web-rootdisk", "10Gi", volume(), claim()), False),
     ],
 )
-def test_a_root_disk_is_lost_with_its_claim(disk: Disk, lost: bool) -> None:
+def test_a_root_disk_is_lost_with_its_claim(disk: PlannedDisk, lost: bool) -> None:
     assert disks.is_lost(disk) is lost
 
 
 @pytest.mark.parametrize(
     ("disk", "reason"),
     [
-        (Disk("d", "1Gi"), None),
-        (Disk("d", "1Gi", volume("d"), claim("d")), None),
-        (Disk("d", "1Gi", volume("d", ownerReferences=None)), None),
-        (Disk("d", "1Gi", volume("d", ownerReferences=None, labels=None)), "NameConflict"),
-        (Disk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "web", "before"))), "Creating"),
-        (Disk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "web", "other"), labels=None)), "NameConflict"),
-        (Disk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "other", "machine"))), "NameConflict"),
-        (Disk("d", "1Gi", claim=claim("d", ownerReferences=None, labels=None)), "NameConflict"),
-        (Disk("d", "1Gi", claim=claim("d")), "Creating"),
-        (Disk("d", "1Gi", claim=claim("d", ownerReferences=owner("VirtualMachine", "web", "machine"))), None),
+        (PlannedDisk("d", "1Gi"), None),
+        (PlannedDisk("d", "1Gi", volume("d"), claim("d")), None),
+        (PlannedDisk("d", "1Gi", volume("d", ownerReferences=None)), None),
+        (PlannedDisk("d", "1Gi", volume("d", ownerReferences=None, labels=None)), "NameConflict"),
+        (PlannedDisk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "web", "before"))), "Creating"),
+        (PlannedDisk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "web", "other"), labels=None)), "NameConflict"),
+        (PlannedDisk("d", "1Gi", volume("d", ownerReferences=owner("VirtualMachine", "other", "machine"))), "NameConflict"),
+        (PlannedDisk("d", "1Gi", claim=claim("d", ownerReferences=None, labels=None)), "NameConflict"),
+        (PlannedDisk("d", "1Gi", claim=claim("d")), "Creating"),
+        (PlannedDisk("d", "1Gi", claim=claim("d", ownerReferences=owner("VirtualMachine", "web", "machine"))), None),
     ],
 )
-def test_names_are_looked_at_before_anything_is_made(disk: Disk, reason: str | None) -> None:
+def test_names_are_looked_at_before_anything_is_made(disk: PlannedDisk, reason: str | None) -> None:
     hold = disks.in_the_way([disk], "web", "machine")
     assert (hold.synced.reason if hold is not None else None) == reason
     assert hold is None or "d" in hold.synced.message
@@ -65,20 +65,20 @@ def test_names_are_looked_at_before_anything_is_made(disk: Disk, reason: str | N
 @pytest.mark.parametrize(
     ("disk", "size"),
     [
-        (Disk("d", "10Gi", volume(size="10Gi"), claim(size="10Gi")), None),
-        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi")), "20Gi"),
+        (PlannedDisk("d", "10Gi", volume(size="10Gi"), claim(size="10Gi")), None),
+        (PlannedDisk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi")), "20Gi"),
         # Between disk and volume is a filesystem.
-        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="11Gi", mode="Filesystem")), str(int((20 << 30) * 1.1))),
-        (Disk("d", "10Gi", volume(size="10Gi"), claim(size="9Gi", mode="Filesystem")), None),
-        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="20Gi")), None),
-        (Disk("d", "20Gi", volume(size="10Gi", phase="CloneInProgress"), claim(size="10Gi")), None),
-        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi", phase="Pending")), None),
-        (Disk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi", **GOING)), None),
-        (Disk("d", "20Gi", None, claim(size="10Gi", mode="Filesystem")), "20Gi"),
-        (Disk("d", "20Gi", volume(size="10Gi")), None),
+        (PlannedDisk("d", "20Gi", volume(size="10Gi"), claim(size="11Gi", mode="Filesystem")), str(int((20 << 30) * 1.1))),
+        (PlannedDisk("d", "10Gi", volume(size="10Gi"), claim(size="9Gi", mode="Filesystem")), None),
+        (PlannedDisk("d", "20Gi", volume(size="10Gi"), claim(size="20Gi")), None),
+        (PlannedDisk("d", "20Gi", volume(size="10Gi", phase="CloneInProgress"), claim(size="10Gi")), None),
+        (PlannedDisk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi", phase="Pending")), None),
+        (PlannedDisk("d", "20Gi", volume(size="10Gi"), claim(size="10Gi", **GOING)), None),
+        (PlannedDisk("d", "20Gi", None, claim(size="10Gi", mode="Filesystem")), "20Gi"),
+        (PlannedDisk("d", "20Gi", volume(size="10Gi")), None),
     ],
 )
-def test_growing(disk: Disk, size: str | None) -> None:
+def test_growing(disk: PlannedDisk, size: str | None) -> None:
     found = list(disks.growths([disk], FilesystemOverhead(global_="0.1")))
     assert [each.patch["spec"]["resources"]["requests"]["storage"] for each in found] == ([size] if size else [])
 
@@ -88,7 +88,7 @@ def test_growing(disk: Disk, size: str | None) -> None:
 @pytest.mark.parametrize("mode", ["Filesystem", "Block"])
 def test_the_guest_of_a_grown_disk_sees_what_was_asked_for(mode: str) -> None:
     before = claim(size="11Gi", mode=mode)
-    (growth,) = disks.growths([Disk("d", "20Gi", volume(size="10Gi"), before)], FilesystemOverhead(global_="0.1"))
+    (growth,) = disks.growths([PlannedDisk("d", "20Gi", volume(size="10Gi"), before)], FilesystemOverhead(global_="0.1"))
     assert growth.size == "20Gi"
     after = from_data(patch.apply_merge_patch(to_data(before), growth.patch), PersistentVolumeClaim)
     assert claimsizes.guest_size(after) == 20 << 30

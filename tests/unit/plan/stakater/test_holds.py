@@ -6,9 +6,9 @@ import pytest
 
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.meta.objects import ObjectMeta, Resource
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.plan.stakater.bindings import bound
-from paddock.plan.stakater.holds import Sources, hold
+from paddock.plan.stakater.holds import ReferencedObjects, hold
 from tests.unit.plan.stakater.made import Data, claim, front, machine, source
 
 NETWORK = NetworkAttachmentDefinition(metadata=ObjectMeta(name="vlan10", namespace="default"))
@@ -45,7 +45,7 @@ CASES: list[tuple[Data, list[Resource], str | None]] = [
 @pytest.mark.parametrize(("parameters", "world", "reason"), CASES)
 def test_holds(parameters: Data, world: list[Resource], reason: str | None) -> None:
     vm = front(**parameters)
-    sources = Sources(World(world, complete=True), lambda namespace, name: False, lambda name: "0.06")
+    sources = ReferencedObjects(ObjectSet(world, complete=True), lambda namespace, name: False, lambda name: "0.06")
     found = hold(vm, bound(vm, frozenset({"l2bridge"}), "fail"), None, sources)
     assert (found.ready.reason if found is not None and found.ready is not None else None) == reason
     assert found is None or (found.synced.status in ("Unknown", "False") and found.synced.message)
@@ -53,7 +53,7 @@ def test_holds(parameters: Data, world: list[Resource], reason: str | None) -> N
 
 def test_what_a_machine_has_it_does_not_wait_for_again() -> None:
     vm = front(**MULTUS, **KEYS)
-    sources = Sources(World(complete=True), lambda namespace, name: False, lambda name: "0.06")
+    sources = ReferencedObjects(ObjectSet(complete=True), lambda namespace, name: False, lambda name: "0.06")
     assert hold(vm, bound(vm, frozenset({"l2bridge"}), "fail"), machine(vm), sources) is None
     other = front(**MULTUS, sshPublicKey={"secretName": "others"})
     found = hold(other, bound(other, frozenset({"l2bridge"}), "fail"), machine(vm), sources)

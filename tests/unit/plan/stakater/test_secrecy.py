@@ -6,7 +6,7 @@ import json
 import pytest
 
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.plan.stakater.secrecy import hidden
 from paddock.translate.stakater import to_kubevirt
 from tests.unit.plan.stakater.made import Data, front
@@ -29,7 +29,7 @@ QUOTED = "a: #\"' s3cret"
 )
 def test_hidden(parameters: Data, text: str, secret: str) -> None:
     vm = front(**parameters)
-    made = to_kubevirt(vm, World(complete=True), Rendering()).value
+    made = to_kubevirt(vm, ObjectSet(complete=True), Rendering()).value
     assert secret in text and secret not in hidden(text, vm, made)
     encoded = base64.b64encode(text.encode()).decode()
     assert encoded not in hidden(f"no: {encoded}", vm, made)

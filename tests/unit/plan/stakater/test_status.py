@@ -5,29 +5,29 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.plan.stakater.disks import Disk
-from paddock.plan.stakater.said import SUCCESS, Said, no
-from paddock.plan.stakater.status import Came, Sight, is_creating, newly_requires_restart, status
+from paddock.plan.stakater.disks import PlannedDisk
+from paddock.plan.stakater.said import SUCCESS, ConditionValue, no
+from paddock.plan.stakater.status import PassOutcome, StatusFacts, is_creating, newly_requires_restart, status
 from tests.unit.plan.stakater.made import Data, claim, front, instance, machine, service, volume
 
 NOW, BEFORE = "2027-01-15T08:00:00Z", "2027-01-15T07:00:00Z"
-DONE = Came(synced=SUCCESS, applied=True)
-FILLED = (Disk("web-rootdisk", "10Gi", volume(), claim()),)
-FILLING = (Disk("web-rootdisk", "10Gi", volume(phase="CloneInProgress"), claim()),)
-UNBOUND = (Disk("web-rootdisk", "10Gi", volume(phase="Pending"), claim(phase="Pending")),)
+DONE = PassOutcome(synced=SUCCESS, applied=True)
+FILLED = (PlannedDisk("web-rootdisk", "10Gi", volume(), claim()),)
+FILLING = (PlannedDisk("web-rootdisk", "10Gi", volume(phase="CloneInProgress"), claim()),)
+UNBOUND = (PlannedDisk("web-rootdisk", "10Gi", volume(phase="Pending"), claim(phase="Pending")),)
 WAS_READY: Data = {"conditions": [{"type": "Ready", "status": "True", "reason": "Available", "lastTransitionTime": BEFORE}]}
 WAS_UNAVAILABLE: Data = {"conditions": [{"type": "Ready", "status": "False", "reason": "Unavailable"}]}
 HAS_RUN: Data = {"vm": {"created": True}}
 DENIAL = "User x has insufficient permissions in clone source namespace images"
 
 
-def sight(before: Data | None = None, strategy: str = "Always", **more: Any) -> Sight:
+def sight(before: Data | None = None, strategy: str = "Always", **more: Any) -> StatusFacts:
     """What is seen of a machine."""
     wanted: Data = {"runStrategy": strategy, **more.pop("parameters", {})}
-    return Sight(vm=front(before, **wanted), product="paddock", service_name="web-lb", **more)
+    return StatusFacts(vm=front(before, **wanted), product="paddock", service_name="web-lb", **more)
 
 
-def ready(seen: Sight, came: Came = DONE) -> tuple[str, str, str]:
+def ready(seen: StatusFacts, came: PassOutcome = DONE) -> tuple[str, str, str]:
     """The condition Ready."""
     found = next(each for each in status(seen, came, NOW).conditions or () if each.type == "Ready")
     return found.status, found.reason or "", found.message or ""
@@ -61,7 +61,7 @@ SERVED: Data = {"service": {"enabled": True}}
         (sight(machine=machine(**FAILED), disks=FILLING), ("False", "CloneNotAuthorized"), "kind: RoleBinding"),
     ],
 )
-def test_ready(seen: Sight, wanted: tuple[str, str], says: str) -> None:
+def test_ready(seen: StatusFacts, wanted: tuple[str, str], says: str) -> None:
     found = ready(seen)
     assert found[:2] == wanted and says in found[2], found
 
@@ -70,7 +70,7 @@ def test_what_is_said_of_the_machine() -> None:
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": BEFORE, "lastProbeTime": None}
     vm = front(cpu={"cores": 4, "threads": 2}, memory={"guest": "16Gi"}, service={"enabled": True})
     made = machine(vm, ready=True, created=True, conditions=[condition])
-    seen = Sight(vm=vm, product="paddock", machine=made, service=service(ip="192.0.2.1"), instance=instance(memory="8Gi"))
+    seen = StatusFacts(vm=vm, product="paddock", machine=made, service=service(ip="192.0.2.1"), instance=instance(memory="8Gi"))
     found = status(seen, DONE, NOW)
     assert found.vm is not None and found.observedGeneration == 3
     assert (found.vm.printableStatus, found.vm.ready, found.vm.created) == ("Running", True, True)
@@ -81,7 +81,7 @@ def test_what_is_said_of_the_machine() -> None:
 
 
 def test_nothing_is_said_of_a_machine_that_never_was() -> None:
-    held = Came(synced=Said("Unknown", "DataSourceNotFound", "why"), ready=no("DataSourceNotFound", "why"))
+    held = PassOutcome(synced=ConditionValue("Unknown", "DataSourceNotFound", "why"), ready=no("DataSourceNotFound", "why"))
     found = status(sight(), held, NOW)
     assert found.vm is None and found.observedGeneration is None
     again = status(sight({"vm": {"ready": True, "created": True}, "observedGeneration": 2}), held, NOW)

@@ -7,15 +7,15 @@ import pytest
 
 from paddock.dialects.core.storageclass import StorageClass
 from paddock.dialects.vitistack.effective import effective
-from paddock.dialects.vitistack.fields import Disk
+from paddock.dialects.vitistack.fields import MachineDisk
 from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.conditions import Condition
 from paddock.meta.rendering import Rendering
 from paddock.plan.vitistack import assumptions, claims, networks, power, problems
-from paddock.plan.vitistack.claims import ClaimSpec, ClaimStatus, Found, Requests
-from paddock.plan.vitistack.clearing import Remains
-from paddock.plan.vitistack.networks import User
-from paddock.plan.vitistack.sight import Card, Instance, InstanceStatus, ObjectName, Sight, Vm, VmStatus
+from paddock.plan.vitistack.claims import ExistingClaim, ObservedClaimSpec, ObservedClaimStatus, Requests
+from paddock.plan.vitistack.clearing import RemainingObjects
+from paddock.plan.vitistack.networks import NetworkUser
+from paddock.plan.vitistack.sight import Instance, InstanceStatus, ObjectName, ObservedMachine, ObservedNic, Vm, VmStatus
 
 
 def machine(annotations: dict[str, str] | None = None, **spec: Any) -> Machine:
@@ -65,9 +65,9 @@ def volume(size: str) -> dict[str, Any]:
     return {"kind": "DataVolume", "metadata": {"name": "web-root"}, "spec": {"pvc": claim(size)["spec"]}}
 
 
-def found(size: str) -> Found:
-    spec = ClaimSpec("old", ("ReadWriteMany",), "Filesystem", Requests({"storage": size}))
-    return Found(spec, ClaimStatus("Bound"))
+def found(size: str) -> ExistingClaim:
+    spec = ObservedClaimSpec("old", ("ReadWriteMany",), "Filesystem", Requests({"storage": size}))
+    return ExistingClaim(spec, ObservedClaimStatus("Bound"))
 
 
 @pytest.mark.spec("vitistack", 71)
@@ -90,7 +90,7 @@ def found(size: str) -> Found:
         (volume("1Gi"), found("1Gi"), False, True, "keep", ""),
     ],
 )
-def test_claims(wanted: dict[str, Any], there: Found | None, filled: bool, known: bool, verb: str, size: str) -> None:
+def test_claims(wanted: dict[str, Any], there: ExistingClaim | None, filled: bool, known: bool, verb: str, size: str) -> None:
     act = claims.settle(wanted, there, filled=filled, known=known)
     assert act.verb == verb
     if act.verb == "grow":
@@ -105,7 +105,7 @@ def test_a_claim_keeps_what_cannot_change() -> None:
     assert (spec["storageClassName"], spec["accessModes"], spec["volumeMode"]) == ("old", ["ReadWriteMany"], "Filesystem")
 
 
-DISKS = [Disk(name="root", size="1Gi"), Disk(name="data", size="1Gi", storageClass="fast")]
+DISKS = [MachineDisk(name="root", size="1Gi"), MachineDisk(name="data", size="1Gi", storageClass="fast")]
 
 
 def test_a_class_that_is_gone_is_the_class_of_its_claims() -> None:
@@ -128,21 +128,21 @@ def test_the_image_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("left", "step", "uses", "said"),
     [
-        (Remains(vm=True, claims=("a",), networks=("n",)), "machine", True, "the VirtualMachine to stop"),
-        (Remains(instance=True, claims=("a",)), "machine", True, "the VirtualMachine to stop"),
-        (Remains(claims=("a", "b"), networks=("n",)), "claims", True, "PersistentVolumeClaim a, b to go"),
-        (Remains(networks=("n",)), "networks", False, "NetworkConfiguration n to let it go"),
-        (Remains(), "release", False, "nothing"),
+        (RemainingObjects(vm=True, claims=("a",), networks=("n",)), "machine", True, "the VirtualMachine to stop"),
+        (RemainingObjects(instance=True, claims=("a",)), "machine", True, "the VirtualMachine to stop"),
+        (RemainingObjects(claims=("a", "b"), networks=("n",)), "claims", True, "PersistentVolumeClaim a, b to go"),
+        (RemainingObjects(networks=("n",)), "networks", False, "NetworkConfiguration n to let it go"),
+        (RemainingObjects(), "release", False, "nothing"),
     ],
 )
-def test_the_way_out_has_an_order(left: Remains, step: str, uses: bool, said: str) -> None:
+def test_the_way_out_has_an_order(left: RemainingObjects, step: str, uses: bool, said: str) -> None:
     assert (left.step, left.uses_networks, left.said()) == (step, uses, said)
 
 
 def test_a_network_knows_its_machines_and_their_addresses_there() -> None:
     cards = [{"name": "eth0", "networkName": "prod"}, {"name": "eth1", "networkName": "other"}]
-    seen = InstanceStatus("Running", "n", (Card("eth0", ipAddresses=("10.0.0.2",)), Card("eth1", ipAddress="10.1.0.2")))
-    user = User(machine(networks=cards), Instance(ObjectName("web"), seen))
+    seen = InstanceStatus("Running", "n", (ObservedNic("eth0", ipAddresses=("10.0.0.2",)), ObservedNic("eth1", ipAddress="10.1.0.2")))
+    user = NetworkUser(machine(networks=cards), Instance(ObjectName("web"), seen))
     status = networks.status("prod", [user], ready=True)
     assert (status.ready, status.allocatedIPs, status.connectedMachines) == (True, ["10.0.0.2"], ["default/web"])
     assert networks.status("other", [user], ready=True).allocatedIPs == ["10.1.0.2"]
@@ -160,12 +160,12 @@ def test_a_network_knows_its_machines_and_their_addresses_there() -> None:
     ],
 )
 def test_the_backends_words_are_passed_on(word: str, condition: Condition, said: str) -> None:
-    seen = Sight(machine=machine(), vm=Vm(ObjectName("web"), status=VmStatus(word, (condition,))))
+    seen = ObservedMachine(machine=machine(), vm=Vm(ObjectName("web"), status=VmStatus(word, (condition,))))
     problem = problems.seen_in(seen)
     assert problem is not None
     assert said in problem.message
 
 
 def test_a_machine_that_is_well_has_no_problem() -> None:
-    assert problems.seen_in(Sight(machine=machine())) is None
-    assert problems.seen_in(Sight(machine=machine(), vm=Vm(ObjectName("web"), status=VmStatus("Running")))) is None
+    assert problems.seen_in(ObservedMachine(machine=machine())) is None
+    assert problems.seen_in(ObservedMachine(machine=machine(), vm=Vm(ObjectName("web"), status=VmStatus("Running")))) is None

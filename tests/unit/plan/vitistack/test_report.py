@@ -5,20 +5,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.dialects.vitistack.machine import Machine, Status
+from paddock.dialects.vitistack.machine import Machine, MachineStatus
 from paddock.meta.conditions import Condition
 from paddock.plan.vitistack import problems, report
 from paddock.plan.vitistack.news import news
 from paddock.plan.vitistack.sight import (
-    Card,
-    Claim,
     Instance,
     InstanceStatus,
-    Network,
+    MachineProblem,
     ObjectName,
-    Problem,
-    Sight,
-    StartFailure,
+    ObservedClaim,
+    ObservedMachine,
+    ObservedNetwork,
+    ObservedNic,
+    ObservedStartFailure,
     Vm,
     VmStatus,
 )
@@ -35,28 +35,28 @@ def machine(phase: str | None = None, generation: int = 1, annotations: dict[str
     return msgspec.convert(data, Machine)
 
 
-def saying(given: Machine, status: Status | None) -> Machine:
+def saying(given: Machine, status: MachineStatus | None) -> Machine:
     return msgspec.structs.replace(given, status=status)
 
 
 def vm(word: str = "Running", failures: int | None = None, *conditions: Condition) -> Vm:
-    failed = StartFailure(failures) if failures is not None else None
+    failed = ObservedStartFailure(failures) if failures is not None else None
     return Vm(ObjectName("web", "u", "77"), status=VmStatus(word, conditions, failed))
 
 
 def instance(phase: str = "Running", *addresses: tuple[str, ...]) -> Instance:
-    cards = tuple(Card(f"eth{index}", ipAddresses=each) for index, each in enumerate(addresses))
+    cards = tuple(ObservedNic(f"eth{index}", ipAddresses=each) for index, each in enumerate(addresses))
     return Instance(ObjectName("web"), InstanceStatus(phase, "node", cards))
 
 
-def conditions(status: Status) -> dict[str, tuple[str, str | None]]:
+def conditions(status: MachineStatus) -> dict[str, tuple[str, str | None]]:
     return {each.type: (each.status, each.reason) for each in status.conditions or ()}
 
 
-BOUND = (Claim("web-root", "Bound"),)
-REFUSED = Problem(problems.BACKEND, "no", "machine", fails=True)
-NO_NETWORK = Problem(problems.NETWORK, "no net", "network")
-GONE = Problem(problems.TEMPLATE, "no template", fails=True)
+BOUND = (ObservedClaim("web-root", "Bound"),)
+REFUSED = MachineProblem(problems.BACKEND, "no", "machine", fails=True)
+NO_NETWORK = MachineProblem(problems.NETWORK, "no net", "network")
+GONE = MachineProblem(problems.TEMPLATE, "no template", fails=True)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ GONE = Problem(problems.TEMPLATE, "no template", fails=True)
         ("Pending", {}, "Pending", "MachineNotReady"),
         ("Pending", {"problem": NO_NETWORK}, "Pending", "NetworkConfigurationNotFound"),
         ("Pending", {"problem": GONE}, "Failed", "TemplateNotFound"),
-        ("Pending", {"claims": (Claim("web-root", "Pending"),)}, "Creating", "MachineNotReady"),
+        ("Pending", {"claims": (ObservedClaim("web-root", "Pending"),)}, "Creating", "MachineNotReady"),
         ("Pending", {"made": True, "claims": BOUND}, "Creating", "MachineNotReady"),
         ("Pending", {"vm": vm(), "instance": instance(), "claims": BOUND}, "Creating", "MachineNotReady"),
         ("Creating", {"vm": vm(), "instance": instance(), "claims": BOUND}, "Running", "MachineReady"),
@@ -86,7 +86,7 @@ GONE = Problem(problems.TEMPLATE, "no template", fails=True)
             "NetworkConfigurationNotFound",
         ),
         ("Running", {"vm": vm(), "instance": instance(), "claims": BOUND, "problem": REFUSED}, "Failed", "KubeVirtApiError"),
-        ("Running", {"vm": vm(), "instance": instance(), "claims": (Claim("web-root", "Pending"),)}, "Running", "MachineNotReady"),
+        ("Running", {"vm": vm(), "instance": instance(), "claims": (ObservedClaim("web-root", "Pending"),)}, "Running", "MachineNotReady"),
         ("Stopped", {"vm": vm("Starting"), "instance": instance("Scheduling"), "claims": BOUND}, "Stopped", "MachineStopped"),
         ("Stopped", {"vm": vm(), "instance": instance(), "claims": BOUND}, "Running", "MachineReady"),
         ("Stopped", {"claims": BOUND}, "Stopped", "MachineStopped"),
@@ -94,7 +94,7 @@ GONE = Problem(problems.TEMPLATE, "no template", fails=True)
     ],
 )
 def test_phases_and_reasons(before: str | None, seen: dict[str, Any], phase: str, ready: str) -> None:
-    found = report.status(Sight(machine=machine(before), **seen), NOW)
+    found = report.status(ObservedMachine(machine=machine(before), **seen), NOW)
     assert found.phase == phase
     assert conditions(found)["Ready"][1] == ready
     assert (conditions(found)["Ready"][0] == "True") == (ready == "MachineReady")
@@ -111,23 +111,23 @@ def test_phases_and_reasons(before: str | None, seen: dict[str, Any], phase: str
         ({"claims": BOUND}, "StorageReady", ("True", "PVCBound")),
         ({"claims": ()}, "StorageReady", ("True", "PVCBound")),
         ({"claims": None}, "StorageReady", ("False", "PVCPending")),
-        ({"claims": (Claim("a", "Bound", lost=True),)}, "StorageReady", ("False", "PVCPending")),
-        ({"networks": (Network("a"),)}, "NetworkReady", ("True", "NetworkConfigured")),
-        ({"networks": (Network("a", attached=False),)}, "NetworkReady", ("False", "NetworkFailed")),
-        ({"networks": (Network("a", found=False),)}, "NetworkReady", ("False", "NetworkFailed")),
+        ({"claims": (ObservedClaim("a", "Bound", lost=True),)}, "StorageReady", ("False", "PVCPending")),
+        ({"networks": (ObservedNetwork("a"),)}, "NetworkReady", ("True", "NetworkConfigured")),
+        ({"networks": (ObservedNetwork("a", attached=False),)}, "NetworkReady", ("False", "NetworkFailed")),
+        ({"networks": (ObservedNetwork("a", found=False),)}, "NetworkReady", ("False", "NetworkFailed")),
         ({"problem": NO_NETWORK}, "NetworkReady", ("False", "NetworkFailed")),
     ],
 )
 @pytest.mark.spec("vitistack", 67)
 def test_conditions(seen: dict[str, Any], type: str, said: tuple[str, str]) -> None:
-    found = report.status(Sight(machine=machine("Creating"), **seen), NOW)
+    found = report.status(ObservedMachine(machine=machine("Creating"), **seen), NOW)
     assert conditions(found)[type] == said
     assert [each.type for each in found.conditions or ()] == ["Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"]
 
 
 def test_conditions_of_others_are_not_kept_and_none_comes_twice() -> None:
     stale = [Condition(type="Old", status="True"), *(Condition(type="Ready", status="False", lastTransitionTime=NOW) for _ in range(3))]
-    found = report.status(Sight(machine=saying(machine(), Status(phase="Creating", conditions=stale))), LATER)
+    found = report.status(ObservedMachine(machine=saying(machine(), MachineStatus(phase="Creating", conditions=stale))), LATER)
     assert [each.type for each in found.conditions or ()] == list(report.TYPES)
     # the status of Ready is as it was, so its time is
     assert next(each for each in found.conditions or () if each.type == "Ready").lastTransitionTime == NOW
@@ -135,7 +135,7 @@ def test_conditions_of_others_are_not_kept_and_none_comes_twice() -> None:
 
 @pytest.mark.spec("vitistack", 66)
 def test_the_date_moves_with_something_else_alone() -> None:
-    sight = Sight(machine=machine("Creating"), vm=vm(), instance=instance("Running", ("10.0.0.2",)), claims=BOUND)
+    sight = ObservedMachine(machine=machine("Creating"), vm=vm(), instance=instance("Running", ("10.0.0.2",)), claims=BOUND)
     first = report.status(sight, NOW)
     assert first.lastUpdated == NOW
     second = report.status(msgspec.structs.replace(sight, machine=saying(machine(), first)), LATER)
@@ -150,9 +150,9 @@ def test_addresses_are_listed_once_and_by_family() -> None:
     assert report.addresses(None) == []
 
 
-def failed(reason: str, generation: int = 1, retry: str | None = None) -> Status:
+def failed(reason: str, generation: int = 1, retry: str | None = None) -> MachineStatus:
     ready = Condition(type="Ready", status="False", reason=reason, observedGeneration=generation)
-    return Status(phase="Failed", conditions=[ready], observedRetry=retry)
+    return MachineStatus(phase="Failed", conditions=[ready], observedRetry=retry)
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def failed(reason: str, generation: int = 1, retry: str | None = None) -> Status
         (failed(problems.TEMPLATE, retry="1"), 1, {"vitistack.io/retry": "1"}, False, True),
         (failed(problems.TEMPLATE), 1, {}, True, False),
         (failed(problems.BACKEND), 1, {}, True, True),
-        (Status(phase="Creating"), 1, {}, False, False),
+        (MachineStatus(phase="Creating"), 1, {}, False, False),
         (None, 1, {}, False, False),
     ],
 )
 def test_failed_is_the_end_for_a_generation(
-    status: Status | None, generation: int, annotations: dict[str, str], came: bool, final: bool
+    status: MachineStatus | None, generation: int, annotations: dict[str, str], came: bool, final: bool
 ) -> None:
     given = saying(machine(generation=generation, annotations=annotations), status)
     assert report.is_final(given, template_came=came) is final
@@ -177,17 +177,19 @@ def test_failed_is_the_end_for_a_generation(
 
 def test_a_failed_machine_says_what_runs_and_what_was_wrong() -> None:
     given = saying(machine(), failed(problems.BACKEND))
-    found = report.failed_status(Sight(machine=given, vm=vm(), instance=instance("Running", ("10.0.0.2",))), NOW)
+    found = report.failed_status(ObservedMachine(machine=given, vm=vm(), instance=instance("Running", ("10.0.0.2",))), NOW)
     assert (found.phase, found.conditions, found.ipAddresses) == ("Failed", failed(problems.BACKEND).conditions, ["10.0.0.2"])
 
 
 def test_details_are_not_urgent() -> None:
-    before = report.status(Sight(machine=machine("Creating"), vm=vm(), instance=instance(), claims=BOUND), NOW)
+    before = report.status(ObservedMachine(machine=machine("Creating"), vm=vm(), instance=instance(), claims=BOUND), NOW)
     given = saying(machine(), before)
     moved = Vm(ObjectName("web", "u", "78"), status=VmStatus("Running"))
-    assert not report.is_urgent(before, report.status(Sight(machine=given, vm=moved, instance=instance(), claims=BOUND), LATER))
-    assert report.is_urgent(before, report.status(Sight(machine=given, vm=moved, claims=BOUND), LATER))
-    assert report.is_urgent(before, report.status(Sight(machine=given, instance=instance(), claims=BOUND, problem=NO_NETWORK), LATER))
+    assert not report.is_urgent(before, report.status(ObservedMachine(machine=given, vm=moved, instance=instance(), claims=BOUND), LATER))
+    assert report.is_urgent(before, report.status(ObservedMachine(machine=given, vm=moved, claims=BOUND), LATER))
+    assert report.is_urgent(
+        before, report.status(ObservedMachine(machine=given, instance=instance(), claims=BOUND, problem=NO_NETWORK), LATER)
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,9 @@ def test_nothing_to_boot(annotations: dict[str, str], spec: dict[str, Any], noth
 def test_news_come_once() -> None:
     restart = Condition(type="RestartRequired", status="True", message="cores")
     given = machine("Creating", cloudInit={"userData": "#cloud-config", "secretRef": {"name": "a"}})
-    sight = Sight(machine=given, vm=vm("Running", None, restart), claims=(Claim("a", "Pending", lost=True),), problem=NO_NETWORK)
+    sight = ObservedMachine(
+        machine=given, vm=vm("Running", None, restart), claims=(ObservedClaim("a", "Pending", lost=True),), problem=NO_NETWORK
+    )
     after = report.status(sight, NOW)
     told = [each.reason for each in news(given, after)]
     assert told == ["NetworkConfigurationNotFound", "RestartRequired", "NoBootSource", "DiskLost", "CloudInitSourceAmbiguous"]

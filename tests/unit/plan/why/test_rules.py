@@ -7,7 +7,7 @@ import pytest
 
 from paddock.cli.explained import as_data, lines
 from paddock.meta import ages
-from paddock.plan.why.explain import Answer
+from paddock.plan.why.explain import Explanation
 from paddock.plan.why.table import GROUPS, WORDS, every
 from tests.scenario.why.cluster import NOW, Cluster, condition, event, made, ref_of
 
@@ -25,7 +25,7 @@ def instance(status: Data, **spec: Any) -> Data:
     return made("VirtualMachineInstance", KUBEVIRT, "web", spec, status)
 
 
-def why(*objects: Data, blind: tuple[str, ...] = ()) -> Answer:
+def why(*objects: Data, blind: tuple[str, ...] = ()) -> Explanation:
     return Cluster(objects, blind).why(ref_of(objects[0]))
 
 
@@ -243,7 +243,7 @@ def test_a_guest_without_agent_and_probe_was_not_asked() -> None:
     assert why(vm, {**silent, "spec": {**vmi["spec"], "readinessProbe": {"tcpSocket": {"port": 80}}}}).hints == ()
 
 
-def blank(made_ago: float, started_ago: float, *conditions: Data, **spec: Any) -> Answer:
+def blank(made_ago: float, started_ago: float, *conditions: Data, **spec: Any) -> Explanation:
     """A machine on an empty disk."""
     vm, _ = RUNNING
     dates = {"creationTimestamp": ages.timestamp(NOW - made_ago)}
@@ -267,7 +267,7 @@ def blank(made_ago: float, started_ago: float, *conditions: Data, **spec: Any) -
         (blank(900, 880, domain={"firmware": {"kernelBoot": {"container": {}}}}), "good"),
     ],
 )
-def test_a_machine_on_an_empty_disk(answer: Answer, state: str) -> None:
+def test_a_machine_on_an_empty_disk(answer: Explanation, state: str) -> None:
     assert answer.state == state
     assert any(each.rule == "disks-blank" for each in (*answer.findings, *answer.hints)) == (state != "good")
 

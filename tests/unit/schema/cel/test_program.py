@@ -6,13 +6,13 @@ import pytest
 
 from paddock.schema.cel import syntax
 from paddock.schema.cel.errors import BadExpression, EvaluationError, OutOfBudget
-from paddock.schema.cel.program import Budget, Program, unescape
+from paddock.schema.cel.program import CompiledExpression, CostMeter, unescape
 
 SELF: dict[str, Any] = {"list": ["a", "b", "c"], "map": {"x": 1, "y": 2}, "n": 3, "s": "text", "none": None}
 
 
 def value(text: str, budget: int = 100_000) -> Any:
-    return Program(syntax.parse(text), ("self",)).run((SELF,), Budget(budget))
+    return CompiledExpression(syntax.parse(text), ("self",)).run((SELF,), CostMeter(budget))
 
 
 # Each of these is true.

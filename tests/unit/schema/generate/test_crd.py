@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from paddock.schema.generate import crd, yamltext
-from paddock.schema.kind import Cel, Kind, Rule, Scale
+from paddock.schema.kind import Cel, CrossFieldRule, Kind, Scale
 from tests.golden import Golden
 from tests.unit.schema.sample import SAMPLE, Sample
 
@@ -56,7 +56,9 @@ def test_subresources_are_those_of_the_kind() -> None:
 
 
 def _with(cel: Cel) -> Kind:
-    return msgspec.structs.replace(SAMPLE, rules=(Rule("sample/x", "A rule.", lambda value, settings: (), (cel,)),), transitions=())
+    return msgspec.structs.replace(
+        SAMPLE, rules=(CrossFieldRule("sample/x", "A rule.", lambda value, settings: (), (cel,)),), transitions=()
+    )
 
 
 def test_a_rule_stands_at_its_place_and_names_its_field() -> None:

@@ -9,20 +9,20 @@ import pytest
 
 from paddock.meta.objects import ObjectMeta
 from paddock.schema.generate import metaschemas, openapi
-from paddock.schema.generate.openapi import Resource
+from paddock.schema.generate.openapi import OpenApiResource
 from tests.golden import Golden
 from tests.unit.schema.sample import SAMPLE
 
 METADATA = metaschemas.object_meta(ObjectMeta)
 V1, V1BETA1 = openapi.resources([SAMPLE])
-PLAIN = Resource(
+PLAIN = OpenApiResource(
     group="x.dev", version="v1", kind="Plain", plural="plains", list_kind="PlainList", schema={"type": "object"}, namespaced=False
 )
 ROOT = "/apis/test.paddock.dev/v1"
 ONE = f"{ROOT}/namespaces/{{namespace}}/samples/{{name}}"
 
 
-def _document(*resources: Resource) -> dict[str, Any]:
+def _document(*resources: OpenApiResource) -> dict[str, Any]:
     return openapi.document(resources, METADATA)
 
 
@@ -50,7 +50,7 @@ def test_kubectl_finds_out_about_field_validation_at_the_patch() -> None:
 
 
 def test_only_kinds_of_the_server_take_strategic_merge_patches() -> None:
-    def media(resource: Resource) -> set[str]:
+    def media(resource: OpenApiResource) -> set[str]:
         return set(_document(resource)["paths"][ONE]["patch"]["requestBody"]["content"])
 
     custom = {"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
@@ -59,7 +59,7 @@ def test_only_kinds_of_the_server_take_strategic_merge_patches() -> None:
 
 
 def test_merge_keys_are_told_of_kinds_of_the_server() -> None:
-    def disks(resource: Resource) -> dict[str, Any]:
+    def disks(resource: OpenApiResource) -> dict[str, Any]:
         schemas: dict[str, Any] = _document(resource)["components"]["schemas"]
         found: dict[str, Any] = schemas["dev.paddock.test.v1.Sample"]["properties"]["spec"]["properties"]["disks"]
         return found
@@ -86,7 +86,7 @@ def test_publishing_leaves_the_schema_of_the_resource_alone() -> None:
 
 
 @pytest.mark.parametrize("resources", [(V1,), (PLAIN,), (msgspec.structs.replace(V1, stored=False),)])
-def test_every_reference_leads_somewhere_in_the_document(resources: tuple[Resource, ...]) -> None:
+def test_every_reference_leads_somewhere_in_the_document(resources: tuple[OpenApiResource, ...]) -> None:
     document = _document(*resources)
     assert set(_references(document)) <= {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
 

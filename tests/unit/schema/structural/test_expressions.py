@@ -8,8 +8,8 @@ import pytest
 
 from paddock.schema.finding import Finding
 from paddock.schema.structural import expressions, limits, validating
-from paddock.schema.structural.node import ABSENT, Node
-from paddock.schema.structural.shaping import Noted, shape
+from paddock.schema.structural.node import ABSENT, SchemaNode
+from paddock.schema.structural.shaping import ShapeNotes, shape
 
 RECORDED = json.loads((Path(__file__).parent / "expressions.json").read_text())
 # One arrow points at another place.
@@ -25,11 +25,11 @@ def causes(found: list[Finding]) -> list[tuple[str, str, str]]:
 
 
 def judged(schema: dict[str, Any], new: Any, old: Any = ABSENT) -> list[tuple[str, str, str]]:
-    root = Node(around(schema), root=True)
+    root = SchemaNode(around(schema), root=True)
 
     def whole(value: Any) -> Any:
         made = {"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "a"}, "spec": {"x": value}}
-        return shape(root, made, Noted())
+        return shape(root, made, ShapeNotes())
 
     before = ABSENT if old is ABSENT else whole(old)
     out: list[Finding] = []

@@ -11,12 +11,12 @@ from paddock.dialects import catalog
 from paddock.schema.generate import crd
 from paddock.schema.kind import Kind
 from paddock.schema.structural import expressions, validating
-from paddock.schema.structural.node import ABSENT, Node
-from paddock.schema.structural.shaping import Noted, shape
+from paddock.schema.structural.node import ABSENT, SchemaNode
+from paddock.schema.structural.shaping import ShapeNotes, shape
 from tests.mutations import mutations
 
 RECORDED = json.loads((Path(__file__).parent / "objects.json").read_text())
-ROOT = Node(RECORDED["schema"], root=True)
+ROOT = SchemaNode(RECORDED["schema"], root=True)
 STRING: dict[str, Any] = {"type": "string", "maxLength": 3}
 
 
@@ -24,7 +24,7 @@ def widget(spec: Any) -> dict[str, Any]:
     return {"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": spec}
 
 
-def said(node: Node, new: Any, old: Any = ABSENT) -> list[tuple[str, str, str]]:
+def said(node: SchemaNode, new: Any, old: Any = ABSENT) -> list[tuple[str, str, str]]:
     """Field, reason and message of everything wrong."""
     out: list[Any] = []
     validating.check(node, new, old, None, out)
@@ -34,7 +34,7 @@ def said(node: Node, new: Any, old: Any = ABSENT) -> list[tuple[str, str, str]]:
 @pytest.mark.spec("kube-api", 106)
 @pytest.mark.parametrize("case", RECORDED["objects"], ids=lambda case: json.dumps(case["spec"], ensure_ascii=False)[:60])
 def test_judged_as_by_a_kube_apiserver(case: dict[str, Any]) -> None:
-    noted = Noted()
+    noted = ShapeNotes()
     raw = widget(case["spec"])
     before = json.dumps(raw)
     shaped = shape(ROOT, raw, noted)
@@ -47,7 +47,7 @@ def test_judged_as_by_a_kube_apiserver(case: dict[str, Any]) -> None:
     assert sorted(said(ROOT, shaped)) == sorted(tuple(each) for each in case.get("causes", []))
     if "stored" in case:
         assert shaped.get("spec") == case["stored"]
-        assert shape(ROOT, shaped, Noted()) == shaped
+        assert shape(ROOT, shaped, ShapeNotes()) == shaped
 
 
 LISTS: dict[str, Any] = {
@@ -85,7 +85,7 @@ LISTS: dict[str, Any] = {
     ],
 )
 def test_what_an_update_leaves_alone_is_not_judged(old: Any, new: Any, fields: list[str]) -> None:
-    assert [field for field, _, _ in said(Node(LISTS), new, old)] == fields
+    assert [field for field, _, _ in said(SchemaNode(LISTS), new, old)] == fields
 
 
 # What the CRD of a kind cannot say and the kind's own declaration does.
@@ -95,12 +95,12 @@ KINDS = [kind for kind in catalog.every() if crd.wanted(kind)]
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}.{kind.group}")
 def test_our_kinds_are_judged_by_their_crd_as_by_their_declaration(kind: Kind) -> None:
-    root = Node(crd.schema(kind), root=True)
+    root = SchemaNode(crd.schema(kind), root=True)
     rules = expressions.rules_of(root)
     for mutation in islice(mutations(kind), 400):
         if not isinstance(mutation.thing, dict) or mutation.path[:1] in (("metadata",), ("apiVersion",), ("kind",)):
             continue
-        noted = Noted()
+        noted = ShapeNotes()
         shaped = shape(root, mutation.thing, noted)
         if not (noted.unknown or noted.broken or said(root, shaped) or list(rules.check(shaped, ABSENT, blocked=False))):
             assert mutation.what in UNSAYABLE, f"{mutation.path}: {mutation.what}"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.app.places import Places
+from paddock.app.places import DataPaths
 from paddock.base.errors import Terminal
 from paddock.dialects.admission import admit
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tools.demo import ending, sight, stage
 from tools.demo.place import Place
 from tools.demo.screen import Screen
@@ -105,7 +105,7 @@ def test_what_is_applied_is_good(path: Path) -> None:
     documents = list(yaml.safe_load_all(Template(path.read_text()).substitute(WORDS | {"key": KEY})))
     names = {each["metadata"]["name"] for each in documents}
     for document in documents:
-        findings = admit(document, Settings()).findings
+        findings = admit(document, AdmissionSettings()).findings
         assert [each for each in findings if each.severity == "error"] == []
     for guest in sight.GUESTS:
         if guest.dialect == path.stem:
@@ -140,4 +140,4 @@ def test_processes_are_ended_and_those_of_others_are_not(tmp_path: Path) -> None
 def test_it_is_one_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PADDOCK_DEMO_DIR", str(tmp_path / "x"))
     place = Place.default()
-    assert place.host == Places(tmp_path / "x" / "host") and place.key.parent == place.examples.parent == tmp_path / "x"
+    assert place.host == DataPaths(tmp_path / "x" / "host") and place.key.parent == place.examples.parent == tmp_path / "x"

@@ -7,8 +7,8 @@ from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
-from paddock.schema.kind import Settings
+from paddock.meta.world import ObjectSet
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.kubermatic import to_kubevirt
 
 RENDERING = Rendering(product="vm-control-plane")
@@ -21,14 +21,14 @@ TAKEN_FROM = "virtualization.k8c.io/data-source"
 
 def typed(raw: Json) -> Any:
     """The typed object of a good document."""
-    admission = admit(raw, Settings(image_source_ref=True))
+    admission = admit(raw, AdmissionSettings(image_source_ref=True))
     assert admission.accepted, admission.findings
     return admission.value
 
 
-def world(*raws: Json) -> World:
+def world(*raws: Json) -> ObjectSet:
     """The world of these documents."""
-    return World(typed(raw) for raw in raws)
+    return ObjectSet(typed(raw) for raw in raws)
 
 
 def translated(raw: Json, *others: Json, rendering: Rendering = RENDERING) -> Translated[tuple[Resource, ...]]:

@@ -14,7 +14,7 @@ from paddock.dialects.kubevirt.poolform import fold, is_flat, machine_spec, unfo
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.residue import residue
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.kind import Kind
 from paddock.translate.kubermatic import from_kubevirt, to_kubevirt
 from tests import strategies
@@ -79,7 +79,7 @@ def _named(reference: Json) -> Json:
 
 def forward(resource: Any, *more: Any) -> tuple[Any, ...]:
     """What an object becomes among the DataSources."""
-    return to_kubevirt(resource, World([*WORLD.everything(), *more]), RENDERING).value
+    return to_kubevirt(resource, ObjectSet([*WORLD.everything(), *more]), RENDERING).value
 
 
 def disks_of(resource: Any) -> list[Json]:
@@ -103,7 +103,7 @@ def _canonical(template: DataVolumeTemplate) -> Json:
 @given(machine=MACHINES)
 def test_machines(machine: VirtualMachine) -> None:
     *objects, image = forward(machine)
-    result = from_kubevirt(image, World([*WORLD.everything(), *objects]), RENDERING)
+    result = from_kubevirt(image, ObjectSet([*WORLD.everything(), *objects]), RENDERING)
     front = result.value[-1]
     assert isinstance(front, VirtualMachine)
     assert result.losses == ()
@@ -125,7 +125,7 @@ def test_the_same_machine_becomes_the_same(machine: VirtualMachine) -> None:
 def test_pools(pool: VirtualMachinePool) -> None:
     *objects, image = forward(pool)
     assert not is_flat(image)
-    result = from_kubevirt(image, World([*WORLD.everything(), *objects]), RENDERING)
+    result = from_kubevirt(image, ObjectSet([*WORLD.everything(), *objects]), RENDERING)
     front = result.value[-1]
     assert isinstance(front, VirtualMachinePool)
     assert result.losses == ()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.kubermatic.refusals import (
     ClientCertificateUnsupported,
     CrossNamespaceSecret,
@@ -222,7 +222,7 @@ class TestRefusals:
         assert error.error_type == "ClientCertificateUnsupported"
         assert errors(admitted(source(http(certConfig={"cert": CLIENT})))) != []
         # The engine presents them: for it, nothing is wrong.
-        assert admitted(source(http(certConfig=both)), target=Settings().target).findings == ()
+        assert admitted(source(http(certConfig=both)), target=AdmissionSettings().target).findings == ()
 
     @pytest.mark.parametrize(
         ("given", "others", "reason"),

@@ -12,14 +12,14 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.argv.command import command
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView, VirtioFs
-from paddock.engine.machine.config import Kernel, Layer, Tap, User
-from paddock.plan.instance.defaults import Installation, defaulted
-from paddock.translate.machine.config import Result, machine_config
-from paddock.translate.machine.resolved import CardFound, HostFound, Resolved, VolumeFound
+from paddock.engine.machine.config import DiskLayer, KernelConfig, Tap, UserNetwork
+from paddock.plan.instance.defaults import InstallationDefaults, defaulted
+from paddock.translate.machine.config import MachineTranslation, machine_config
+from paddock.translate.machine.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
 
 UUID = "0b0c2d1e-0000-4000-8000-000000000001"
-USER = User(network="10.0.2.0/24", gateway="10.0.2.1", address="10.0.2.2", dns="10.0.2.3")
-HOST = HostFound(
+USER = UserNetwork(network="10.0.2.0/24", gateway="10.0.2.1", address="10.0.2.2", dns="10.0.2.3")
+HOST = ResolvedHost(
     machine_types={"q35": "pc-q35-7.2", "pc-q35-7.2": "pc-q35-7.2", "virt": "virt-7.2"},
     cpu_models=frozenset({"Skylake-Client", "qemu64"}),
     cpu_flags=frozenset({"aes"}),
@@ -60,10 +60,10 @@ def instance(
     spec = changed({"domain": {"devices": {}, "memory": {"guest": "1Gi", "maxGuest": "1Gi"}}}, changes or {})
     metadata = {"name": name, "namespace": "ns", "annotations": dict(annotations or {})}
     found = msgspec.convert({"metadata": metadata, "spec": spec}, VirtualMachineInstance)
-    return msgspec.structs.replace(found, spec=defaulted(found.spec, Installation())) if defaults else found
+    return msgspec.structs.replace(found, spec=defaulted(found.spec, InstallationDefaults())) if defaults else found
 
 
-def resolved(machine: VirtualMachineInstance, host: HostFound = HOST) -> Resolved:
+def resolved(machine: VirtualMachineInstance, host: ResolvedHost = HOST) -> MachineInputs:
     """What is found for a machine: everything, except what is called "missing"."""
     spec = machine.spec
     volumes = {volume.name: _volume(volume.name) for volume in spec.volumes or () if volume.name != "missing"}
@@ -73,11 +73,11 @@ def resolved(machine: VirtualMachineInstance, host: HostFound = HOST) -> Resolve
     has_kernel = boot is not None and boot.container is not None and boot.container.image != "missing"
     cpu = spec.domain.cpu
     pinned = cpu is not None and bool(cpu.dedicatedCpuPlacement)
-    return Resolved(
+    return MachineInputs(
         volumes=volumes,
         cards=cards,
         devices={device.name: "0000:01:00.0" for device in passed if device.name != "missing"},
-        kernel=Kernel(Path("/images/kernel"), Path("/images/initrd")) if has_kernel else None,
+        kernel=KernelConfig(Path("/images/kernel"), Path("/images/initrd")) if has_kernel else None,
         efi_variables=Path("/state/efi-vars.fd"),
         tpm_state=Path("/state/tpm"),
         ignition=Path("/seeds/ignition") if "kubevirt.io/ignitiondata" in (machine.metadata.annotations or {}) else None,
@@ -88,16 +88,18 @@ def resolved(machine: VirtualMachineInstance, host: HostFound = HOST) -> Resolve
     )
 
 
-def _volume(name: str) -> VolumeFound:
+def _volume(name: str) -> ResolvedVolume:
     if name == "device":
-        return VolumeFound(layer=Layer(Path("/dev/device"), "raw"), device=True, blocks=(4096, 4096))
-    return VolumeFound(layer=Layer(Path(f"/volumes/{name}.img"), "raw"), directory=Path(f"/seeds/{name}"), file=Path(f"/seeds/{name}"))
+        return ResolvedVolume(layer=DiskLayer(Path("/dev/device"), "raw"), device=True, blocks=(4096, 4096))
+    return ResolvedVolume(
+        layer=DiskLayer(Path(f"/volumes/{name}.img"), "raw"), directory=Path(f"/seeds/{name}"), file=Path(f"/seeds/{name}")
+    )
 
 
-def _card(name: str) -> CardFound:
+def _card(name: str) -> ResolvedCard:
     if name == "function":
-        return CardFound(pci="0000:02:00.1")
-    return CardFound(
+        return ResolvedCard(pci="0000:02:00.1")
+    return ResolvedCard(
         mac="02:00:00:00:00:01", backend=USER if name == "user" else Tap(f"tap-{name}"[:15], queues=4 if name == "queues" else 1)
     )
 
@@ -106,7 +108,7 @@ def _card(name: str) -> CardFound:
 class Translated:
     """A machine with its command."""
 
-    result: Result
+    result: MachineTranslation
     view: HostView
 
     @property

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.machine.config import Disk, Tap
+from paddock.engine.machine.config import DiskConfig, Tap
 from paddock.translate.machine import firmware
 from paddock.translate.machine.config import machine_config
 from paddock.translate.machine.limits import Code, Weight
-from paddock.translate.machine.resolved import Resolved
+from paddock.translate.machine.resolved import MachineInputs
 from tests.unit.translate.machine.machines import HOST, UUID, instance, resolved, translated
 
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_found_is_told_for_each_volume_and_card() -> None:
     machine = instance(
         {**disks("virtio", "sata"), "domain.devices.interfaces": [{"name": "a", "bridge": {}}], "networks": [{"name": "a", "pod": {}}]}
     )
-    result = machine_config(machine, Resolved(host=HOST))
+    result = machine_config(machine, MachineInputs(host=HOST))
     assert [limit.code for limit in result.limits] == [Code.VOLUME_FAILED, Code.VOLUME_FAILED, Code.CARD_FAILED]
     assert not result.startable
     assert "spec.domain.devices.disks[1]" in result.limits[1].message
@@ -100,7 +100,7 @@ def test_tables_are_no_disks() -> None:
 def test_an_empty_drive() -> None:
     changes = {"domain.devices.disks": [{"name": "cd", "cdrom": {"bus": "sata"}}]}
     (disk,) = translated(instance(changes)).result.config.disks
-    assert disk == Disk("cd", None, bus="sata", role="cdrom", readonly=True)
+    assert disk == DiskConfig("cd", None, bus="sata", role="cdrom", readonly=True)
 
 
 def test_hotplugged_volumes_are_marked() -> None:
@@ -128,13 +128,13 @@ def test_firmware(changes: dict[str, Any], smm: bool, secure: bool, kind: str) -
 
 def test_state_needs_a_place() -> None:
     changes = {"domain.firmware.bootloader": {"efi": {"persistent": True}}, "domain.devices.tpm": {"persistent": True}}
-    codes = [limit.code for limit in machine_config(instance(changes), Resolved(host=HOST)).limits]
+    codes = [limit.code for limit in machine_config(instance(changes), MachineInputs(host=HOST)).limits]
     assert codes.count(Code.STATE_MISSING) == 2
 
 
 def test_ignition_needs_a_place_too() -> None:
     machine = instance(annotations={"kubevirt.io/ignitiondata": "{}"})
-    assert [limit.code for limit in machine_config(machine, Resolved(host=HOST)).limits if limit.path[0] == "metadata"] == [
+    assert [limit.code for limit in machine_config(machine, MachineInputs(host=HOST)).limits if limit.path[0] == "metadata"] == [
         Code.STATE_MISSING
     ]
     assert translated(machine).result.startable

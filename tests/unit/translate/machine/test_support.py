@@ -4,10 +4,10 @@ import pytest
 
 from paddock.dialects.admission import admit
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.machine.limits import Code, Weight
 from paddock.translate.machine.support import table
-from paddock.translate.machine.support.row import Row
+from paddock.translate.machine.support.row import SupportRow
 from tests.unit.translate.machine.machines import changed, instance, translated
 
 EXAMPLES = [row for row in table.ROWS if row.shows or row.lacks]
@@ -15,11 +15,11 @@ PLAIN = instance()
 
 
 @pytest.mark.parametrize("row", EXAMPLES, ids=[f"{row.field} {row.text[:30]}" for row in EXAMPLES])
-def test_example(row: Row) -> None:
+def test_example(row: SupportRow) -> None:
     hold(row)
 
 
-def hold(row: Row) -> None:
+def hold(row: SupportRow) -> None:
     """The example of a row has the effect; the plain machine has not."""
     if isinstance(row.shows, Code):
         hold_limit(row, row.shows)
@@ -32,7 +32,7 @@ def hold(row: Row) -> None:
         assert row.lacks not in found.text
 
 
-def hold_limit(row: Row, code: Code) -> None:
+def hold_limit(row: SupportRow, code: Code) -> None:
     """The limit is told, with a message, before a command line is tried; a plain machine has none."""
     found = translated(instance(row.given, row.annotations), kvm=row.kvm, host=row.host)
     told = [limit for limit in found.result.limits if limit.code is code]
@@ -45,7 +45,7 @@ def hold_limit(row: Row, code: Code) -> None:
 
 
 # Where upstream has a gate, the gate is open.
-GATES = Settings(
+GATES = AdmissionSettings(
     gates=frozenset(
         {"RebootPolicy", "HostDevices", "DownwardMetrics", "VSOCK", "GPUsWithDRA", "HostDevicesWithDRA", "NetworkDevicesWithDRA"}
     ),
@@ -53,7 +53,7 @@ GATES = Settings(
 )
 
 
-def hold_accepted(row: Row) -> None:
+def hold_accepted(row: SupportRow) -> None:
     """A machine with the example's fields is accepted, by all rules, unless it is another processor's."""
     spec = changed({"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}, row.given)
     machine = {"runStrategy": "Halted", "template": {"spec": spec}}
@@ -113,7 +113,7 @@ ANNOTATED = [row for row in table.ANNOTATIONS if row.shows or row.lacks]
 
 
 @pytest.mark.parametrize("row", ANNOTATED, ids=[row.field for row in ANNOTATED])
-def test_annotations(row: Row) -> None:
+def test_annotations(row: SupportRow) -> None:
     with_it, without = (translated(instance(row.given, {row.field: value})).text for value in ("true", "false"))
     if row.field == "kubevirt.io/ignitiondata":
         without = translated(instance(row.given)).text

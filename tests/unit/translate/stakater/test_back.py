@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from paddock.dialects.core.secret import Secret
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.wire import from_data, to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.check import check
 from paddock.translate.stakater import from_kubevirt, to_kubevirt
 from tests.unit.translate.stakater.test_forward import KEY, front
@@ -87,22 +87,22 @@ PARAMETERS: Documents = st.fixed_dictionaries(
 
 
 def back(vm: Machine, *others: Resource) -> Translated[tuple[Resource, ...]]:
-    return from_kubevirt(vm, World([vm, *others]), Rendering())
+    return from_kubevirt(vm, ObjectSet([vm, *others]), Rendering())
 
 
-def said(vm: VirtualMachine) -> list[dict[str, Any]]:
+def said(vm: StakaterVirtualMachine) -> list[dict[str, Any]]:
     """What a machine means: everything it becomes."""
-    return [to_data(made) for made in to_kubevirt(vm, World(), Rendering()).value]
+    return [to_data(made) for made in to_kubevirt(vm, ObjectSet(), Rendering()).value]
 
 
 @given(PARAMETERS)
 def test_round_trip(parameters: dict[str, Any]) -> None:
     original = front(parameters, uid=None)
-    made = to_kubevirt(original, World(), Rendering()).value
+    made = to_kubevirt(original, ObjectSet(), Rendering()).value
     (vm,) = (each for each in made if isinstance(each, Machine))
     again = back(vm, *made)
     (returned,) = again.value
-    assert isinstance(returned, VirtualMachine)
+    assert isinstance(returned, StakaterVirtualMachine)
     assert again.losses == ()
     assert said(returned) == said(original)
 
@@ -164,7 +164,7 @@ def test_running_says_what_run_strategy_says() -> None:
         raw = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}}
         vm = from_data(raw | {"spec": {"running": running, "template": {"spec": {"domain": {"devices": {}}}}}}, Machine)
         (returned,) = back(vm).value
-        assert isinstance(returned, VirtualMachine)
+        assert isinstance(returned, StakaterVirtualMachine)
         assert returned.spec.parameters.runStrategy == strategy
         assert "spec.running" not in lost(vm)
 
@@ -177,7 +177,7 @@ def test_a_root_disk_from_elsewhere_needs_a_data_source() -> None:
     )
     made = back(vm)
     (returned,) = made.value
-    assert isinstance(returned, VirtualMachine)
+    assert isinstance(returned, StakaterVirtualMachine)
     assert returned.spec.parameters.dataSource.name == "img"
     told = {loss.field: loss.instead for loss in made.losses}
     assert told["spec.dataVolumeTemplates[0].spec.source"] == "make a DataSource default/img of the same content first"
@@ -193,6 +193,6 @@ def test_user_data_of_a_secret_that_is_not_there() -> None:
     data = {"userdata": base64.b64encode(b"#cloud-config\n{}\n").decode()}
     secret = from_data({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "gone"}, "data": data}, Secret)
     (returned,) = back(vm, secret).value
-    assert isinstance(returned, VirtualMachine)
+    assert isinstance(returned, StakaterVirtualMachine)
     assert returned.spec.parameters.cloudInit.userData == "#cloud-config\n{}\n"
     assert "gone" not in lost(vm, secret).values()

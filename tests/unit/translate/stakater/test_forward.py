@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from paddock.dialects.admission import admit
-from paddock.dialects.stakater.virtualmachine import VirtualMachine
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
-from paddock.schema.kind import Settings
+from paddock.meta.world import ObjectSet
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.stakater import to_kubevirt
 
 HERE = Path(__file__).parent
@@ -23,19 +23,19 @@ OWNER = {"apiVersion": "infrastructure.stakater.com/v1", "kind": "VirtualMachine
 LABELS = {"app.kubernetes.io/managed-by": "paddock", "infrastructure.stakater.com/virtual-machine": "web"}
 
 
-def front(parameters: dict[str, Any] | None = None, *, name: str = "web", uid: str | None = "u-1", **spec: Any) -> VirtualMachine:
+def front(parameters: dict[str, Any] | None = None, *, name: str = "web", uid: str | None = "u-1", **spec: Any) -> StakaterVirtualMachine:
     metadata = {"name": name, "namespace": "default"} | ({"uid": uid} if uid else {})
     raw = {"apiVersion": OWNER["apiVersion"], "kind": "VirtualMachine", "metadata": metadata, "spec": spec}
     if parameters is not None:
         raw["spec"] = spec | {"parameters": parameters}
-    admission = admit(raw, Settings())
+    admission = admit(raw, AdmissionSettings())
     assert admission.accepted, admission.findings
-    assert isinstance(admission.value, VirtualMachine)
+    assert isinstance(admission.value, StakaterVirtualMachine)
     return admission.value
 
 
 def translated(parameters: dict[str, Any] | None = None, rendering: Rendering = Rendering(), **given: Any) -> Translated[Any]:  # noqa: B008 - frozen
-    return to_kubevirt(front(parameters, **given), World(), rendering)
+    return to_kubevirt(front(parameters, **given), ObjectSet(), rendering)
 
 
 def objects(parameters: dict[str, Any] | None = None, **given: Any) -> dict[str, dict[str, Any]]:
@@ -67,9 +67,9 @@ def disk(**fields: Any) -> dict[str, Any]:
 def test_worked_examples(name: str) -> None:
     raw = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
     raw["metadata"] |= {"namespace": "default", "uid": "<uid>"}
-    value = admit(raw, Settings()).value
-    assert isinstance(value, VirtualMachine)
-    made = to_kubevirt(value, World(), Rendering(product="vm-control-plane"))
+    value = admit(raw, AdmissionSettings()).value
+    assert isinstance(value, StakaterVirtualMachine)
+    made = to_kubevirt(value, ObjectSet(), Rendering(product="vm-control-plane"))
     assert [to_data(each) for each in made.value] == list(yaml.safe_load_all((HERE / f"{name}.golden.yaml").read_text()))
     assert made.losses == ()
 

@@ -9,14 +9,14 @@ from paddock.dialects.admission import admit
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
 from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
-from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss, Translated
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.virtrigaud import to_kubevirt
 from tests.unit.dialects.virtrigaud.objects import put
 
@@ -53,7 +53,7 @@ def raw(kind: str, changes: Changes | None = None, name: str = "") -> Json:
 
 def typed(document: Json) -> Any:
     """An object that the rules accept."""
-    admission = admit(document, Settings(relaxed_network_ref=True))
+    admission = admit(document, AdmissionSettings(relaxed_network_ref=True))
     errors = [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR]
     assert errors == []
     return admission.value
@@ -78,12 +78,12 @@ class Scene:
         self.others = others
 
     @property
-    def vm(self) -> VirtualMachine:
-        vm: VirtualMachine = self.objects["VirtualMachine"]
+    def vm(self) -> VirtrigaudVirtualMachine:
+        vm: VirtrigaudVirtualMachine = self.objects["VirtualMachine"]
         return vm
 
-    def world(self, *, complete: bool = False) -> World:
-        return World([*self.objects.values(), *self.others], complete=complete)
+    def world(self, *, complete: bool = False) -> ObjectSet:
+        return ObjectSet([*self.objects.values(), *self.others], complete=complete)
 
     def translated(self, *, complete: bool = False, **rendering: Any) -> Translated[tuple[Resource, ...]]:
         return to_kubevirt(self.vm, self.world(complete=complete), Rendering(**rendering))

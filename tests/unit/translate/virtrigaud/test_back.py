@@ -10,9 +10,9 @@ from paddock.dialects.admission import admit
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.virtrigaud import from_kubevirt
 from tests.unit.dialects.virtrigaud.objects import put
 from tests.unit.translate.virtrigaud.back_cases import CASES, GONE, MACHINE, D, P
@@ -27,7 +27,7 @@ def machine(changes: Json) -> Machine:
             del at(raw, tuple(int(step) if step.isdigit() else step for step in way))[last]
         else:
             put(raw, path, value)
-    admission = admit(raw, Settings(target="cluster"))
+    admission = admit(raw, AdmissionSettings(target="cluster"))
     assert [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR] == []
     assert isinstance(admission.value, Machine)
     return admission.value
@@ -37,12 +37,12 @@ class Read:
     """What a machine has become."""
 
     def __init__(self, changes: Json, *others: Resource, **rendering: Any) -> None:
-        result = from_kubevirt(machine(changes), World(others), Rendering(**rendering))
+        result = from_kubevirt(machine(changes), ObjectSet(others), Rendering(**rendering))
         self.resources = result.value
         self.losses = result.losses
         self.specs = {each.kind: plain(each).get("spec", {}) for each in result.value}
         for each in result.value:
-            admission = admit(plain(each), Settings())
+            admission = admit(plain(each), AdmissionSettings())
             assert [(found.field, found.message) for found in admission.findings if found.severity is Severity.ERROR] == []
 
     def lost(self) -> list[str]:

@@ -8,7 +8,7 @@ from paddock.base.errors import PaddockError
 from paddock.dialects import catalog
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import from_data, to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema import shape
 from paddock.schema.check import check
 from paddock.schema.finding import Path, format_path
@@ -67,7 +67,7 @@ def translated(kind: str, document: dict[str, Any]) -> Made | str:
     document = {**document, "metadata": raw(kind)["metadata"]}
     objects[kind] = from_data(check(declared.cls, document).value, declared.cls)
     vm = objects["VirtualMachine"]
-    world = World([*objects.values(), *referred(vm), *secrets(objects)])
+    world = ObjectSet([*objects.values(), *referred(vm), *secrets(objects)])
     try:
         return Made(to_kubevirt(vm, world, Rendering()))
     except PaddockError as error:

@@ -8,15 +8,15 @@ import paddock.dialects.virtrigaud
 from paddock.dialects import catalog as kinds
 from paddock.dialects.admission import admit
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
-from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.meta.manifests.load import load
 from paddock.meta.manifests.write import to_yaml
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss, Translated
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
-from paddock.schema.kind import Settings
+from paddock.meta.world import ObjectSet
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate import catalog
 from paddock.translate.virtrigaud import from_kubevirt, to_kubevirt
 from tests.golden import Golden
@@ -30,7 +30,7 @@ def objects(*files: str) -> list[Resource]:
     made = []
     for file in files:
         for document in load((EXAMPLES / f"{file}.yaml").read_bytes(), file):
-            value = admit(document.data, Settings()).value
+            value = admit(document.data, AdmissionSettings()).value
             assert isinstance(value, Resource)
             made.append(value)
     return made
@@ -46,8 +46,8 @@ def told(loss: Loss) -> str:
     return f"{loss.of} {loss.field}: {loss.why}; {loss.instead}"
 
 
-def machine_of(scene: list[Resource], name: str) -> VirtualMachine:
-    return next(each for each in scene if isinstance(each, VirtualMachine) and each.metadata.name == name)
+def machine_of(scene: list[Resource], name: str) -> VirtrigaudVirtualMachine:
+    return next(each for each in scene if isinstance(each, VirtrigaudVirtualMachine) and each.metadata.name == name)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def machine_of(scene: list[Resource], name: str) -> VirtualMachine:
 )
 def test_an_example_there_and_back(files: tuple[str, ...], name: str, golden: Golden) -> None:
     scene = objects(*files)
-    there = to_kubevirt(machine_of(scene, name), World(scene), Rendering())
+    there = to_kubevirt(machine_of(scene, name), ObjectSet(scene), Rendering())
     golden(f"{name}.golden.yaml", written(there))
     machine = there.value[-1]
     assert isinstance(machine, Machine)
-    back = from_kubevirt(machine, World(there.value), Rendering())
+    back = from_kubevirt(machine, ObjectSet(there.value), Rendering())
     golden(f"{name}.back.golden.yaml", written(back))
 
 
@@ -73,7 +73,7 @@ def test_an_example_there_and_back(files: tuple[str, ...], name: str, golden: Go
 def test_what_is_no_machine_becomes_nothing_and_says_so(kind: str) -> None:
     scene = [each for file in EXAMPLES.glob("*.yaml") for each in objects(file.stem)]
     each = next(each for each in scene if each.kind == kind)
-    translated = to_kubevirt(each, World(scene), Rendering())
+    translated = to_kubevirt(each, ObjectSet(scene), Rendering())
     assert translated.value == ()
     (loss,) = translated.losses
     assert (loss.of, loss.field) == (f"{kind}/{each.metadata.name}", "")

@@ -7,7 +7,7 @@ import pytest
 
 from paddock.base.errors import Terminal, Transient
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.translate.virtrigaud import (
     EncryptionRequired,
     MissingReference,
@@ -82,7 +82,7 @@ def test_references_lead_to_other_namespaces() -> None:
     }
     scene = Scene(here)
     there = [typed(raw(kind, {"metadata.namespace": "infra", **changes})) for kind, changes in THERE.items()]
-    result = Made(to_kubevirt(scene.vm, World([*scene.objects.values(), *there], complete=True), Rendering()))
+    result = Made(to_kubevirt(scene.vm, ObjectSet([*scene.objects.values(), *there], complete=True), Rendering()))
     machine = plain(result.machine)
     assert at(machine, "spec.template.spec.domain.cpu.cores") == 7
     assert at(machine, "spec.dataVolumeTemplates.0.spec.source.http.url") == "https://infra.example.com/a.img"

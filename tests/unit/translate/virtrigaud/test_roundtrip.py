@@ -11,15 +11,15 @@ from paddock.base import duration
 from paddock.dialects import catalog
 from paddock.dialects.admission import admit
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine as Machine
-from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.residue import residue
 from paddock.meta.translated import Loss
 from paddock.meta.wire import from_data, to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Path, Severity
-from paddock.schema.kind import Kind, Settings
+from paddock.schema.kind import AdmissionSettings, Kind
 from paddock.translate.virtrigaud import from_kubevirt, to_kubevirt
 from tests import strategies
 from tests.strategies import NOTHING
@@ -162,7 +162,7 @@ def told(loss: Loss, of: str, path: Path) -> bool:
     return loss.of == of and path[: len(loss.path)] == loss.path
 
 
-def moved(vm: VirtualMachine, path: Path) -> bool:
+def moved(vm: VirtrigaudVirtualMachine, path: Path) -> bool:
     """The class's StorageClass is each disk's own word when there is no root disk to say it for."""
     return vm.spec.importedDisk is not None and path == ("spec", "diskDefaults", "storageClass")
 
@@ -170,31 +170,31 @@ def moved(vm: VirtualMachine, path: Path) -> bool:
 @given(scenes())
 def test_there_and_back_and_there_again(scene: list[Resource]) -> None:
     *others, vm = scene
-    assert isinstance(vm, VirtualMachine)
-    there = to_kubevirt(vm, World(others), RENDERING)
-    assert to_kubevirt(vm, World(list(reversed(others))), RENDERING) == there
+    assert isinstance(vm, VirtrigaudVirtualMachine)
+    there = to_kubevirt(vm, ObjectSet(others), RENDERING)
+    assert to_kubevirt(vm, ObjectSet(list(reversed(others))), RENDERING) == there
     assert_good(there.value)
     machine = there.value[-1]
     assert isinstance(machine, Machine)
     provider = next(each for each in others if each.kind == "Provider")
-    world = World([*there.value, provider, *SECRETS])
+    world = ObjectSet([*there.value, provider, *SECRETS])
     back = from_kubevirt(machine, world, RENDERING)
     assert back.losses == ()
     assert_good(back.value)
     assert_what_went(scene, vm, there.losses, back.value)
     front = back.value[-1]
-    assert isinstance(front, VirtualMachine)
-    again = to_kubevirt(front, World([*world.everything(), *back.value]), RENDERING)
+    assert isinstance(front, VirtrigaudVirtualMachine)
+    again = to_kubevirt(front, ObjectSet([*world.everything(), *back.value]), RENDERING)
     assert [to_data(each) for each in again.value] == [to_data(each) for each in there.value]
 
 
 def assert_good(objects: tuple[Resource, ...]) -> None:
     for each in objects:
-        admission = admit(to_data(each), Settings(relaxed_network_ref=True))
+        admission = admit(to_data(each), AdmissionSettings(relaxed_network_ref=True))
         assert [found for found in admission.findings if found.severity is Severity.ERROR] == []
 
 
-def assert_what_went(scene: list[Resource], vm: VirtualMachine, losses: tuple[Loss, ...], back: tuple[Resource, ...]) -> None:
+def assert_what_went(scene: list[Resource], vm: VirtrigaudVirtualMachine, losses: tuple[Loss, ...], back: tuple[Resource, ...]) -> None:
     """What comes back is what went, up to the losses that were told."""
     known = {(each.kind, each.metadata.name, each.metadata.namespace): each for each in scene}
     for after in back:

@@ -12,8 +12,8 @@ from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
-from paddock.schema.kind import Settings
+from paddock.meta.world import ObjectSet
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.vitistack import to_kubevirt
 
 Json = dict[str, Any]
@@ -23,7 +23,7 @@ CARD: Json = {"name": "eth0", "networkName": "lan"}
 
 def typed(raw: Json) -> Resource:
     """A document that is accepted, as its class."""
-    admission = admit(raw, Settings())
+    admission = admit(raw, AdmissionSettings())
     assert admission.accepted, admission.findings
     assert isinstance(admission.value, Resource)
     return admission.value
@@ -67,7 +67,7 @@ def translated(
     spec: Json, world: Iterable[Resource] = (), rendering: Rendering = STANDARD, **metadata: Any
 ) -> Translated[tuple[Resource, ...]]:
     """What a machine becomes where the world may hold more than is given."""
-    return to_kubevirt(machine(spec, **metadata), World(world), rendering)
+    return to_kubevirt(machine(spec, **metadata), ObjectSet(world), rendering)
 
 
 def objects(spec: Json, world: Iterable[Resource] = (), rendering: Rendering = STANDARD, **metadata: Any) -> dict[str, Json]:

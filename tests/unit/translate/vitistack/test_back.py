@@ -6,7 +6,7 @@ import yaml
 from paddock.dialects.admission import admit
 from paddock.meta.wire import to_data
 from paddock.schema.finding import Severity
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from tests.unit.translate.vitistack.making import Json
 from tests.unit.translate.vitistack.vms import INSTANCE, POD_CARD, ROOT, back, losses, machine, spec_of, vm
 
@@ -173,7 +173,7 @@ def test_a_generated_name() -> None:
 
 def test_the_documents_example_of_kubevirt() -> None:
     made = back(yaml.safe_load(EXAMPLE))
-    assert [found for found in admit(to_data(machine(made)), Settings()).findings if found.severity is Severity.ERROR] == []
+    assert [found for found in admit(to_data(machine(made)), AdmissionSettings()).findings if found.severity is Severity.ERROR] == []
 
 
 EXAMPLE = """

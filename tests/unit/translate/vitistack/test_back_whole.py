@@ -8,7 +8,7 @@ import msgspec
 from paddock.dialects import catalog
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.wire import from_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.finding import Path, format_path
 from paddock.translate.vitistack import from_kubevirt
 from tests.documents import fullest
@@ -76,7 +76,7 @@ def test_of_a_machine_that_says_everything_nothing_is_silent() -> None:
     raw = spread(fullest(kind))
 
     def outcome(document: Json) -> bytes:
-        made = from_kubevirt(from_data(document, VirtualMachine), World(), STANDARD)
+        made = from_kubevirt(from_data(document, VirtualMachine), ObjectSet(), STANDARD)
         return msgspec.json.encode([made.value, made.losses])
 
     before = outcome(raw)

@@ -6,7 +6,7 @@ import pytest
 
 from paddock.meta.objects import ObjectMeta, Resource
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.translate.vitistack import to_kubevirt, unmet
 from paddock.translate.vitistack.errors import SecretNotFound
 from tests.unit.translate.vitistack.making import (
@@ -154,7 +154,7 @@ def test_user_data_in_the_machine_wins_over_the_secret() -> None:
     assert volume(cloud_init, secret(foo="other", networkdata=NET)) == {"userData": USER}
     (loss,) = translated(small(cloudInit=cloud_init)).losses
     assert (loss.field, loss.value, loss.why) == ("spec.cloudInit.secretRef", "keys", "user data in the machine wins")
-    complete = World([storage_class("standard")], complete=True)
+    complete = ObjectSet([storage_class("standard")], complete=True)
     assert unmet(machine(small(cloudInit=cloud_init)), complete, STANDARD) == ()
 
 
@@ -172,12 +172,12 @@ def test_a_secret_that_is_missing(key: str, world: list[Resource], text: str) ->
     source = machine(small(cloudInit={"secretRef": {"name": "keys", "key": key}}))
     classes = storage_class("standard", default="true")
     with pytest.raises(SecretNotFound) as raised:
-        to_kubevirt(source, World([*world, classes], complete=True), Rendering())
+        to_kubevirt(source, ObjectSet([*world, classes], complete=True), Rendering())
     error = raised.value
     assert (error.name, error.key, error.path, error.phase) == ("keys", key, ("spec", "cloudInit", "secretRef"), "Pending")
     assert text in str(error)
     there = secret(**{key: USER})
-    assert len(to_kubevirt(source, World([there, classes], complete=True), Rendering()).value) >= 2
+    assert len(to_kubevirt(source, ObjectSet([there, classes], complete=True), Rendering()).value) >= 2
 
 
 @pytest.mark.parametrize(

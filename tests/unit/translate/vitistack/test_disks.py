@@ -6,7 +6,7 @@ import pytest
 
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.translate.vitistack import to_kubevirt, unmet
 from paddock.translate.vitistack.errors import StorageClassNotFound
 from tests.unit.translate.vitistack.making import CARD, Json, devices, instance, machine, objects, small, storage_class
@@ -75,7 +75,7 @@ OLD, NEW = "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
 
 
 def chosen(*classes: Resource, rendering: Rendering = Rendering(), disk: Json | None = None) -> Any:  # noqa: B008 - frozen
-    found = to_kubevirt(machine(small(disks=[disk] if disk else [])), World(classes, complete=True), rendering).value[0]
+    found = to_kubevirt(machine(small(disks=[disk] if disk else [])), ObjectSet(classes, complete=True), rendering).value[0]
     return found.spec.storageClassName  # type: ignore[attr-defined]
 
 
@@ -135,7 +135,7 @@ def test_the_installations_word_may_be_missing_too() -> None:
 
 def test_the_place_of_a_missing_class_is_its_disk() -> None:
     disks = [{"name": "a", "size": "1Gi", "storageClass": "there"}, {"name": "b", "size": "1Gi", "storageClass": "gone"}]
-    world = World([storage_class("there", default="true")], complete=True)
+    world = ObjectSet([storage_class("there", default="true")], complete=True)
     (error,) = unmet(machine(small(disks=disks)), world, Rendering())
     assert (error.name, error.path) == ("gone", ("spec", "disks", 1, "storageClass"))
 
@@ -143,7 +143,9 @@ def test_the_place_of_a_missing_class_is_its_disk() -> None:
 def test_everything_that_is_missing_at_once() -> None:
     disks = [{"name": "root", "storageClass": "fast"}]
     spec = small(disks=disks, networks=[CARD], cloudInit={"secretRef": {"name": "keys"}})
-    found = unmet(machine(spec), World(complete=True), Rendering())
+    found = unmet(machine(spec), ObjectSet(complete=True), Rendering())
     assert [error.error_type for error in found] == ["NetworkConfigurationNotFound", "StorageClassNotFound", "SecretNotFound"]
-    assert [error.error_type for error in unmet(machine({"template": "huge"}), World(complete=True), Rendering())] == ["TemplateNotFound"]
-    assert unmet(machine(small()), World([storage_class("a", default="true")], complete=True), Rendering()) == ()
+    assert [error.error_type for error in unmet(machine({"template": "huge"}), ObjectSet(complete=True), Rendering())] == [
+        "TemplateNotFound"
+    ]
+    assert unmet(machine(small()), ObjectSet([storage_class("a", default="true")], complete=True), Rendering()) == ()

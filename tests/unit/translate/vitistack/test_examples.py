@@ -12,7 +12,7 @@ from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.translate.vitistack import to_kubevirt
 from tests.unit.translate.vitistack.making import storage_class, typed
 
@@ -26,7 +26,7 @@ UIDS = {
     "prod-network": "uid-of-prod",
     "storage-network": "uid-of-storage",
 }
-CLUSTER = World([storage_class("standard", default="true"), storage_class("fast-ssd")], complete=True)
+CLUSTER = ObjectSet([storage_class("standard", default="true"), storage_class("fast-ssd")], complete=True)
 
 
 def documents(path: Path) -> Iterator[dict[str, Any]]:
@@ -47,7 +47,7 @@ def documents(path: Path) -> Iterator[dict[str, Any]]:
 def test_worked_examples(file: str, golden: str) -> None:
     given = [typed(raw) for raw in documents(EXAMPLES / f"{file}.yaml")]
     (machine,) = (each for each in given if isinstance(each, Machine))
-    made = to_kubevirt(machine, World([*given, *CLUSTER.all(Resource)], complete=True), Rendering(product="vm-control-plane"))
+    made = to_kubevirt(machine, ObjectSet([*given, *CLUSTER.all(Resource)], complete=True), Rendering(product="vm-control-plane"))
     assert [to_data(each) for each in made.value] == list(yaml.safe_load_all((HERE / f"{golden}.yaml").read_text()))
     assert made.losses == ()
 
@@ -65,7 +65,7 @@ def all_machines() -> list[Any]:
 def test_every_example_becomes_objects_that_are_good_themselves(path: Path, name: str) -> None:
     given = [typed(raw) for raw in documents(path)]
     (machine,) = (each for each in given if isinstance(each, Machine) and each.metadata.name == name)
-    made = to_kubevirt(machine, World([*given, *CLUSTER.all(Resource)], complete=True), Rendering())
+    made = to_kubevirt(machine, ObjectSet([*given, *CLUSTER.all(Resource)], complete=True), Rendering())
     for each in made.value:
         typed(to_data(each))
 
@@ -75,7 +75,7 @@ def test_the_same_input_gives_the_same_bytes(path: Path, name: str) -> None:
     def once() -> bytes:
         given = [typed(raw) for raw in documents(path)]
         (machine,) = (each for each in given if isinstance(each, Machine) and each.metadata.name == name)
-        return msgspec.json.encode(to_kubevirt(machine, World(given), Rendering()).value)
+        return msgspec.json.encode(to_kubevirt(machine, ObjectSet(given), Rendering()).value)
 
     assert once() == once()
 
@@ -84,7 +84,7 @@ def test_without_a_cluster_references_are_taken_at_their_word() -> None:
     (raw,) = (raw for raw in documents(EXAMPLES / "networked.yaml") if raw["kind"] == "Machine")
     machine = typed(raw)
     assert isinstance(machine, Machine)
-    made = to_kubevirt(machine, World(), Rendering())
+    made = to_kubevirt(machine, ObjectSet(), Rendering())
     claim, vm = (to_data(each) for each in made.value)
     assert "storageClassName" not in claim["spec"]
     assert [each["multus"]["networkName"] for each in vm["spec"]["template"]["spec"]["networks"]] == ["prod-network", "storage-network"]

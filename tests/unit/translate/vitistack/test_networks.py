@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from paddock.meta.rendering import Rendering
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.translate.vitistack import to_kubevirt
 from paddock.translate.vitistack.errors import NetworkConfigurationNotFound
 from tests.unit.translate.vitistack.making import CARD, Json, definition, devices, instance, machine, network, objects, small, translated
@@ -140,7 +140,7 @@ def test_a_definition_that_somebody_else_made_is_used_as_it_is() -> None:
 def test_a_network_that_is_missing() -> None:
     elsewhere = network("lan", namespace="default")
     with pytest.raises(NetworkConfigurationNotFound) as raised:
-        to_kubevirt(machine(small(networks=[CARD])), World([elsewhere], complete=True), Rendering())
+        to_kubevirt(machine(small(networks=[CARD])), ObjectSet([elsewhere], complete=True), Rendering())
     error = raised.value
     assert (error.name, error.path) == ("lan", ("spec", "networks", 0, "networkName"))
     assert (error.error_type, error.phase) == ("NetworkConfigurationNotFound", "Pending")

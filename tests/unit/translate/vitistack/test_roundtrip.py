@@ -17,8 +17,8 @@ from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.wire import to_data
-from paddock.meta.world import World
-from paddock.schema.kind import Settings
+from paddock.meta.world import ObjectSet
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.vitistack import from_kubevirt, to_kubevirt
 from tests.unit.translate.vitistack.making import Json, machine, network, secret
 
@@ -106,12 +106,12 @@ def there(spec: Json, rendering: Rendering, **metadata: Any) -> tuple[Machine, t
     if "template" not in spec and "disks" not in spec:
         spec = spec | {"disks": [{"name": "root", "size": "1Gi"}]}
     source = machine(spec, **metadata)
-    return source, to_kubevirt(source, World([*NETWORKS, *SECRETS]), rendering).value
+    return source, to_kubevirt(source, ObjectSet([*NETWORKS, *SECRETS]), rendering).value
 
 
 def back(made: tuple[Resource, ...], rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     (vm,) = (each for each in made if isinstance(each, VirtualMachine))
-    return from_kubevirt(vm, World([*SECRETS, *made]), rendering)
+    return from_kubevirt(vm, ObjectSet([*SECRETS, *made]), rendering)
 
 
 def sizes(source: Machine, rendering: Rendering) -> Effective:
@@ -137,13 +137,13 @@ def test_there_and_back_and_there_again(spec: Json, annotations: Json, labels: J
     assert returned.losses == ()
     front = returned.value[-1]
     assert isinstance(front, Machine)
-    assert admit(to_data(front), Settings()).accepted
+    assert admit(to_data(front), AdmissionSettings()).accepted
     assert sizes(front, rendering) == sizes(source, rendering)
     assert front.spec.template == source.spec.template
 
     renamed, networks = owned(front, [each for each in returned.value if isinstance(each, NetworkConfiguration)])
     secrets = [each for each in returned.value if isinstance(each, Secret)]
-    again = to_kubevirt(renamed, World([*networks, *secrets]), rendering)
+    again = to_kubevirt(renamed, ObjectSet([*networks, *secrets]), rendering)
     # A Secret that was made of a document is one that is referred to, the second time.
     assert [each for each in again.value if not isinstance(each, Secret)] == [each for each in made if not isinstance(each, Secret)]
     contents = {each.metadata.name: decoded(each) for each in (*secrets, *(each for each in again.value if isinstance(each, Secret)))}
@@ -163,5 +163,5 @@ def test_translation_is_deterministic(spec: Json, annotations: Json, rendering: 
 @given(SPEC, ANNOTATIONS, RENDERINGS)
 def test_what_is_made_is_good_itself(spec: Json, annotations: Json, rendering: Rendering) -> None:
     for each in there(spec, rendering, annotations=annotations)[1]:
-        admission = admit(to_data(each), Settings())
+        admission = admit(to_data(each), AdmissionSettings())
         assert admission.accepted, admission.findings

@@ -17,11 +17,11 @@ from paddock.dialects.vitistack.machine import Machine
 from paddock.dialects.vitistack.machinetemplate import MachineTemplate
 from paddock.dialects.vitistack.networkconfiguration import NetworkConfiguration
 from paddock.meta.objects import Resource
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema import shape
 from paddock.schema.field import Object
 from paddock.schema.finding import Path, format_path
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.vitistack import to_kubevirt
 from tests.unit.translate.vitistack.making import STANDARD, Json, network, secret
 
@@ -85,12 +85,12 @@ OTHER_DOCUMENTS = {**DOCUMENTS, "machine": document("Machine", OTHER_MACHINE, "w
 
 def outcome(documents: dict[str, Json]) -> bytes | None:
     """Everything that is made and told; None when a document is refused."""
-    admissions = [admit(copy.deepcopy(each), Settings()) for each in documents.values()]
+    admissions = [admit(copy.deepcopy(each), AdmissionSettings()) for each in documents.values()]
     if not all(each.accepted for each in admissions):
         return None
     given = [each.value for each in admissions if isinstance(each.value, Resource)]
     (machine,) = (each for each in given if isinstance(each, Machine))
-    made = to_kubevirt(machine, World([*given, *WORLD]), STANDARD)
+    made = to_kubevirt(machine, ObjectSet([*given, *WORLD]), STANDARD)
     return msgspec.json.encode([made.value, made.losses])
 
 

@@ -10,9 +10,9 @@ from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Translated
 from paddock.meta.wire import from_data, to_data
-from paddock.meta.world import World
+from paddock.meta.world import ObjectSet
 from paddock.schema.check import check
-from paddock.schema.kind import Settings
+from paddock.schema.kind import AdmissionSettings
 from paddock.translate.vitistack import from_kubevirt
 from tests.unit.translate.vitistack.making import STANDARD, Json
 
@@ -57,9 +57,9 @@ def back(raw: Json, *world: Json | Resource, rendering: Rendering = STANDARD) ->
     value = typed(raw)
     assert isinstance(value, VirtualMachine)
     given = [each if isinstance(each, Resource) else typed(each) for each in world or (claim(),)]
-    made = from_kubevirt(value, World(given), rendering)
+    made = from_kubevirt(value, ObjectSet(given), rendering)
     for each in made.value:
-        admission = admit(to_data(each), Settings())
+        admission = admit(to_data(each), AdmissionSettings())
         assert admission.accepted, admission.findings
     return made
 

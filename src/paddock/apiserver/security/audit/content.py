@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.protobuf import decode as decode_protobuf
-from paddock.apiserver.routing import Route
+from paddock.apiserver.routing import RequestRoute
 from paddock.dialects import catalog
 from paddock.meta.failure import Failure
 from paddock.schema.shape import ListShape, MapShape, ObjectShape, Shape, shape_of
@@ -34,17 +34,17 @@ REDACTED = "(secret)"
 Known = Callable[[str, str], frozenset[str]]
 
 
-def is_closed(place: Route) -> bool:
+def is_closed(place: RequestRoute) -> bool:
     """Whether the bodies and the messages of a request are never recorded."""
     return (place.group, place.plural, place.subresource) in _CLOSED or (place.group, place.plural) in (("", "secrets"), ("", "configmaps"))
 
 
-def request_object(request: Request, place: Route, *, managed: bool) -> Any:
+def request_object(request: HttpRequest, place: RequestRoute, *, managed: bool) -> Any:
     """The body of a request as it may be recorded; None when it may not, or cannot be read."""
     return _shown(_read(request.headers.get("content-type", ""), request.body), place, managed=managed)
 
 
-def response_object(response: Response, place: Route, *, managed: bool) -> Any:
+def response_object(response: HttpResponse, place: RequestRoute, *, managed: bool) -> Any:
     """The body of an answer as it may be recorded; None when it may not, or cannot be read."""
     headers = dict(response.headers)
     body = response.body
@@ -62,7 +62,7 @@ def _read(media: str, body: bytes) -> Any:
         return None
 
 
-def _shown(data: Any, place: Route, *, managed: bool) -> Any:
+def _shown(data: Any, place: RequestRoute, *, managed: bool) -> Any:
     names = secret_members(place.group, place.plural)
     if not managed and isinstance(data, dict):
         for each in (data, *(item for item in data.get("items") or () if isinstance(item, dict))):

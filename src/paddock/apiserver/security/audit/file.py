@@ -129,7 +129,7 @@ class AuditFile:
         os.close(self._file)
 
 
-class Nowhere:
+class NullAuditFile:
     """No audit log."""
 
     blocked = ""

@@ -4,11 +4,11 @@ from typing import Any, Protocol
 
 import orjson
 
-from paddock.apiserver.edge.http import Answer, Request, Response, Stream, Upgrade
+from paddock.apiserver.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, Upgrade
 from paddock.apiserver.parts import User
-from paddock.apiserver.routing import Route
+from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.audit import content
-from paddock.apiserver.security.audit.policy import Config
+from paddock.apiserver.security.audit.policy import AuditDecision
 from paddock.meta import ages, failure
 
 _MUTATING = frozenset(("create", "update", "patch", "delete", "deletecollection", "post", "put"))
@@ -19,20 +19,20 @@ DECISION = "authorization.k8s.io/decision"
 GONE = 499
 
 
-class Clock(Protocol):
+class AuditClock(Protocol):
     """Time and identity."""
 
     def seconds(self) -> float: ...
     def uid(self) -> str: ...
 
 
-class Policy(Protocol):
+class AuditDecider(Protocol):
     """Decides what is recorded."""
 
-    def of(self, user: User | None, place: Route, code: int) -> Config: ...
+    def of(self, user: User | None, place: RequestRoute, code: int) -> AuditDecision: ...
 
 
-class Lines(Protocol):
+class LineWriter(Protocol):
     """Where lines go."""
 
     @property
@@ -43,12 +43,12 @@ class Lines(Protocol):
         """Write a line; never raises."""
 
 
-class Entry:
+class AuditEntry:
     """The record of one request, while it is answered."""
 
     __slots__ = ("audit_id", "made", "notes", "place", "request", "start", "user")
 
-    def __init__(self, audit_id: str, request: Request, place: Route, start: float) -> None:
+    def __init__(self, audit_id: str, request: HttpRequest, place: RequestRoute, start: float) -> None:
         self.audit_id = audit_id
         self.request = request
         self.place = place
@@ -63,18 +63,18 @@ class Entry:
 class AuditLog:
     """Records requests as a policy says."""
 
-    def __init__(self, lines: Lines, policy: Policy, clock: Clock) -> None:
+    def __init__(self, lines: LineWriter, policy: AuditDecider, clock: AuditClock) -> None:
         self._lines = lines
         self._policy = policy
         self._clock = clock
 
-    def begin(self, request: Request, place: Route) -> Entry:
+    def begin(self, request: HttpRequest, place: RequestRoute) -> AuditEntry:
         """Note a request."""
         given = request.headers.get("audit-id", "")
         audit_id = given if given and len(given) <= _LONGEST_ID and given.isascii() and given.isprintable() else self._clock.uid()
-        return Entry(audit_id, request, place, self._clock.seconds())
+        return AuditEntry(audit_id, request, place, self._clock.seconds())
 
-    def identified(self, entry: Entry, user: User) -> None:
+    def identified(self, entry: AuditEntry, user: User) -> None:
         """It is known who asks. Raises 503 for a change that could not be recorded, where that is wanted."""
         entry.user = user
         blocked = self._lines.blocked
@@ -82,19 +82,19 @@ class AuditLog:
             raise failure.unavailable(f"the audit log cannot be written: {blocked}")
         self._note(entry, "RequestReceived", None)
 
-    def end(self, entry: Entry, answer: Answer | None, *, panic: bool = False) -> None:
+    def end(self, entry: AuditEntry, answer: Answer | None, *, panic: bool = False) -> None:
         """Note its answer; None when the client did not stay for one. A panic is a defect of the server."""
-        if isinstance(answer, Stream | Upgrade):
+        if isinstance(answer, StreamResponse | Upgrade):
             self._note(entry, "ResponseStarted", answer)
         self._note(entry, "Panic" if panic else "ResponseComplete", answer)
 
-    def _note(self, entry: Entry, stage: str, answer: Answer | None) -> None:
+    def _note(self, entry: AuditEntry, stage: str, answer: Answer | None) -> None:
         code = 0 if stage == "RequestReceived" else GONE if answer is None else 101 if isinstance(answer, Upgrade) else answer.status
         config = self._policy.of(entry.user.by or entry.user if entry.user else None, entry.place, code)
         if config.level != "None" and stage not in config.omitted:
             self._lines.write(orjson.dumps(self._event(entry, stage, (code, answer), config)) + b"\n")
 
-    def _event(self, entry: Entry, stage: str, outcome: tuple[int, Answer | None], config: Config) -> dict[str, Any]:
+    def _event(self, entry: AuditEntry, stage: str, outcome: tuple[int, Answer | None], config: AuditDecision) -> dict[str, Any]:
         code, answer = outcome
         request, place, user = entry.request, entry.place, entry.user
         closed = content.is_closed(place)
@@ -123,7 +123,7 @@ class AuditLog:
         if not closed and config.level in ("Request", "RequestResponse"):
             managed = not config.without_managed_fields
             event["requestObject"] = content.request_object(request, place, managed=managed)
-            if config.level == "RequestResponse" and isinstance(answer, Response):
+            if config.level == "RequestResponse" and isinstance(answer, HttpResponse):
                 event["responseObject"] = content.response_object(answer, place, managed=managed)
         return {key: value for key, value in event.items() if value is not None}
 
@@ -139,7 +139,7 @@ def _user(user: User) -> dict[str, Any]:
     return said
 
 
-def _reference(entry: Entry) -> dict[str, str]:
+def _reference(entry: AuditEntry) -> dict[str, str]:
     place = entry.place
     parts = {
         "resource": place.plural,
@@ -156,7 +156,7 @@ def _status(code: int, answer: Answer | None, *, closed: bool) -> dict[str, Any]
     said: dict[str, Any] = {"metadata": {}, "code": code}
     if answer is None:
         said["message"] = "the client went before its answer came; whether a change was made is not said here"
-    elif isinstance(answer, Response) and code >= 400:
+    elif isinstance(answer, HttpResponse) and code >= 400:
         try:
             found = orjson.loads(answer.body)
         except ValueError:

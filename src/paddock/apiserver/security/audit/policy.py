@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from paddock.apiserver.parts import User
-from paddock.apiserver.routing import Route
+from paddock.apiserver.routing import RequestRoute
 from paddock.base.errors import Terminal
 
 Level = Literal["None", "Metadata", "Request", "RequestResponse"]
@@ -15,11 +15,11 @@ LEVELS: tuple[Level, ...] = ("None", "Metadata", "Request", "RequestResponse")
 _READS = ("get", "list", "watch", "head", "options")
 
 
-class Unusable(Terminal):
+class UnusablePolicy(Terminal):
     """A policy file cannot be followed."""
 
 
-class Config(msgspec.Struct, frozen=True):
+class AuditDecision(msgspec.Struct, frozen=True):
     """What is recorded of one request."""
 
     level: Level
@@ -34,7 +34,7 @@ class GroupResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resources: tuple[str, ...] = ()
     resourceNames: tuple[str, ...] = ()
 
-    def match(self, place: Route) -> bool:
+    def match(self, place: RequestRoute) -> bool:
         """Whether a request is about one of them."""
         if self.group not in ("*", place.group):
             return False
@@ -48,7 +48,7 @@ class GroupResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return not wanted.isdisjoint(self.resources)
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AuditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One rule; what it does not say, it does not ask."""
 
     level: Level
@@ -61,7 +61,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     omitStages: tuple[Stage, ...] = ()
     omitManagedFields: bool | None = None
 
-    def match(self, user: User | None, place: Route) -> bool:
+    def match(self, user: User | None, place: RequestRoute) -> bool:
         """Whether the rule is about a request."""
         if self.users and (user is None or user.name not in self.users):
             return False
@@ -75,7 +75,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return not place.is_resource and any(_covers(each, place.path) for each in self.nonResourceURLs)
         return True
 
-    def _match_resource(self, place: Route) -> bool:
+    def _match_resource(self, place: RequestRoute) -> bool:
         if self.namespaces and place.namespace not in self.namespaces:
             return False
         return not self.resources or any(each.match(place) for each in self.resources)
@@ -85,23 +85,23 @@ def _covers(pattern: str, path: str) -> bool:
     return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
-class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AuditPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rules, of which the first that matches decides; without one nothing is recorded."""
 
     apiVersion: Literal["audit.k8s.io/v1"]
     kind: Literal["Policy"]
-    rules: tuple[Rule, ...]
+    rules: tuple[AuditRule, ...]
     metadata: dict[str, Any] = {}
     omitStages: tuple[Stage, ...] = ()
     omitManagedFields: bool = False
 
-    def of(self, user: User | None, place: Route, code: int) -> Config:
+    def of(self, user: User | None, place: RequestRoute, code: int) -> AuditDecision:
         """What is recorded of a request; `code` is 0 as long as there is no answer."""
         for rule in self.rules:
             if rule.match(user, place):
                 managed = self.omitManagedFields if rule.omitManagedFields is None else rule.omitManagedFields
-                return Config(rule.level, frozenset((*self.omitStages, *rule.omitStages)), managed)
-        return Config("None")
+                return AuditDecision(rule.level, frozenset((*self.omitStages, *rule.omitStages)), managed)
+        return AuditDecision("None")
 
 
 class Plain:
@@ -110,35 +110,35 @@ class Plain:
     _OMITTED = frozenset(("RequestReceived", "ResponseStarted"))
 
     def __init__(self, level: Level) -> None:
-        self._recorded = Config(level, self._OMITTED)
-        self._not = Config("None")
+        self._recorded = AuditDecision(level, self._OMITTED)
+        self._not = AuditDecision("None")
 
-    def of(self, user: User | None, place: Route, code: int) -> Config:
+    def of(self, user: User | None, place: RequestRoute, code: int) -> AuditDecision:
         """What is recorded of a request; `code` is 0 as long as there is no answer."""
         return self._not if place.verb in _READS and code < 400 else self._recorded
 
 
-def read(path: Path) -> Policy:
-    """The policy of a file; raises `Unusable`."""
+def read(path: Path) -> AuditPolicy:
+    """The policy of a file; raises `UnusablePolicy`."""
     import yaml  # noqa: PLC0415 - only where a policy is given
 
     try:
         said = yaml.safe_load(path.read_text(encoding="utf-8"))
-        found = msgspec.convert(said, Policy, strict=True)
+        found = msgspec.convert(said, AuditPolicy, strict=True)
     except OSError as error:
-        raise Unusable(f"cannot read the audit policy {path}", why=error.strerror or str(error)) from None
+        raise UnusablePolicy(f"cannot read the audit policy {path}", why=error.strerror or str(error)) from None
     except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise Unusable(f"the audit policy {path} cannot be followed", why=" ".join(str(error).split()), fix="mend it") from None
+        raise UnusablePolicy(f"the audit policy {path} cannot be followed", why=" ".join(str(error).split()), fix="mend it") from None
     if not found.rules:
-        raise Unusable(f"the audit policy {path} has no rules", why="nothing would be recorded", fix="give it a rule")
+        raise UnusablePolicy(f"the audit policy {path} has no rules", why="nothing would be recorded", fix="give it a rule")
     for number, rule in enumerate(found.rules):
         wrong = _wrong(rule)
         if wrong:
-            raise Unusable(f"rules[{number}] of the audit policy {path} cannot be followed", why=wrong, fix="mend it")
+            raise UnusablePolicy(f"rules[{number}] of the audit policy {path} cannot be followed", why=wrong, fix="mend it")
     return found
 
 
-def _wrong(rule: Rule) -> str:
+def _wrong(rule: AuditRule) -> str:
     if rule.nonResourceURLs and (rule.resources or rule.namespaces):
         return "rules cannot apply to both regular resources and non-resource URLs"
     for url in rule.nonResourceURLs:

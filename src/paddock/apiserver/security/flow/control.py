@@ -12,12 +12,12 @@ from time import perf_counter
 
 from paddock.apiserver.objects.encoding import decode
 from paddock.apiserver.parts import User
-from paddock.apiserver.routing import Route
+from paddock.apiserver.routing import RequestRoute
 from paddock.apiserver.security.flow import levels, rules
-from paddock.apiserver.security.flow.levels import Level, Levels, Terms
-from paddock.apiserver.security.flow.rules import Schema
+from paddock.apiserver.security.flow.levels import Level, Levels, LevelTerms
+from paddock.apiserver.security.flow.rules import FlowMatcher
 from paddock.meta import failure
-from paddock.store.contract import Change, Store
+from paddock.store.contract import CommittedWrite, Store
 
 _GROUP = "flowcontrol.apiserver.k8s.io"
 SCHEMAS, LEVELS = f"flowschemas.{_GROUP}", f"prioritylevelconfigurations.{_GROUP}"
@@ -33,7 +33,7 @@ _MOST_KEPT = 4096
 _WEIGHT = 0.2
 _MOST_COST = 0.2
 Waiter = asyncio.Future[None]
-Flow = levels.Flow[Waiter]
+Flow = levels.FlowQueue[Waiter]
 
 
 class FlowControl:
@@ -46,11 +46,11 @@ class FlowControl:
         self._now = now
         self._longest_wait = longest_wait
         self.levels: Levels[Waiter] = Levels(seats)
-        self._schemas: list[Schema] = []
+        self._schemas: list[FlowMatcher] = []
         self._flows: dict[tuple[str, str], Flow] = {}
         self._kept: dict[tuple[object, ...], Flow] = {}
         # Where a request goes that no schema takes, as long as there is none.
-        self._free: Flow = Flow(Level(Terms("", "", exempt=True)), ())
+        self._free: Flow = Flow(Level(LevelTerms("", "", exempt=True)), ())
         self._started = 0
         self._pressed = False
         self._deadline = 0.0
@@ -59,7 +59,7 @@ class FlowControl:
 
     # --- what belongs where -----------------------------------------------------------------------------------------------
 
-    def flow(self, user: User, place: Route) -> Flow:
+    def flow(self, user: User, place: RequestRoute) -> Flow:
         """The flow of a request."""
         where = place.path if not place.is_resource else place.plural
         key = (user.name, user.groups, place.verb, place.group, where, place.subresource, place.namespace)
@@ -70,7 +70,7 @@ class FlowControl:
             found = self._kept[key] = self._find(user, place)
         return found
 
-    def _find(self, user: User, place: Route) -> Flow:
+    def _find(self, user: User, place: RequestRoute) -> Flow:
         for schema in self._schemas:
             level = self.levels.known.get(schema.level)
             if level is not None and schema.match(user, place):
@@ -85,7 +85,7 @@ class FlowControl:
         self._kept.clear()
         self._flows = {key: flow for key, flow in self._flows.items() if flow.waiters}
 
-    def _changed(self, changes: tuple[Change, ...]) -> None:
+    def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         if any(change.key.collection in (SCHEMAS, LEVELS) for change in changes):
             self._read()
 

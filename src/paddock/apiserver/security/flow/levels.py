@@ -14,7 +14,7 @@ import msgspec
 W = TypeVar("W")
 
 
-class Terms(msgspec.Struct, frozen=True):
+class LevelTerms(msgspec.Struct, frozen=True):
     """A PriorityLevelConfiguration."""
 
     name: str
@@ -29,17 +29,17 @@ class Terms(msgspec.Struct, frozen=True):
     waiting: int = 0
 
 
-def terms_of(data: dict[str, Any]) -> Terms:
+def terms_of(data: dict[str, Any]) -> LevelTerms:
     """The terms of a stored object, which has been validated."""
     meta, spec = data["metadata"], data["spec"]
     if spec["type"] == "Exempt":
-        return Terms(meta["name"], meta["uid"], exempt=True)
+        return LevelTerms(meta["name"], meta["uid"], exempt=True)
     said = spec.get("limited") or {}
     response = said.get("limitResponse") or {}
     queuing = response.get("queuing") or {}
     # As many as upstream: there a flow may wait in so many queues as its hand has.
     queued = queuing.get("queueLengthLimit", 50) * queuing.get("handSize", 1) if response.get("type") == "Queue" else 0
-    return Terms(
+    return LevelTerms(
         meta["name"],
         meta["uid"],
         shares=said.get("nominalConcurrencyShares", 30),
@@ -49,7 +49,7 @@ def terms_of(data: dict[str, Any]) -> Terms:
     )
 
 
-class Flow(Generic[W]):
+class FlowQueue(Generic[W]):
     """Requests that compete with those of other flows for the seats of a level."""
 
     __slots__ = ("cost", "headers", "level", "waiters")
@@ -68,7 +68,7 @@ class Level(Generic[W]):
 
     __slots__ = ("busy", "dispatched", "exempt", "queue", "refused", "resting", "seats", "terms", "waiting")
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: LevelTerms) -> None:
         self.terms = terms
         self.exempt = terms.exempt
         self.seats = 0
@@ -76,12 +76,12 @@ class Level(Generic[W]):
         # seats that are given back at the end of the round
         self.resting = 0
         # flows with waiters, in the order of their turns
-        self.queue: deque[Flow[W]] = deque()
+        self.queue: deque[FlowQueue[W]] = deque()
         self.waiting = 0
         self.dispatched = 0
         self.refused = 0
 
-    def wait(self, flow: Flow[W], waiter: W) -> bool:
+    def wait(self, flow: FlowQueue[W], waiter: W) -> bool:
         """Let a request wait; False when too many of its flow do already."""
         if len(flow.waiters) >= self.terms.waiting:
             self.refused += 1
@@ -92,7 +92,7 @@ class Level(Generic[W]):
         self.waiting += 1
         return True
 
-    def next(self) -> tuple[Flow[W], W]:
+    def next(self) -> tuple[FlowQueue[W], W]:
         """Who is next: each flow in its turn. There has to be somebody."""
         flow = self.queue.popleft()
         waiter = flow.waiters.popleft()
@@ -101,7 +101,7 @@ class Level(Generic[W]):
             self.queue.append(flow)
         return flow, waiter
 
-    def leave(self, flow: Flow[W], waiter: W) -> None:
+    def leave(self, flow: FlowQueue[W], waiter: W) -> None:
         """Somebody does not want to wait any more; nothing happens when their turn has come already."""
         if waiter not in flow.waiters:
             return
@@ -120,7 +120,7 @@ class Levels(Generic[W]):
         # levels that are gone, and have requests still
         self.leaving: list[Level[W]] = []
 
-    def set(self, terms: Iterable[Terms]) -> None:
+    def set(self, terms: Iterable[LevelTerms]) -> None:
         """Take new terms. A level that stays keeps who is in it; one that goes keeps its seats until nobody waits there."""
         wanted = {each.name: each for each in terms}
         self.leaving = [each for each in self.every() if each.waiting and (each.terms.name not in wanted or each in self.leaving)]

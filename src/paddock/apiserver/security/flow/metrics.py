@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from paddock.apiserver.edge.http import Request, Response
+from paddock.apiserver.edge.http import HttpRequest, HttpResponse
 from paddock.apiserver.parts import User
 from paddock.apiserver.security.flow.control import FlowControl, Waiter
 from paddock.apiserver.security.flow.levels import Level
@@ -19,18 +19,18 @@ _COUNTS: tuple[tuple[str, str, str, Count], ...] = (
 )
 
 
-class Metrics:
+class MetricsEndpoint:
     """Serves `/metrics`."""
 
     def __init__(self, flows: FlowControl, more: Callable[[], Iterator[str]] = lambda: iter(())) -> None:
         self._flows = flows
         self._more = more
 
-    async def answer(self, request: Request, user: User) -> Response:
+    async def answer(self, request: HttpRequest, user: User) -> HttpResponse:
         """The counts of now."""
         if request.method not in ("GET", "HEAD"):
             raise failure.method_not_allowed()
-        return Response(200, ("\n".join((*self._lines(), *self._more())) + "\n").encode(), _TYPE)
+        return HttpResponse(200, ("\n".join((*self._lines(), *self._more())) + "\n").encode(), _TYPE)
 
     def _lines(self) -> Iterator[str]:
         for name, kind, text, count in _COUNTS:

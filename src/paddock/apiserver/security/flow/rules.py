@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from paddock.apiserver.parts import User
-from paddock.apiserver.routing import Route
+from paddock.apiserver.routing import RequestRoute
 
 _ACCOUNT = "system:serviceaccount:"
 
@@ -38,7 +38,7 @@ class ResourceRule(msgspec.Struct, frozen=True):
     namespaces: frozenset[str]
     cluster: bool
 
-    def match(self, place: Route) -> bool:
+    def match(self, place: RequestRoute) -> bool:
         """Whether the request is one of them."""
         if not _in(place.verb, self.verbs) or not _in(place.group, self.groups):
             return False
@@ -54,21 +54,21 @@ class PathRule(msgspec.Struct, frozen=True):
     verbs: frozenset[str]
     paths: tuple[str, ...]
 
-    def match(self, place: Route) -> bool:
+    def match(self, place: RequestRoute) -> bool:
         """Whether the request is one of them."""
         if not _in(place.verb, self.verbs):
             return False
         return any(each in ("*", place.path) or (each.endswith("*") and place.path.startswith(each[:-1])) for each in self.paths)
 
 
-class Rule(msgspec.Struct, frozen=True):
+class FlowRule(msgspec.Struct, frozen=True):
     """Somebody's requests."""
 
     subjects: Subjects
     resources: tuple[ResourceRule, ...]
     paths: tuple[PathRule, ...]
 
-    def match(self, user: User, place: Route) -> bool:
+    def match(self, user: User, place: RequestRoute) -> bool:
         """Whether the request is one of them."""
         if not self.subjects.match(user):
             return False
@@ -76,7 +76,7 @@ class Rule(msgspec.Struct, frozen=True):
         return any(rule.match(place) for rule in rules)
 
 
-class Schema(msgspec.Struct, frozen=True):
+class FlowMatcher(msgspec.Struct, frozen=True):
     """A FlowSchema."""
 
     name: str
@@ -85,34 +85,34 @@ class Schema(msgspec.Struct, frozen=True):
     precedence: int
     # ByUser, ByNamespace or nothing
     distinguished: str
-    rules: tuple[Rule, ...]
+    rules: tuple[FlowRule, ...]
 
-    def match(self, user: User, place: Route) -> bool:
+    def match(self, user: User, place: RequestRoute) -> bool:
         """Whether the request is one of its."""
         return any(rule.match(user, place) for rule in self.rules)
 
-    def distinguisher(self, user: User, place: Route) -> str:
+    def distinguisher(self, user: User, place: RequestRoute) -> str:
         """What tells the flows of the schema apart."""
         if self.distinguished == "ByUser":
             return user.name
         return place.namespace if self.distinguished == "ByNamespace" else ""
 
 
-def schema_of(data: dict[str, Any]) -> Schema:
+def schema_of(data: dict[str, Any]) -> FlowMatcher:
     """The schema of a stored object, which has been validated."""
     meta, spec = data["metadata"], data["spec"]
     method = (spec.get("distinguisherMethod") or {}).get("type", "")
     rules = tuple(_rule(each) for each in spec.get("rules") or ())
     level = spec["priorityLevelConfiguration"]["name"]
-    return Schema(meta["name"], meta["uid"], level, spec.get("matchingPrecedence", 1000), method, rules)
+    return FlowMatcher(meta["name"], meta["uid"], level, spec.get("matchingPrecedence", 1000), method, rules)
 
 
-def ordered(schemas: Iterable[Schema]) -> list[Schema]:
+def ordered(schemas: Iterable[FlowMatcher]) -> list[FlowMatcher]:
     """In the order in which they are tried."""
     return sorted(schemas, key=lambda each: (each.precedence, each.name))
 
 
-def _rule(said: dict[str, Any]) -> Rule:
+def _rule(said: dict[str, Any]) -> FlowRule:
     names: dict[str, set[str]] = {"User": set(), "Group": set(), "ServiceAccount": set()}
     for subject in said.get("subjects") or ():
         kind = subject.get("kind", "")
@@ -120,7 +120,7 @@ def _rule(said: dict[str, Any]) -> Rule:
         name = found.get("name", "")
         names.get(kind, set()).add(f"{found.get('namespace', '')}:{name}" if kind == "ServiceAccount" else name)
     subjects = Subjects(frozenset(names["User"]), frozenset(names["Group"]), frozenset(names["ServiceAccount"]))
-    return Rule(
+    return FlowRule(
         subjects,
         tuple(_resource_rule(each) for each in said.get("resourceRules") or ()),
         tuple(PathRule(_set(each, "verbs"), tuple(each.get("nonResourceURLs") or ())) for each in said.get("nonResourceRules") or ()),

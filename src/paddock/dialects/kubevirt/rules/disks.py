@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from paddock.base.nearest import nearest
 from paddock.dialects.kubevirt.devices import CDRomTarget, Disk, DiskTarget, LunTarget
-from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
+from paddock.dialects.kubevirt.rules.place import HardwareContext, check, once, standing
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import Cel
@@ -18,7 +18,7 @@ _SMALLEST, _LARGEST = 512, 2 * 1024 * 1024
 
 
 @once
-def disks(place: Place) -> Iterator[tuple[Disk, Path]]:
+def disks(place: HardwareContext) -> Iterator[tuple[Disk, Path]]:
     """The disks with their places."""
     for index, disk in enumerate(place.spec.domain.devices.disks or ()):
         yield disk, place.at(*_DISKS, index)
@@ -32,7 +32,7 @@ def targets(disk: Disk) -> Iterator[tuple[str, DiskTarget | LunTarget | CDRomTar
             yield name, target
 
 
-def buses(place: Place, disk: Disk) -> Iterator[tuple[str, str]]:
+def buses(place: HardwareContext, disk: Disk) -> Iterator[tuple[str, str]]:
     """The bus of each target as it will be: the default, where none is given and no preference may give another one."""
     for name, target in list(targets(disk)) or [("disk", DiskTarget())]:
         if target.bus:
@@ -42,7 +42,7 @@ def buses(place: Place, disk: Disk) -> Iterator[tuple[str, str]]:
 
 
 @check("kubevirt/V42")
-def disks_have_volumes(place: Place) -> Iterator[Finding]:
+def disks_have_volumes(place: HardwareContext) -> Iterator[Finding]:
     """Every disk has a volume of its name; a CD-ROM drive may be empty."""
     volumes = place.volumes()
     unused = set(volumes) - {disk.name for disk, _ in disks(place)}
@@ -55,7 +55,7 @@ def disks_have_volumes(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V43")
-def volumes_have_disks(place: Place) -> Iterator[Finding]:
+def volumes_have_disks(place: HardwareContext) -> Iterator[Finding]:
     """A volume that no disk and no filesystem uses gets a disk when the machine runs (a note)."""
     devices = place.spec.domain.devices
     used = {disk.name for disk in devices.disks or ()} | {filesystem.name for filesystem in devices.filesystems or ()}
@@ -74,7 +74,7 @@ def volumes_have_disks(place: Place) -> Iterator[Finding]:
         "can only have a single target type defined",
     ),
 )
-def disks_are_one_thing(place: Place) -> Iterator[Finding]:
+def disks_are_one_thing(place: HardwareContext) -> Iterator[Finding]:
     """A disk is a hard disk, a LUN or a CD-ROM."""
     for disk, path in disks(place):
         given = [name for name, _ in targets(disk)]
@@ -83,7 +83,7 @@ def disks_are_one_thing(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V46")
-def luns_have_claims(place: Place) -> Iterator[Finding]:
+def luns_have_claims(place: HardwareContext) -> Iterator[Finding]:
     """A LUN is backed by a claim."""
     volumes = place.volumes()
     for disk, path in disks(place):
@@ -94,7 +94,7 @@ def luns_have_claims(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V47")
-def pci_addresses_fit(place: Place) -> Iterator[Finding]:
+def pci_addresses_fit(place: HardwareContext) -> Iterator[Finding]:
     """A PCI address is well formed, and only a virtio disk has one."""
     for index, (disk, path) in enumerate(disks(place)):
         address = disk.disk.pciAddress if disk.disk is not None else None
@@ -108,7 +108,7 @@ def pci_addresses_fit(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V49")
-def boot_orders_are_unique(place: Place) -> Iterator[Finding]:
+def boot_orders_are_unique(place: HardwareContext) -> Iterator[Finding]:
     """No two devices have the same place in the boot order."""
     seen: dict[int, str] = {}
     devices = place.spec.domain.devices
@@ -125,7 +125,7 @@ def boot_orders_are_unique(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V50")
-def ide_is_for_us_only(place: Place) -> Iterator[Finding]:
+def ide_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """KubeVirt has no IDE bus; Paddock's own engine has one on amd64."""
     for disk, path in disks(place):
         for name, target in targets(disk):
@@ -140,7 +140,7 @@ def ide_is_for_us_only(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V51")
-def virtio_drives_are_for_us_only(place: Place) -> Iterator[Finding]:
+def virtio_drives_are_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """Virtio has no CD-ROM drive; Paddock's own engine gives the guest a read-only disk."""
     for disk, path in disks(place):
         if disk.cdrom is None or disk.cdrom.bus != "virtio":
@@ -154,7 +154,7 @@ def virtio_drives_are_for_us_only(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V52")
-def sata_disks_are_writable(place: Place) -> Iterator[Finding]:
+def sata_disks_are_writable(place: HardwareContext) -> Iterator[Finding]:
     """A hard disk on the SATA bus, or Paddock's IDE bus, cannot be read-only."""
     for disk, path in disks(place):
         if disk.disk is None or not disk.disk.readonly:
@@ -167,7 +167,7 @@ def sata_disks_are_writable(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V54")
-def io_threads_need_virtio(place: Place) -> Iterator[Finding]:
+def io_threads_need_virtio(place: HardwareContext) -> Iterator[Finding]:
     """Only a disk on the virtio bus has an I/O thread of its own."""
     for disk, path in disks(place):
         for _, bus in buses(place, disk) if disk.dedicatedIOThread else ():
@@ -177,7 +177,7 @@ def io_threads_need_virtio(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V57")
-def io_uring_is_for_us_only(place: Place) -> Iterator[Finding]:
+def io_uring_is_for_us_only(place: HardwareContext) -> Iterator[Finding]:
     """KubeVirt knows no io_uring; Paddock's own engine uses it where the host has it."""
     for disk, path in disks(place):
         if disk.io != "io_uring":
@@ -190,14 +190,14 @@ def io_uring_is_for_us_only(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V60")
-def block_sizes_fit(place: Place) -> Iterator[Finding]:
+def block_sizes_fit(place: HardwareContext) -> Iterator[Finding]:
     """Block sizes are powers of two that the device can have."""
     for disk, path in disks(place):
         if disk.blockSize is not None:
             yield from _block_size(place, disk, (*path, "blockSize"))
 
 
-def _block_size(place: Place, disk: Disk, path: Path) -> Iterator[Finding]:
+def _block_size(place: HardwareContext, disk: Disk, path: Path) -> Iterator[Finding]:
     block = disk.blockSize
     if block is None or block.custom is None:
         return

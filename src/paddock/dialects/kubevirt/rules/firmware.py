@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.dialects.kubevirt.rules.place import HardwareContext, check, standing
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import Cel
@@ -11,7 +11,7 @@ _MACHINES = {"amd64": ("q35", "pc-q35"), "arm64": ("virt",), "s390x": ("s390-ccw
 
 
 @check("kubevirt/V35")
-def machine_type_fits(place: Place) -> Iterator[Finding]:
+def machine_type_fits(place: HardwareContext) -> Iterator[Finding]:
     """The machine type is one of the architecture's."""
     machine = place.spec.domain.machine
     known = _MACHINES.get(place.architecture)
@@ -26,7 +26,7 @@ def machine_type_fits(place: Place) -> Iterator[Finding]:
     "kubevirt/V36",
     Cel("domain.firmware.bootloader", "!has(self.bios) || !has(self.efi)", "efi and bios are mutually exclusive"),
 )
-def one_firmware_boots(place: Place) -> Iterator[Finding]:
+def one_firmware_boots(place: HardwareContext) -> Iterator[Finding]:
     """A machine boots with EFI or with BIOS, not with both."""
     firmware = place.spec.domain.firmware
     bootloader = firmware.bootloader if firmware is not None else None
@@ -36,7 +36,7 @@ def one_firmware_boots(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V37")
-def secure_boot_needs_smm(place: Place) -> Iterator[Finding]:
+def secure_boot_needs_smm(place: HardwareContext) -> Iterator[Finding]:
     """Secure Boot, which is on unless switched off, needs SMM."""
     domain = place.spec.domain
     bootloader = domain.firmware.bootloader if domain.firmware is not None else None
@@ -51,7 +51,7 @@ def secure_boot_needs_smm(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V38")
-def kernel_is_complete(place: Place) -> Iterator[Finding]:
+def kernel_is_complete(place: HardwareContext) -> Iterator[Finding]:
     """A kernel to boot comes from an image and has a path in it; arguments need a kernel."""
     firmware = place.spec.domain.firmware
     boot = firmware.kernelBoot if firmware is not None else None
@@ -84,7 +84,7 @@ def file_in_image(written: str | None, path: Path, rule: str) -> Iterator[Findin
 
 
 @check("kubevirt/V39")
-def acpi_tables_are_there(place: Place) -> Iterator[Finding]:
+def acpi_tables_are_there(place: HardwareContext) -> Iterator[Finding]:
     """ACPI tables come from volumes of the type secret."""
     firmware = place.spec.domain.firmware
     tables = firmware.acpi if firmware is not None else None

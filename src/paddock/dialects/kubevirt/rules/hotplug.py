@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from paddock.meta.wire import to_data
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Settings, rule
+from paddock.schema.kind import AdmissionSettings, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.kubevirt.virtualmachine import AddVolumeOptions, VirtualMachine, VolumeRequest
@@ -32,7 +32,7 @@ def plug_problem(options: "AddVolumeOptions") -> str:
 
 
 @rule("kubevirt/V105", of_status=True)
-def volume_requests_are_possible(machine: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def volume_requests_are_possible(machine: "VirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """What is asked to be plugged in can be plugged in, and what is asked to be unplugged is there."""
     if settings.trusted:
         # Who carries a request out writes the template first, and the request is still there.

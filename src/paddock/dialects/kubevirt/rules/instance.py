@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.dialects.kubevirt.rules import disks, firmware, memory, networks, processors, running, volumes
-from paddock.dialects.kubevirt.rules.place import Place, rules_of
+from paddock.dialects.kubevirt.rules.place import HardwareContext, rules_of
 from paddock.meta.wire import to_data
 from paddock.schema import finding
-from paddock.schema.finding import Cause, Finding
-from paddock.schema.kind import Settings, transition
+from paddock.schema.finding import CauseType, Finding
+from paddock.schema.kind import AdmissionSettings, transition
 
 if TYPE_CHECKING:
     from paddock.dialects.kubevirt.instance import VirtualMachineInstance
@@ -24,14 +24,14 @@ CHECKS = (
 )
 
 
-def instance_findings(place: Place) -> Iterator[Finding]:
+def instance_findings(place: HardwareContext) -> Iterator[Finding]:
     """Everything that is wrong with the hardware of a machine at some place of some kind."""
     for look in CHECKS:
         yield from look(place)
 
 
-def _place(instance: "VirtualMachineInstance", settings: Settings) -> Place:
-    return Place(
+def _place(instance: "VirtualMachineInstance", settings: AdmissionSettings) -> HardwareContext:
+    return HardwareContext(
         spec=instance.spec,
         path=("spec",),
         labels=instance.metadata.labels or {},
@@ -43,7 +43,7 @@ def _place(instance: "VirtualMachineInstance", settings: Settings) -> Place:
 
 
 @transition("kubevirt/V104")
-def spec_stays(old: "VirtualMachineInstance", new: "VirtualMachineInstance", settings: Settings) -> Iterator[Finding]:
+def spec_stays(old: "VirtualMachineInstance", new: "VirtualMachineInstance", settings: AdmissionSettings) -> Iterator[Finding]:
     """The spec of a running machine is changed by controllers only."""
     if not settings.trusted and to_data(old.spec) != to_data(new.spec):
         why = "update of VMI object is restricted: change the VirtualMachine instead"
@@ -51,7 +51,7 @@ def spec_stays(old: "VirtualMachineInstance", new: "VirtualMachineInstance", set
 
 
 @transition("kubevirt/V83-change")
-def reserved_labels_stay(old: "VirtualMachineInstance", new: "VirtualMachineInstance", settings: Settings) -> Iterator[Finding]:
+def reserved_labels_stay(old: "VirtualMachineInstance", new: "VirtualMachineInstance", settings: AdmissionSettings) -> Iterator[Finding]:
     """The labels by which KubeVirt knows its objects are changed by controllers only."""
     if settings.trusted:
         return
@@ -60,7 +60,7 @@ def reserved_labels_stay(old: "VirtualMachineInstance", new: "VirtualMachineInst
         if before.get(label) != after.get(label):
             message = f'Unsupported value: "{label}": reserved kubevirt.io/ labels are changed by KubeVirt itself'
             path = ("metadata", "labels")
-            yield Finding(path=path, message=message, rule="kubevirt/V83-change", cause=Cause.NOT_SUPPORTED, at=(*path, label))
+            yield Finding(path=path, message=message, rule="kubevirt/V83-change", cause=CauseType.NOT_SUPPORTED, at=(*path, label))
 
 
 RULES = rules_of(CHECKS, _place, "spec")

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.dialects.kubevirt.rules import hotplug, instance, sizing, templates
-from paddock.dialects.kubevirt.rules.place import MachinePlace, Place, check, rules_of
+from paddock.dialects.kubevirt.rules.place import HardwareContext, MachinePlace, check, rules_of
 from paddock.meta.wire import to_data
 from paddock.schema import finding
-from paddock.schema.finding import Cause, Finding
-from paddock.schema.kind import Cel, Settings, rule, transition
+from paddock.schema.finding import CauseType, Finding
+from paddock.schema.kind import AdmissionSettings, Cel, rule, transition
 
 if TYPE_CHECKING:
     from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
@@ -40,7 +40,7 @@ def running_is_said(place: MachinePlace) -> Iterator[Finding]:
             path=place.at("running"),
             message=f"Required value: {why}",
             rule="kubevirt/V3",
-            cause=Cause.REQUIRED,
+            cause=CauseType.REQUIRED,
             at=place.path,
         )
 
@@ -55,16 +55,16 @@ def machine_findings(place: MachinePlace) -> Iterator[Finding]:
     yield from instance.instance_findings(place.hardware)
 
 
-def _place(machine: "VirtualMachine", settings: Settings) -> MachinePlace:
+def _place(machine: "VirtualMachine", settings: AdmissionSettings) -> MachinePlace:
     return MachinePlace(spec=machine.spec, path=("spec",), namespace=machine.metadata.namespace, settings=settings)
 
 
-def _hardware(machine: "VirtualMachine", settings: Settings) -> Place:
+def _hardware(machine: "VirtualMachine", settings: AdmissionSettings) -> HardwareContext:
     return _place(machine, settings).hardware
 
 
 @rule("kubevirt/long-name")
-def names_fit_into_labels(machine: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def names_fit_into_labels(machine: "VirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A name that does not fit into a label is cut and hashed there (a warning)."""
     if len(machine.metadata.name) > 63:
         text = "longer than 63 characters: labels carry a hash of it, so selectors by name do not work"
@@ -72,7 +72,7 @@ def names_fit_into_labels(machine: "VirtualMachine", settings: Settings) -> Iter
 
 
 @rule("kubevirt/annotation-place")
-def annotations_reach_the_guest(machine: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def annotations_reach_the_guest(machine: "VirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Annotations about the network act on the template's metadata only (a warning)."""
     template = machine.spec.template.metadata
     given = (template.annotations if template is not None else None) or {}
@@ -83,7 +83,7 @@ def annotations_reach_the_guest(machine: "VirtualMachine", settings: Settings) -
 
 
 @transition("kubevirt/V17")
-def spec_stays_during_snapshots(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def spec_stays_during_snapshots(old: "VirtualMachine", new: "VirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """While a snapshot or a restore of the machine is in progress, its spec stays."""
     status = old.status
     if status is None or settings.trusted or to_data(old.spec) == to_data(new.spec):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paddock.base import quantity
-from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.dialects.kubevirt.rules.place import HardwareContext, check, standing
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
@@ -15,7 +15,7 @@ _LIMIT = ("domain", "resources", "limits", "memory")
 
 
 @check("kubevirt/V6")
-def memory_can_grow(place: Place) -> Iterator[Finding]:
+def memory_can_grow(place: HardwareContext) -> Iterator[Finding]:
     """Memory that shall grow while the machine runs is aligned, large enough, and on hardware that can do it."""
     memory = place.spec.domain.memory
     if memory is None or memory.maxGuest is None or not place.settings.live_update:
@@ -25,7 +25,7 @@ def memory_can_grow(place: Place) -> Iterator[Finding]:
         yield standing(finding.invalid(path, memory.guest, why, "kubevirt/V6"), place.at("domain", *at))
 
 
-def _cannot_grow(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _cannot_grow(place: HardwareContext) -> Iterator[tuple[str, tuple[str, ...]]]:
     domain = place.spec.domain
     memory, cpu = domain.memory, domain.cpu
     assert memory is not None and memory.maxGuest is not None
@@ -53,7 +53,7 @@ def _cannot_grow(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 @check("kubevirt/V20")
-def memory_is_not_negative(place: Place) -> Iterator[Finding]:
+def memory_is_not_negative(place: HardwareContext) -> Iterator[Finding]:
     """Requests and limits of memory are not negative."""
     for path, amount in ((_REQUEST, place.request("memory")), (_LIMIT, place.limit("memory"))):
         if amount is not None and amount < 0:
@@ -61,7 +61,7 @@ def memory_is_not_negative(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V21")
-def memory_request_is_not_tiny(place: Place) -> Iterator[Finding]:
+def memory_request_is_not_tiny(place: HardwareContext) -> Iterator[Finding]:
     """A request of memory is at least 1M."""
     request = place.request("memory")
     if request is not None and 0 < request < quantity.parse("1M"):
@@ -69,7 +69,7 @@ def memory_request_is_not_tiny(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/tiny-memory")
-def memory_holds_a_guest(place: Place) -> Iterator[Finding]:
+def memory_holds_a_guest(place: HardwareContext) -> Iterator[Finding]:
     """A guest has at least a megabyte, the least that its firmware is in; a bare number is one of bytes."""
     memory = place.spec.domain.memory
     guest = memory.guest if memory is not None else None
@@ -83,7 +83,7 @@ def memory_holds_a_guest(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V22")
-def memory_request_fits_its_limit(place: Place) -> Iterator[Finding]:
+def memory_request_fits_its_limit(place: HardwareContext) -> Iterator[Finding]:
     """A request of memory does not exceed the limit."""
     request, limit = place.request("memory"), place.limit("memory")
     if request is not None and limit is not None and request > limit > 0:
@@ -92,7 +92,7 @@ def memory_request_fits_its_limit(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V23")
-def memory_is_requested(place: Place) -> Iterator[Finding]:
+def memory_is_requested(place: HardwareContext) -> Iterator[Finding]:
     """A machine says how much memory it has."""
     memory = place.spec.domain.memory
     given = memory is not None and (memory.guest is not None or memory.hugepages is not None)
@@ -104,7 +104,7 @@ def memory_is_requested(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V24")
-def guest_fits_the_limit(place: Place) -> Iterator[Finding]:
+def guest_fits_the_limit(place: HardwareContext) -> Iterator[Finding]:
     """Without live updates, the guest's memory fits into the limit."""
     memory, limit = place.spec.domain.memory, place.limit("memory")
     if place.settings.live_update or memory is None or memory.guest is None or not limit:
@@ -115,7 +115,7 @@ def guest_fits_the_limit(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V25")
-def page_size_is_a_quantity(place: Place) -> Iterator[Finding]:
+def page_size_is_a_quantity(place: HardwareContext) -> Iterator[Finding]:
     """The size of huge pages is a quantity."""
     memory = place.spec.domain.memory
     size = memory.hugepages.pageSize if memory is not None and memory.hugepages is not None else None
@@ -127,7 +127,7 @@ def page_size_is_a_quantity(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V26")
-def memory_fills_pages(place: Place) -> Iterator[Finding]:
+def memory_fills_pages(place: HardwareContext) -> Iterator[Finding]:
     """Memory in huge pages is a multiple of the page size."""
     memory = place.spec.domain.memory
     if memory is None or memory.hugepages is None or memory.hugepages.pageSize is None:

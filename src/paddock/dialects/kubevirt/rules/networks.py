@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from paddock.dialects.kubevirt import macs
 from paddock.dialects.kubevirt.networks import DHCPOptions, Interface, Network
-from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
+from paddock.dialects.kubevirt.rules.place import HardwareContext, check, once, standing
 from paddock.schema import finding
-from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.finding import CauseType, Finding, Path
 from paddock.schema.kind import Cel
 
 # What the engine does for a binding by name.
@@ -20,18 +20,18 @@ _MOST_RANGES = 10
 
 
 @once
-def interfaces(place: Place) -> Iterator[tuple[Interface, Path]]:
+def interfaces(place: HardwareContext) -> Iterator[tuple[Interface, Path]]:
     """The cards with their places."""
     for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
         yield interface, place.at("domain", "devices", "interfaces", index)
 
 
-def _networks(place: Place) -> dict[str, Network]:
+def _networks(place: HardwareContext) -> dict[str, Network]:
     return {network.name: network for network in place.spec.networks or ()}
 
 
 @check("kubevirt/V86")
-def networks_have_cards(place: Place) -> Iterator[Finding]:
+def networks_have_cards(place: HardwareContext) -> Iterator[Finding]:
     """Every network has a card of its name."""
     cards = {interface.name for interface, _ in interfaces(place)}
     for index, network in enumerate(place.spec.networks or ()):
@@ -41,7 +41,7 @@ def networks_have_cards(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V87")
-def cards_have_networks(place: Place) -> Iterator[Finding]:
+def cards_have_networks(place: HardwareContext) -> Iterator[Finding]:
     """Every card has a network of its name."""
     networks = _networks(place)
     for interface, path in interfaces(place):
@@ -58,7 +58,7 @@ def cards_have_networks(place: Place) -> Iterator[Finding]:
         "needs exactly one binding",
     ),
 )
-def cards_have_one_binding(place: Place) -> Iterator[Finding]:
+def cards_have_one_binding(place: HardwareContext) -> Iterator[Finding]:
     """A card has one binding. Without any it gets the default, bridge, as KubeVirt does it (a warning)."""
     for interface, path in interfaces(place):
         given = [name for name in BINDINGS if getattr(interface, name) is not None]
@@ -71,7 +71,7 @@ def cards_have_one_binding(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V91")
-def masquerade_is_for_pods(place: Place) -> Iterator[Finding]:
+def masquerade_is_for_pods(place: HardwareContext) -> Iterator[Finding]:
     """Masquerade and passt work on the pod network only."""
     networks = _networks(place)
     for interface, path in interfaces(place):
@@ -86,7 +86,7 @@ def masquerade_is_for_pods(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V92")
-def the_gateways_address_is_taken(place: Place) -> Iterator[Finding]:
+def the_gateways_address_is_taken(place: HardwareContext) -> Iterator[Finding]:
     """Under masquerade, the gateway's hardware address is not the guest's."""
     for interface, path in interfaces(place):
         address = interface.macAddress
@@ -96,7 +96,7 @@ def the_gateways_address_is_taken(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V93")
-def old_bindings_are_gone(place: Place) -> Iterator[Finding]:
+def old_bindings_are_gone(place: HardwareContext) -> Iterator[Finding]:
     """Bindings that KubeVirt has given up are refused."""
     for interface, path in interfaces(place):
         for name in _DISCONTINUED:
@@ -106,7 +106,7 @@ def old_bindings_are_gone(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/binding-is-known")
-def bindings_have_known_names(place: Place) -> Iterator[Finding]:
+def bindings_have_known_names(place: HardwareContext) -> Iterator[Finding]:
     """A binding by name is one that the engine knows; a cluster has a list of its own."""
     if place.settings.target != "embedded":
         return
@@ -116,7 +116,7 @@ def bindings_have_known_names(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V97")
-def ports_have_names_of_their_own(place: Place) -> Iterator[Finding]:
+def ports_have_names_of_their_own(place: HardwareContext) -> Iterator[Finding]:
     """Names of ports are short and unique for their card."""
     for interface, path in interfaces(place):
         seen = set()
@@ -139,7 +139,7 @@ def _is_port_name(text: str) -> bool:
 
 
 @check("kubevirt/V98")
-def port_ranges_make_sense(place: Place) -> Iterator[Finding]:
+def port_ranges_make_sense(place: HardwareContext) -> Iterator[Finding]:
     """Ranges of ports are few, in order, on masquerade, and not beside single ports."""
     for interface, path in interfaces(place):
         ranges = interface.portRanges or []
@@ -160,14 +160,14 @@ def port_ranges_make_sense(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V99")
-def private_dhcp_options_are_private(place: Place) -> Iterator[Finding]:
+def private_dhcp_options_are_private(place: HardwareContext) -> Iterator[Finding]:
     """DHCP options for private use have numbers from 224 to 254, each once."""
     for interface, path in interfaces(place):
         if interface.dhcpOptions is not None:
             yield from _private_options(place, interface.dhcpOptions, (*path, "dhcpOptions", "privateOptions"))
 
 
-def _private_options(place: Place, options: DHCPOptions, path: Path) -> Iterator[Finding]:
+def _private_options(place: HardwareContext, options: DHCPOptions, path: Path) -> Iterator[Finding]:
     seen = set()
     for index, private in enumerate(options.privateOptions or ()):
         number, at = private.option, (*path, index, "option")
@@ -180,7 +180,7 @@ def _private_options(place: Place, options: DHCPOptions, path: Path) -> Iterator
 
 
 @check("kubevirt/V100")
-def one_pod_network(place: Place) -> Iterator[Finding]:
+def one_pod_network(place: HardwareContext) -> Iterator[Finding]:
     """There is at most one pod network."""
     pods = [index for index, network in enumerate(place.spec.networks or ()) if network.pod is not None]
     if len(pods) > 1:
@@ -191,7 +191,7 @@ def one_pod_network(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V101")
-def one_default_network(place: Place) -> Iterator[Finding]:
+def one_default_network(place: HardwareContext) -> Iterator[Finding]:
     """There is one default network: the pod network, or one of multus."""
     networks = list(enumerate(place.spec.networks or ()))
     defaults = [index for index, network in networks if network.multus is not None and network.multus.default]
@@ -213,13 +213,13 @@ def one_default_network(place: Place) -> Iterator[Finding]:
         "must have exactly one network type",
     ),
 )
-def networks_have_one_type(place: Place) -> Iterator[Finding]:
+def networks_have_one_type(place: HardwareContext) -> Iterator[Finding]:
     """A network has exactly one type, and a network of multus has a name."""
     for index, network in enumerate(place.spec.networks or ()):
         given, path = [name for name in _TYPES if getattr(network, name) is not None], place.at("networks", index)
         if len(given) != 1:
             message = f"must have exactly one network type, {' or '.join(_TYPES)}, got {len(given)}"
-            cause = Cause.INVALID if given else Cause.REQUIRED
+            cause = CauseType.INVALID if given else CauseType.REQUIRED
             word = "Invalid" if given else "Required"
             yield Finding(path=path, message=f"{word} value: {message}", rule="kubevirt/V102", cause=cause)
         if network.multus is not None and not network.multus.networkName:
@@ -228,7 +228,7 @@ def networks_have_one_type(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V103")
-def absent_cards_can_be_unplugged(place: Place) -> Iterator[Finding]:
+def absent_cards_can_be_unplugged(place: HardwareContext) -> Iterator[Finding]:
     """Only a card on a bridge that is not the default network can be unplugged."""
     networks = _networks(place)
     for interface, path in interfaces(place):
@@ -242,7 +242,7 @@ def absent_cards_can_be_unplugged(place: Place) -> Iterator[Finding]:
 
 
 @check(macs.RULE)
-def addresses_are_different(place: Place) -> Iterator[Finding]:
+def addresses_are_different(place: HardwareContext) -> Iterator[Finding]:
     """No two cards of a machine have the same hardware address (a warning)."""
     seen: dict[str, str] = {}
     for interface, path in interfaces(place):

@@ -1,7 +1,7 @@
 """Where the hardware of a machine stands in an object, and how its rules become rules of a kind.
 
 A machine's template, a running instance, a pool and a replica set all hold a `VirtualMachineInstanceSpec`, at different
-places. A `Place` says where; every check looks at a place only and knows nothing of kinds.
+places. A `HardwareContext` says where; every check looks at a place only and knows nothing of kinds.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ import msgspec
 from paddock.base import quantity
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Rule, Settings
+from paddock.schema.kind import AdmissionSettings, Cel, CrossFieldRule
 
 if TYPE_CHECKING:
     from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
@@ -22,7 +22,7 @@ P = TypeVar("P")
 T = TypeVar("T")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class HardwareContext(msgspec.Struct, frozen=True, kw_only=True):
     """The hardware of one machine, and what its surroundings say of it."""
 
     spec: "VirtualMachineInstanceSpec"
@@ -31,7 +31,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Path = ("metadata",)
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    settings: Settings = Settings()
+    settings: AdmissionSettings = AdmissionSettings()
     # an instancetype says how large the machine is, a preference fills what is open
     sized: bool = False
     preferred: bool = False
@@ -78,7 +78,7 @@ class MachinePlace(msgspec.Struct, frozen=True, kw_only=True):
     spec: "VirtualMachineSpec"
     path: Path
     namespace: str | None = None
-    settings: Settings = Settings()
+    settings: AdmissionSettings = AdmissionSettings()
     # where a pool in the flat form has the hardware, and the metadata of the running machine
     hardware_path: Path | None = None
     metadata_path: Path | None = None
@@ -88,11 +88,11 @@ class MachinePlace(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.path, *parts)
 
     @property
-    def hardware(self) -> Place:
+    def hardware(self) -> HardwareContext:
         """The hardware of the machine."""
         template = self.spec.template
         metadata = template.metadata
-        return Place(
+        return HardwareContext(
             spec=template.spec,
             path=self.hardware_path or self.at("template", "spec"),
             metadata=self.metadata_path or self.at("template", "metadata"),
@@ -135,17 +135,17 @@ def check(id: str, *cel: Cel) -> Callable[[Callable[[P], Iterator[Finding]]], Ch
     return lambda look: Check(id, " ".join((look.__doc__ or "").split()), look, cel)
 
 
-def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, Settings], P], at: str) -> tuple[Rule, ...]:
+def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, AdmissionSettings], P], at: str) -> tuple[CrossFieldRule, ...]:
     """The checks as rules of a kind. `place_of` finds the place in an object of the kind, `at` is it in the schema."""
     found = _remembering(place_of)
-    return tuple(Rule(each.id, each.text, _on(each.look, found), placed(each.cel, at), found, each.look) for each in checks)
+    return tuple(CrossFieldRule(each.id, each.text, _on(each.look, found), placed(each.cel, at), found, each.look) for each in checks)
 
 
-def _remembering(place_of: Callable[[Any, Settings], P]) -> Callable[[Any, Settings], P]:
+def _remembering(place_of: Callable[[Any, AdmissionSettings], P]) -> Callable[[Any, AdmissionSettings], P]:
     """All rules are asked about one object before any is asked about the next: its place is found once, not once per rule."""
-    last: tuple[Any, Settings | None, P | None] = (None, None, None)
+    last: tuple[Any, AdmissionSettings | None, P | None] = (None, None, None)
 
-    def remembered(value: Any, settings: Settings) -> P:
+    def remembered(value: Any, settings: AdmissionSettings) -> P:
         nonlocal last
         of, under, place = last
         if place is None or of is not value or under is not settings:
@@ -156,7 +156,9 @@ def _remembering(place_of: Callable[[Any, Settings], P]) -> Callable[[Any, Setti
     return remembered
 
 
-def _on(look: Callable[[P], Iterator[Finding]], place_of: Callable[[Any, Settings], P]) -> Callable[[Any, Settings], Iterator[Finding]]:
+def _on(
+    look: Callable[[P], Iterator[Finding]], place_of: Callable[[Any, AdmissionSettings], P]
+) -> Callable[[Any, AdmissionSettings], Iterator[Finding]]:
     return lambda value, settings: look(place_of(value, settings))
 
 

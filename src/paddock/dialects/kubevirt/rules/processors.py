@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from paddock.base import quantity
 from paddock.dialects.kubevirt.domain import CPU
-from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.dialects.kubevirt.rules.place import HardwareContext, check, standing
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import Cel
@@ -13,11 +13,11 @@ _REQUEST = ("domain", "resources", "requests", "cpu")
 _LIMIT = ("domain", "resources", "limits", "cpu")
 
 
-def _cpu(place: Place) -> CPU:
+def _cpu(place: HardwareContext) -> CPU:
     return place.spec.domain.cpu or CPU()
 
 
-def _pinned(place: Place) -> bool:
+def _pinned(place: HardwareContext) -> bool:
     return bool(_cpu(place).dedicatedCpuPlacement)
 
 
@@ -29,7 +29,7 @@ def _topology(cpu: CPU) -> int:
 
 
 @check("kubevirt/V5")
-def sockets_fit_their_maximum(place: Place) -> Iterator[Finding]:
+def sockets_fit_their_maximum(place: HardwareContext) -> Iterator[Finding]:
     """There are not more sockets than the machine may ever have."""
     cpu = _cpu(place)
     if cpu.sockets is not None and cpu.maxSockets and cpu.sockets > cpu.maxSockets:
@@ -38,7 +38,7 @@ def sockets_fit_their_maximum(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/vcpus")
-def vcpus_are_limited(place: Place) -> Iterator[Finding]:
+def vcpus_are_limited(place: HardwareContext) -> Iterator[Finding]:
     """The vCPUs stay within the limit of the installation: the product of sockets, cores and threads, or what is asked for."""
     cpu, most = _cpu(place), place.settings.max_vcpus
     count = _topology(cpu)
@@ -49,7 +49,7 @@ def vcpus_are_limited(place: Place) -> Iterator[Finding]:
         yield finding.invalid(place.at("domain", "cpu"), count, f"{count} vCPUs exceed the limit of {most}", "kubevirt/vcpus")
 
 
-def _asked_vcpus_are_limited(place: Place, most: int) -> Iterator[Finding]:
+def _asked_vcpus_are_limited(place: HardwareContext, most: int) -> Iterator[Finding]:
     """A machine without a topology gets as many as it is limited to or asks for."""
     path = _LIMIT if place.limit("cpu") is not None else _REQUEST
     written = place.written(path)
@@ -59,7 +59,7 @@ def _asked_vcpus_are_limited(place: Place, most: int) -> Iterator[Finding]:
 
 
 @check("kubevirt/V27")
-def cpu_amounts_make_sense(place: Place) -> Iterator[Finding]:
+def cpu_amounts_make_sense(place: HardwareContext) -> Iterator[Finding]:
     """Requests and limits of CPU are not negative, and the request fits the limit."""
     request, limit = place.request("cpu"), place.limit("cpu")
     for path, amount in ((_REQUEST, request), (_LIMIT, limit)):
@@ -71,7 +71,7 @@ def cpu_amounts_make_sense(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V28")
-def pinned_cpus_are_whole(place: Place) -> Iterator[Finding]:
+def pinned_cpus_are_whole(place: HardwareContext) -> Iterator[Finding]:
     """A pinned machine asks for whole processors."""
     if not _pinned(place):
         return
@@ -82,7 +82,7 @@ def pinned_cpus_are_whole(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V29")
-def pinned_memory_is_fixed(place: Place) -> Iterator[Finding]:
+def pinned_memory_is_fixed(place: HardwareContext) -> Iterator[Finding]:
     """A pinned machine asks for exactly the memory it may have."""
     request, limit = place.request("memory"), place.limit("memory")
     if _pinned(place) and request and limit and request != limit:
@@ -92,7 +92,7 @@ def pinned_memory_is_fixed(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V30")
-def pinned_cpus_are_counted_once(place: Place) -> Iterator[Finding]:
+def pinned_cpus_are_counted_once(place: HardwareContext) -> Iterator[Finding]:
     """A pinned machine says once how many processors it has."""
     if not _pinned(place):
         return
@@ -121,19 +121,19 @@ def pinned_cpus_are_counted_once(place: Place) -> Iterator[Finding]:
         ".isolateEmulatorThread",
     ),
 )
-def isolation_needs_pinning(place: Place) -> Iterator[Finding]:
+def isolation_needs_pinning(place: HardwareContext) -> Iterator[Finding]:
     """The emulator's threads can be set apart only on a pinned machine."""
     if _cpu(place).isolateEmulatorThread and not _pinned(place) and not place.sized:
         path = place.at("domain", "cpu", "isolateEmulatorThread")
         yield finding.invalid(path, True, "isolateEmulatorThread needs dedicatedCpuPlacement", "kubevirt/V31")
 
 
-def _numa(place: Place) -> Path:
+def _numa(place: HardwareContext) -> Path:
     return place.at("domain", "cpu", "numa", "guestMappingPassthrough")
 
 
 @check("kubevirt/V32")
-def numa_needs_pinning_and_pages(place: Place) -> Iterator[Finding]:
+def numa_needs_pinning_and_pages(place: HardwareContext) -> Iterator[Finding]:
     """The host's NUMA topology needs a pinned machine and huge pages."""
     cpu, memory = _cpu(place), place.spec.domain.memory
     if cpu.numa is None or cpu.numa.guestMappingPassthrough is None or place.sized:
@@ -145,7 +145,7 @@ def numa_needs_pinning_and_pages(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V34")
-def realtime_needs_pinning_and_numa(place: Place) -> Iterator[Finding]:
+def realtime_needs_pinning_and_numa(place: HardwareContext) -> Iterator[Finding]:
     """Real-time work needs a pinned machine with the host's NUMA topology."""
     cpu = _cpu(place)
     if cpu.realtime is None or place.sized:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from paddock.base import names
 from paddock.dialects.kubevirt.access import Probe
-from paddock.dialects.kubevirt.rules.place import Place, check, standing
+from paddock.dialects.kubevirt.rules.place import HardwareContext, check, standing
 from paddock.meta.pods import DNSConfig
 from paddock.schema import finding
-from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.finding import CauseType, Finding, Path
 
 # Labels by which KubeVirt itself knows its objects.
 RESERVED_LABELS = (
@@ -30,7 +30,7 @@ _HANDLERS = ("exec", "guestAgentPing", "httpGet", "tcpSocket")
 
 
 @check("kubevirt/V41")
-def paused_machines_are_not_probed(place: Place) -> Iterator[Finding]:
+def paused_machines_are_not_probed(place: HardwareContext) -> Iterator[Finding]:
     """A machine that starts paused cannot show that it is alive."""
     spec = place.spec
     if spec.startStrategy == "Paused" and spec.livenessProbe is not None:
@@ -39,7 +39,7 @@ def paused_machines_are_not_probed(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V73")
-def io_threads_are_counted(place: Place) -> Iterator[Finding]:
+def io_threads_are_counted(place: HardwareContext) -> Iterator[Finding]:
     """The policy supplementalPool needs a positive number of threads."""
     domain = place.spec.domain
     count = domain.ioThreads.supplementalPoolThreadCount if domain.ioThreads is not None else None
@@ -50,7 +50,7 @@ def io_threads_are_counted(place: Place) -> Iterator[Finding]:
         yield standing(found, place.at("domain", *at))
 
 
-def _probes(place: Place) -> Iterator[tuple[Probe, Path]]:
+def _probes(place: HardwareContext) -> Iterator[tuple[Probe, Path]]:
     for name in ("readinessProbe", "livenessProbe"):
         probe = getattr(place.spec, name)
         if probe is not None:
@@ -58,7 +58,7 @@ def _probes(place: Place) -> Iterator[tuple[Probe, Path]]:
 
 
 @check("kubevirt/V74")
-def probes_do_one_thing(place: Place) -> Iterator[Finding]:
+def probes_do_one_thing(place: HardwareContext) -> Iterator[Finding]:
     """A probe has exactly one way to look."""
     for probe, path in _probes(place):
         given = [name for name in _HANDLERS if getattr(probe, name) is not None]
@@ -69,7 +69,7 @@ def probes_do_one_thing(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V75")
-def probes_need_the_pod_network(place: Place) -> Iterator[Finding]:
+def probes_need_the_pod_network(place: HardwareContext) -> Iterator[Finding]:
     """A probe from outside needs the pod network, which is there unless other networks are named."""
     spec = place.spec
     default = not spec.networks and not spec.domain.devices.interfaces and spec.domain.devices.autoattachPodInterface is not False
@@ -83,7 +83,7 @@ def probes_need_the_pod_network(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V78")
-def sound_is_known(place: Place) -> Iterator[Finding]:
+def sound_is_known(place: HardwareContext) -> Iterator[Finding]:
     """A sound card has a name and a known model."""
     sound = place.spec.domain.devices.sound
     if sound is None:
@@ -97,7 +97,7 @@ def sound_is_known(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V79")
-def video_is_known(place: Place) -> Iterator[Finding]:
+def video_is_known(place: HardwareContext) -> Iterator[Finding]:
     """A graphics card is one of the architecture's, and there is one only with graphics."""
     devices = place.spec.domain.devices
     if devices.video is None:
@@ -113,7 +113,7 @@ def video_is_known(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V80")
-def watchdog_fits(place: Place) -> Iterator[Finding]:
+def watchdog_fits(place: HardwareContext) -> Iterator[Finding]:
     """A watchdog is the one of the architecture."""
     watchdog, known = place.spec.domain.devices.watchdog, _WATCHDOG.get(place.architecture)
     if watchdog is None:
@@ -130,7 +130,7 @@ def watchdog_fits(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V81")
-def gates_are_open(place: Place) -> Iterator[Finding]:
+def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
     """What a feature gate guards needs the gate."""
     cluster = place.settings.target == "cluster"
     on = place.settings.gates | (_ON_CLUSTERS if cluster else _ON)
@@ -142,7 +142,7 @@ def gates_are_open(place: Place) -> Iterator[Finding]:
             yield standing(Finding(path=field, message=message, rule="kubevirt/V81"), path)
 
 
-def _guarded(place: Place) -> Iterator[tuple[str, Path]]:
+def _guarded(place: HardwareContext) -> Iterator[tuple[str, Path]]:
     domain = place.spec.domain
     devices = domain.devices
     if domain.rebootPolicy is not None:
@@ -164,7 +164,7 @@ def _guarded(place: Place) -> Iterator[tuple[str, Path]]:
     yield from _claimed(place)
 
 
-def _guarded_there(place: Place) -> Iterator[tuple[str, Path]]:
+def _guarded_there(place: HardwareContext) -> Iterator[tuple[str, Path]]:
     """What the engine takes and KubeVirt has behind a gate."""
     for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
         if interface.portRanges:
@@ -174,7 +174,7 @@ def _guarded_there(place: Place) -> Iterator[tuple[str, Path]]:
         yield "WorkloadEncryptionTDX", place.at("domain", "launchSecurity")
 
 
-def _claimed(place: Place) -> Iterator[tuple[str, Path]]:
+def _claimed(place: HardwareContext) -> Iterator[tuple[str, Path]]:
     """Devices by resource claims."""
     devices = place.spec.domain.devices
     for kind, gate in (("gpus", "GPUsWithDRA"), ("hostDevices", "HostDevicesWithDRA")):
@@ -187,7 +187,7 @@ def _claimed(place: Place) -> Iterator[tuple[str, Path]]:
 
 
 @check("kubevirt/V82")
-def dns_makes_sense(place: Place) -> Iterator[Finding]:
+def dns_makes_sense(place: HardwareContext) -> Iterator[Finding]:
     """DNS settings are complete, and not more than a resolver can hold."""
     config = place.spec.dnsConfig
     if place.spec.dnsPolicy == "None" and config is None:
@@ -230,7 +230,7 @@ def _is_address(text: str) -> bool:
 
 
 @check("kubevirt/V83")
-def labels_are_not_reserved(place: Place) -> Iterator[Finding]:
+def labels_are_not_reserved(place: HardwareContext) -> Iterator[Finding]:
     """The labels by which KubeVirt knows its objects are its own. What a stored object may change is a rule about changes."""
     if place.settings.trusted or place.stored:
         return
@@ -238,12 +238,12 @@ def labels_are_not_reserved(place: Place) -> Iterator[Finding]:
     for label in RESERVED_LABELS:
         if label in place.labels:
             message = f'Unsupported value: "{label}": reserved kubevirt.io/ labels are set by KubeVirt itself'
-            found = Finding(path=path, message=message, rule="kubevirt/V83", cause=Cause.NOT_SUPPORTED)
+            found = Finding(path=path, message=message, rule="kubevirt/V83", cause=CauseType.NOT_SUPPORTED)
             yield standing(found, (*path, label))
 
 
 @check("kubevirt/V85")
-def one_service_account(place: Place) -> Iterator[Finding]:
+def one_service_account(place: HardwareContext) -> Iterator[Finding]:
     """The service account of the process is that of the volume with its token."""
     account = place.spec.serviceAccountName
     for volume in place.spec.volumes or ():

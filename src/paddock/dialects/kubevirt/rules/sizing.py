@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.base import quantity
-from paddock.dialects.kubevirt.rules.place import MachinePlace, Place, check
+from paddock.dialects.kubevirt.rules.place import HardwareContext, MachinePlace, check
 from paddock.schema import finding
-from paddock.schema.finding import Cause, Finding, Path
+from paddock.schema.finding import CauseType, Finding, Path
 
 if TYPE_CHECKING:
     from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
@@ -120,7 +120,7 @@ def _few_processors(
         yield _unmet(path, f"{has} vCPUs, the preference needs {needed}")
 
 
-def _processors(hardware: Place, preference: "PreferenceSpec") -> tuple[int, Path]:
+def _processors(hardware: HardwareContext, preference: "PreferenceSpec") -> tuple[int, Path]:
     """The vCPUs of a machine as the preference counts them (one that says nothing has one), and where it would have to say more."""
     cpu, path, count = hardware.spec.domain.cpu, hardware.at("domain", "cpu"), 1
     members = _counted(preference)
@@ -141,7 +141,7 @@ def _counted(preference: "PreferenceSpec") -> tuple[str, ...]:
 
 def _unmet(path: Path, why: str) -> Finding:
     message = f"Not found: failure checking preference requirements: the machine has {why}"
-    return Finding(path=path, message=message, rule="kubevirt/V16", cause=Cause.NOT_FOUND)
+    return Finding(path=path, message=message, rule="kubevirt/V16", cause=CauseType.NOT_FOUND)
 
 
 CHECKS = (size_is_said_once,)

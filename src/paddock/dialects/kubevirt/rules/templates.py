@@ -13,7 +13,7 @@ from paddock.dialects.kubevirt.rules.place import Check, MachinePlace, check, on
 from paddock.meta.world import DEFAULT_NAMESPACE
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Rule
+from paddock.schema.kind import CrossFieldRule
 
 
 def _names(place: MachinePlace) -> list[str]:
@@ -81,7 +81,7 @@ def _of_templates(findings: Look, number: str = "") -> Callable[[MachinePlace], 
     return look
 
 
-def _asked(rule: Rule) -> Look:
+def _asked(rule: CrossFieldRule) -> Look:
     """The findings of a rule; several checks take their share of them."""
     return once(lambda place: iter(rule.check(place, place.settings)))
 

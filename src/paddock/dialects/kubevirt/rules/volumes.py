@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from paddock.dialects.kubevirt.access import AccessCredential, SSHPublicKey, UserPassword
 from paddock.dialects.kubevirt.rules.firmware import file_in_image
-from paddock.dialects.kubevirt.rules.place import Place, check, once, standing
-from paddock.dialects.kubevirt.volumes import SOURCES, CloudInit, HostDisk, Volume
+from paddock.dialects.kubevirt.rules.place import HardwareContext, check, once, standing
+from paddock.dialects.kubevirt.volumes import SOURCES, CloudInitSource, HostDisk, Volume
 from paddock.meta import cloudconfig
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
@@ -23,14 +23,14 @@ _SINGLE = ("serviceAccount", "downwardMetrics", "memoryDump")
 
 
 @once
-def volumes(place: Place) -> Iterator[tuple[Volume, Path]]:
+def volumes(place: HardwareContext) -> Iterator[tuple[Volume, Path]]:
     """The volumes with their places."""
     for index, volume in enumerate(place.spec.volumes or ()):
         yield volume, place.at("volumes", index)
 
 
 @check("kubevirt/V61")
-def container_paths_are_files(place: Place) -> Iterator[Finding]:
+def container_paths_are_files(place: HardwareContext) -> Iterator[Finding]:
     """The path of a disk in a container image is absolute and not the root."""
     for volume, path in volumes(place):
         if volume.containerDisk is not None:
@@ -47,7 +47,7 @@ def container_paths_are_files(place: Place) -> Iterator[Finding]:
         "must have exactly one source type set",
     ),
 )
-def volumes_have_one_source(place: Place) -> Iterator[Finding]:
+def volumes_have_one_source(place: HardwareContext) -> Iterator[Finding]:
     """A volume has exactly one source."""
     for volume, path in volumes(place):
         given = [name for name in SOURCES if getattr(volume, name) is not None]
@@ -56,7 +56,7 @@ def volumes_have_one_source(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V64")
-def data_volumes_are_named(place: Place) -> Iterator[Finding]:
+def data_volumes_are_named(place: HardwareContext) -> Iterator[Finding]:
     """A volume of the type dataVolume names the DataVolume."""
     for volume, path in volumes(place):
         if volume.dataVolume is not None and not volume.dataVolume.name:
@@ -65,7 +65,7 @@ def data_volumes_are_named(place: Place) -> Iterator[Finding]:
 
 
 @once
-def cloud_init(place: Place) -> Iterator[tuple[CloudInit, Path]]:
+def cloud_init(place: HardwareContext) -> Iterator[tuple[CloudInitSource, Path]]:
     """The cloud-init disks with their places."""
     for volume, path in volumes(place):
         for name in _CLOUD_INIT:
@@ -75,7 +75,7 @@ def cloud_init(place: Place) -> Iterator[tuple[CloudInit, Path]]:
 
 
 @check("kubevirt/V65")
-def cloud_init_is_base64(place: Place) -> Iterator[Finding]:
+def cloud_init_is_base64(place: HardwareContext) -> Iterator[Finding]:
     """Encoded user data and network data can be decoded."""
     for source, path in cloud_init(place):
         for name in ("userDataBase64", "networkDataBase64"):
@@ -92,7 +92,7 @@ def _decoded(text: str) -> bytes | None:
         return None
 
 
-def _sources(source: CloudInit, kind: str) -> list[str]:
+def _sources(source: CloudInitSource, kind: str) -> list[str]:
     """Which forms of the user data, or of the network data, are given."""
     names = {"userData": "secretRef", "networkData": "networkDataSecretRef"}
     reference = getattr(source, names[kind])
@@ -101,7 +101,7 @@ def _sources(source: CloudInit, kind: str) -> list[str]:
 
 
 @check("kubevirt/V66")
-def cloud_init_has_one_source(place: Place) -> Iterator[Finding]:
+def cloud_init_has_one_source(place: HardwareContext) -> Iterator[Finding]:
     """User data and network data come from one source each, and at least one of them is there."""
     for source, path in cloud_init(place):
         user, network = _sources(source, "userData"), _sources(source, "networkData")
@@ -115,7 +115,7 @@ def cloud_init_has_one_source(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V67")
-def cloud_init_is_short(place: Place) -> Iterator[Finding]:
+def cloud_init_is_short(place: HardwareContext) -> Iterator[Finding]:
     """Inline data is short; longer data belongs into a Secret."""
     for source, path in cloud_init(place):
         for kind, secret in (("userData", "secretRef"), ("networkData", "networkDataSecretRef")):
@@ -128,7 +128,7 @@ def cloud_init_is_short(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/cloud-init")
-def cloud_init_is_readable(place: Place) -> Iterator[Finding]:
+def cloud_init_is_readable(place: HardwareContext) -> Iterator[Finding]:
     """User data is a document that cloud-init knows, with keys that it reads; network data has a version (warnings)."""
     for source, path in cloud_init(place):
         for name, text in (("userData", source.userData), ("userDataBase64", _text(source.userDataBase64))):
@@ -147,14 +147,14 @@ def _text(encoded: str | None) -> str:
 
 
 @check("kubevirt/V68")
-def host_disks_are_allowed(place: Place) -> Iterator[Finding]:
+def host_disks_are_allowed(place: HardwareContext) -> Iterator[Finding]:
     """Files of the host are used only where the operator allows it."""
     for volume, path in volumes(place):
         if volume.hostDisk is not None:
             yield from _host_disk(place, volume.hostDisk, path)
 
 
-def _host_disk(place: Place, disk: HostDisk, path: Path) -> Iterator[Finding]:
+def _host_disk(place: HardwareContext, disk: HostDisk, path: Path) -> Iterator[Finding]:
     at, allowed = (*path, "hostDisk"), place.settings.host_disk_paths
     if place.settings.target == "cluster":
         if "HostDisk" not in place.settings.gates:
@@ -179,7 +179,7 @@ def _is_below(path: str, directory: str) -> bool:
 
 
 @check("kubevirt/V69")
-def named_volumes_have_names(place: Place) -> Iterator[Finding]:
+def named_volumes_have_names(place: HardwareContext) -> Iterator[Finding]:
     """Volumes made of another object name it."""
     for volume, path in volumes(place):
         for kind, member in _NAMED.items():
@@ -189,7 +189,7 @@ def named_volumes_have_names(place: Place) -> Iterator[Finding]:
 
 
 @check("kubevirt/V70")
-def some_volumes_come_once(place: Place) -> Iterator[Finding]:
+def some_volumes_come_once(place: HardwareContext) -> Iterator[Finding]:
     """There is at most one volume with the service account, the metrics, the memory dump."""
     for kind in _SINGLE:
         given = [path for volume, path in volumes(place) if getattr(volume, kind) is not None]
@@ -198,14 +198,14 @@ def some_volumes_come_once(place: Place) -> Iterator[Finding]:
             yield standing(Finding(path=place.at("volumes"), message=message, rule="kubevirt/V70"), given[1])
 
 
-def credentials(place: Place) -> Iterator[tuple[AccessCredential, Path]]:
+def credentials(place: HardwareContext) -> Iterator[tuple[AccessCredential, Path]]:
     """The access credentials with their places."""
     for index, credential in enumerate(place.spec.accessCredentials or ()):
         yield credential, place.at("accessCredentials", index)
 
 
 @check("kubevirt/V71")
-def credentials_are_one_thing(place: Place) -> Iterator[Finding]:
+def credentials_are_one_thing(place: HardwareContext) -> Iterator[Finding]:
     """Credentials have one type, one source and one way to the guest."""
     for credential, path in credentials(place):
         given = [name for name in ("sshPublicKey", "userPassword") if getattr(credential, name) is not None]
@@ -227,7 +227,7 @@ def _credential(credential: SSHPublicKey | UserPassword, path: Path) -> Iterator
 
 
 @check("kubevirt/V72")
-def keys_reach_the_guest(place: Place) -> Iterator[Finding]:
+def keys_reach_the_guest(place: HardwareContext) -> Iterator[Finding]:
     """The way that keys take to the guest exists."""
     given = {name for volume, _ in volumes(place) for name in _CLOUD_INIT if getattr(volume, name) is not None}
     for credential, path in credentials(place):

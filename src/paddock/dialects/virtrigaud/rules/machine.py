@@ -12,14 +12,14 @@ from paddock.dialects.virtrigaud.machine import (
     LifecycleHandler,
     MetaData,
     UserData,
+    VirtrigaudMachineSpec,
     VirtualMachineLifecycle,
-    VirtualMachineSpec,
     VMNetworkRef,
 )
 from paddock.meta import cloudconfig
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Rule, Settings
+from paddock.schema.kind import AdmissionSettings, Cel, CrossFieldRule
 
 IMAGE_OR_DISK = "virtrigaud/image-or-disk"
 NETWORK_REF = "virtrigaud/network-ref"
@@ -60,7 +60,7 @@ _HANDLER_CELS = (
 _ACTIONS = ("exec", "httpGet", "snapshot")
 
 
-def image_or_disk(spec: VirtualMachineSpec, path: Path, settings: Settings) -> Iterator[Finding]:
+def image_or_disk(spec: VirtrigaudMachineSpec, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A machine is made from an image or has an imported disk, not both; with neither it is stored and not made."""
     if spec.imageRef is not None and spec.importedDisk is not None:
         yield finding.forbidden((*path, "importedDisk"), "imageRef and importedDisk are mutually exclusive", IMAGE_OR_DISK)
@@ -69,7 +69,7 @@ def image_or_disk(spec: VirtualMachineSpec, path: Path, settings: Settings) -> I
         yield finding.warning((*path, "imageRef"), text, IMAGE_OR_DISK)
 
 
-def network_refs(networks: Sequence[VMNetworkRef] | None, path: Path, settings: Settings) -> Iterator[Finding]:
+def network_refs(networks: Sequence[VMNetworkRef] | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """Every network card names its VMNetworkAttachment, unless the installation lets it keep the template's own."""
     for index, card in enumerate(networks or ()):
         if card.networkRef is None and not settings.relaxed_network_ref:
@@ -77,7 +77,7 @@ def network_refs(networks: Sequence[VMNetworkRef] | None, path: Path, settings: 
             yield finding.required((*path, index, "networkRef"), NETWORK_REF, why)
 
 
-def static_addresses(networks: Sequence[VMNetworkRef] | None, path: Path, settings: Settings) -> Iterator[Finding]:
+def static_addresses(networks: Sequence[VMNetworkRef] | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """prefix, gateway and dns belong to a static address; name servers are addresses separated by commas."""
     for index, card in enumerate(networks or ()):
         at = (*path, index)
@@ -117,7 +117,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def datastore_or_pod(placement: Any, path: Path, settings: Settings) -> Iterator[Finding]:
+def datastore_or_pod(placement: Any, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A place names a datastore or a storage pod, not both."""
     if placement is not None and placement.datastore and placement.storagePod:
         yield finding.forbidden((*path, "storagePod"), "datastore and storagePod are mutually exclusive", DATASTORE)
@@ -133,7 +133,7 @@ def handler(given: LifecycleHandler | None, path: Path) -> Iterator[Finding]:
         yield finding.forbidden((*path, extra), why, LIFECYCLE)
 
 
-def lifecycle(given: VirtualMachineLifecycle | None, path: Path, settings: Settings) -> Iterator[Finding]:
+def lifecycle(given: VirtualMachineLifecycle | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """Each handler of the lifecycle has exactly one action."""
     if given is not None:
         yield from handler(given.preStop, (*path, "preStop"))
@@ -146,13 +146,13 @@ def not_negative(text: str | None, path: Path) -> Iterator[Finding]:
         yield finding.invalid(path, text, "must not be negative", TIMEOUT)
 
 
-def shutdown_timeout(given: VirtualMachineLifecycle | None, path: Path, settings: Settings) -> Iterator[Finding]:
+def shutdown_timeout(given: VirtualMachineLifecycle | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """The time a guest has to shut down is not negative."""
     if given is not None:
         yield from not_negative(given.gracefulShutdownTimeout, (*path, "gracefulShutdownTimeout"))
 
 
-def user_data(given: UserData | None, path: Path, settings: Settings) -> Iterator[Finding]:
+def user_data(given: UserData | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A guest reads cloud-init or Ignition, not both; cloud-init documents of one machine are merged, Ignition's cannot be."""
     if given is None:
         return
@@ -181,7 +181,7 @@ def _cloud_config(text: str, path: Path) -> Iterator[Finding]:
             yield finding.warning(path, slip, USER_DATA)
 
 
-def meta_data(given: MetaData | None, path: Path, settings: Settings) -> Iterator[Finding]:
+def meta_data(given: MetaData | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """Metadata is a YAML mapping."""
     source = given.cloudInit if given is not None else None
     if source is not None and source.inline:
@@ -194,7 +194,7 @@ class MachineRule(NamedTuple):
     """A rule of a machine's spec, or of one member of it; the places of its CEL forms are relative to the spec."""
 
     id: str
-    check: Callable[[Any, Path, Settings], Iterator[Finding]]
+    check: Callable[[Any, Path, AdmissionSettings], Iterator[Finding]]
     member: str = ""
     cels: tuple[Cel, ...] = ()
 
@@ -228,18 +228,18 @@ _RULES = (
 )
 
 
-def rules_at(place: str, spec_of: Callable[[Any], VirtualMachineSpec]) -> tuple[Rule, ...]:
+def rules_at(place: str, spec_of: Callable[[Any], VirtrigaudMachineSpec]) -> tuple[CrossFieldRule, ...]:
     """The rules of a machine's spec for a kind that has one at `place`."""
     return tuple(_rule_at(each, place, spec_of) for each in _RULES)
 
 
-def _rule_at(each: MachineRule, place: str, spec_of: Callable[[Any], VirtualMachineSpec]) -> Rule:
+def _rule_at(each: MachineRule, place: str, spec_of: Callable[[Any], VirtrigaudMachineSpec]) -> CrossFieldRule:
     path = (*place.split("."), each.member) if each.member else tuple(place.split("."))
 
-    def check(obj: Any, settings: Settings) -> Iterator[Finding]:
+    def check(obj: Any, settings: AdmissionSettings) -> Iterator[Finding]:
         spec = spec_of(obj)
         return each.check(getattr(spec, each.member) if each.member else spec, path, settings)
 
     text = " ".join((each.check.__doc__ or "").split())
     cels = tuple(msgspec.structs.replace(cel, at=f"{place}{cel.at}") for cel in each.cels)
-    return Rule(each.id, text, check, cels)
+    return CrossFieldRule(each.id, text, check, cels)

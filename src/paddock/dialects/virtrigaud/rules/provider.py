@@ -9,7 +9,7 @@ import msgspec
 from paddock.dialects.virtrigaud.rules import machine
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.provider import Provider
@@ -28,7 +28,7 @@ _NUMBERS = ("minCPU", "maxCPU", "minMemoryMiB", "maxMemoryMiB")
 
 
 @rule(CREDENTIALS)
-def credentials_are_here(provider: "Provider", settings: Settings) -> Iterator[Finding]:
+def credentials_are_here(provider: "Provider", settings: AdmissionSettings) -> Iterator[Finding]:
     """The credentials are in the Provider's own namespace, where its program can read them."""
     asked, own = provider.spec.credentialSecretRef.namespace, provider.metadata.namespace
     path = ("spec", "credentialSecretRef", "namespace")
@@ -40,13 +40,13 @@ def credentials_are_here(provider: "Provider", settings: Settings) -> Iterator[F
 
 
 @rule(machine.DATASTORE, Cel("spec.defaults", *machine.DATASTORE_CEL))
-def defaults_name_one(provider: "Provider", settings: Settings) -> Iterator[Finding]:
+def defaults_name_one(provider: "Provider", settings: AdmissionSettings) -> Iterator[Finding]:
     """The defaults name a datastore or a storage pod, not both."""
     yield from machine.datastore_or_pod(provider.spec.defaults, ("spec", "defaults"), settings)
 
 
 @rule(INSECURE)
-def insecure_is_said(provider: "Provider", settings: Settings) -> Iterator[Finding]:
+def insecure_is_said(provider: "Provider", settings: AdmissionSettings) -> Iterator[Finding]:
     """What switches security off is for development only (a warning)."""
     spec = provider.spec
     if spec.insecureSkipVerify:
@@ -63,7 +63,7 @@ def insecure_is_said(provider: "Provider", settings: Settings) -> Iterator[Findi
 
 
 @rule(ENDPOINT)
-def endpoint_fits_type(provider: "Provider", settings: Settings) -> Iterator[Finding]:
+def endpoint_fits_type(provider: "Provider", settings: AdmissionSettings) -> Iterator[Finding]:
     """The endpoint is one that this kind of hypervisor listens at (a warning)."""
     kind, endpoint = provider.spec.type, provider.spec.endpoint
     schemes = _SCHEMES.get(kind)
@@ -73,7 +73,7 @@ def endpoint_fits_type(provider: "Provider", settings: Settings) -> Iterator[Fin
 
 
 @rule(POOLING)
-def idle_connections_fit(provider: "Provider", settings: Settings) -> Iterator[Finding]:
+def idle_connections_fit(provider: "Provider", settings: AdmissionSettings) -> Iterator[Finding]:
     """No more connections wait than there may be (a warning)."""
     pooling = provider.spec.connectionPooling
     if pooling is not None and 0 < pooling.maxConnections < pooling.maxIdleConnections:
@@ -82,7 +82,7 @@ def idle_connections_fit(provider: "Provider", settings: Settings) -> Iterator[F
 
 
 @rule(machine.TIMEOUT)
-def timeouts_are_not_negative(provider: "Provider", settings: Settings) -> Iterator[Finding]:
+def timeouts_are_not_negative(provider: "Provider", settings: AdmissionSettings) -> Iterator[Finding]:
     """Intervals and timeouts are not negative."""
     spec = provider.spec
     if spec.healthCheck is not None:
@@ -94,7 +94,7 @@ def timeouts_are_not_negative(provider: "Provider", settings: Settings) -> Itera
 
 
 @rule(ADOPTION)
-def adoption_can_be_read(provider: "Provider", settings: Settings) -> Iterator[Finding]:
+def adoption_can_be_read(provider: "Provider", settings: AdmissionSettings) -> Iterator[Finding]:
     """The annotations of adoption can be read: "true", and a filter that is a JSON object with known members."""
     annotations = provider.metadata.annotations or {}
     wanted = annotations.get(ADOPT_VMS)

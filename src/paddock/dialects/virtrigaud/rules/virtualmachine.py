@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from paddock.dialects.virtrigaud.rules import machine
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, transition
+from paddock.schema.kind import AdmissionSettings, Cel, transition
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.virtualmachine import VirtualMachine
+    from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 
 SPEC: Path = ("spec",)
 
 
 @transition("virtrigaud/disk-shrink", Cel("spec.disks[].sizeGiB", "self >= oldSelf", "a disk cannot shrink", "", "FieldValueForbidden"))
-def disks_do_not_shrink(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def disks_do_not_shrink(old: "VirtrigaudVirtualMachine", new: "VirtrigaudVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A disk may grow and never shrinks."""
     before = {disk.name: disk for disk in old.spec.disks or ()}
     for index, disk in enumerate(new.spec.disks or ()):
@@ -26,7 +26,9 @@ def disks_do_not_shrink(old: "VirtualMachine", new: "VirtualMachine", settings: 
 
 
 @transition("virtrigaud/disk-remade")
-def disks_stay_where_they_are(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def disks_stay_where_they_are(
+    old: "VirtrigaudVirtualMachine", new: "VirtrigaudVirtualMachine", settings: AdmissionSettings
+) -> Iterator[Finding]:
     """A disk stays in its storage class and with its provisioning; only a new disk gets others (a warning)."""
     before = {disk.name: disk for disk in old.spec.disks or ()}
     for index, disk in enumerate(new.spec.disks or ()):
@@ -38,7 +40,7 @@ def disks_stay_where_they_are(old: "VirtualMachine", new: "VirtualMachine", sett
 
 
 @transition("virtrigaud/provider-bound")
-def provider_stays(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def provider_stays(old: "VirtrigaudVirtualMachine", new: "VirtrigaudVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A machine that a provider has made stays with it: another reference would leave the machine behind, without an owner."""
     if old.status is None or not old.status.id:
         return
@@ -50,7 +52,7 @@ def provider_stays(old: "VirtualMachine", new: "VirtualMachine", settings: Setti
 
 
 @transition("virtrigaud/source-used")
-def source_counts_once(old: "VirtualMachine", new: "VirtualMachine", settings: Settings) -> Iterator[Finding]:
+def source_counts_once(old: "VirtrigaudVirtualMachine", new: "VirtrigaudVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Image and imported disk count when a machine is made (a warning)."""
     if old.status is None or not old.status.id:
         return

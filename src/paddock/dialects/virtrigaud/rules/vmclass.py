@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from paddock.base import quantity
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Settings, rule
+from paddock.schema.kind import AdmissionSettings, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.vmclass import VMClass
 
 
 @rule("virtrigaud/class-memory")
-def memory_is_a_mebibyte(vmclass: "VMClass", settings: Settings) -> Iterator[Finding]:
+def memory_is_a_mebibyte(vmclass: "VMClass", settings: AdmissionSettings) -> Iterator[Finding]:
     """Memory is cut to whole MiB; less than one is no memory at all (a warning)."""
     memory = vmclass.spec.memory
     if 0 < quantity.parse(memory) < quantity.parse("1Mi"):
@@ -22,7 +22,7 @@ def memory_is_a_mebibyte(vmclass: "VMClass", settings: Settings) -> Iterator[Fin
 
 
 @rule("virtrigaud/secure-boot")
-def secure_boot_needs_uefi(vmclass: "VMClass", settings: Settings) -> Iterator[Finding]:
+def secure_boot_needs_uefi(vmclass: "VMClass", settings: AdmissionSettings) -> Iterator[Finding]:
     """Secure Boot needs UEFI firmware (a warning)."""
     profile = vmclass.spec.securityProfile
     if profile is not None and profile.secureBoot and vmclass.spec.firmware == "BIOS":
@@ -31,7 +31,7 @@ def secure_boot_needs_uefi(vmclass: "VMClass", settings: Settings) -> Iterator[F
 
 
 @rule("virtrigaud/tpm")
-def tpm_version_needs_tpm(vmclass: "VMClass", settings: Settings) -> Iterator[Finding]:
+def tpm_version_needs_tpm(vmclass: "VMClass", settings: AdmissionSettings) -> Iterator[Finding]:
     """A TPM version has no effect without a TPM (a warning)."""
     profile = vmclass.spec.securityProfile
     if profile is not None and profile.tpmVersion and not profile.tpmEnabled:
@@ -40,7 +40,7 @@ def tpm_version_needs_tpm(vmclass: "VMClass", settings: Settings) -> Iterator[Fi
 
 
 @rule("virtrigaud/reservation")
-def reservations_fit_limits(vmclass: "VMClass", settings: Settings) -> Iterator[Finding]:
+def reservations_fit_limits(vmclass: "VMClass", settings: AdmissionSettings) -> Iterator[Finding]:
     """What is promised is not more than the limit (a warning)."""
     limits = vmclass.spec.resourceLimits
     if limits is None:

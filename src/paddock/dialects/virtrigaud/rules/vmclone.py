@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from paddock.dialects.virtrigaud.rules import machine
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.vmclone import Password, VMClone
@@ -26,7 +26,7 @@ _ONE = "exactly one of vmRef, snapshotRef, templateRef and imageRef"
     Cel("spec.source", f"{_GIVEN} >= 1", _ONE, "", "FieldValueRequired"),
     Cel("spec.source", f"{_GIVEN} <= 1", _ONE, "", "FieldValueForbidden"),
 )
-def one_source(clone: "VMClone", settings: Settings) -> Iterator[Finding]:
+def one_source(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
     """A clone has exactly one source."""
     given = [name for name in SOURCES if getattr(clone.spec.source, name) is not None]
     if not given:
@@ -36,26 +36,26 @@ def one_source(clone: "VMClone", settings: Settings) -> Iterator[Finding]:
 
 
 @rule(machine.NETWORK_REF, Cel("spec.target.networks[]", *machine.NETWORK_REF_CEL))
-def network_refs(clone: "VMClone", settings: Settings) -> Iterator[Finding]:
+def network_refs(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
     """Every network card of the new machine names its VMNetworkAttachment."""
     yield from machine.network_refs(clone.spec.target.networks, ("spec", "target", "networks"), settings)
 
 
 @rule(machine.STATIC_ADDRESS)
-def static_addresses(clone: "VMClone", settings: Settings) -> Iterator[Finding]:
+def static_addresses(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
     """prefix, gateway and dns of a card belong to a static address."""
     yield from machine.static_addresses(clone.spec.target.networks, ("spec", "target", "networks"), settings)
 
 
 @rule(machine.USER_DATA, Cel("spec.customization.userData", *machine.USER_DATA_CEL))
-def user_data(clone: "VMClone", settings: Settings) -> Iterator[Finding]:
+def user_data(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
     """A guest reads cloud-init or Ignition, not both."""
     if clone.spec.customization is not None:
         yield from machine.user_data(clone.spec.customization.userData, (*CUSTOMIZATION, "userData"), settings)
 
 
 @rule(ADDRESSES)
-def addresses_make_sense(clone: "VMClone", settings: Settings) -> Iterator[Finding]:
+def addresses_make_sense(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
     """A net mask is one, and a card has a static address or DHCP (which is a warning)."""
     cards = clone.spec.customization.networks if clone.spec.customization is not None else None
     for index, card in enumerate(cards or ()):
@@ -87,7 +87,7 @@ def _is_mask(text: str) -> bool:
 
 
 @rule(SECRETS)
-def secrets_are_given_once(clone: "VMClone", settings: Settings) -> Iterator[Finding]:
+def secrets_are_given_once(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
     """A password and a certificate are given here or in a Secret (a warning)."""
     custom = clone.spec.customization
     if custom is None:
@@ -112,7 +112,7 @@ def _password(given: "Password", path: Path) -> Iterator[Finding]:
 
 
 @rule(machine.TIMEOUT)
-def timeouts_are_not_negative(clone: "VMClone", settings: Settings) -> Iterator[Finding]:
+def timeouts_are_not_negative(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
     """Timeouts and delays are not negative."""
     options = clone.spec.options
     if options is not None:

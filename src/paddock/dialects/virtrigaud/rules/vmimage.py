@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from paddock.dialects.virtrigaud.rules import machine
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.vmimage import VMImage
@@ -27,7 +27,7 @@ CHECKSUM = "virtrigaud/image-checksum"
 
 
 @rule(SOURCE_RULE)
-def source_is_somewhere(image: "VMImage", settings: Settings) -> Iterator[Finding]:
+def source_is_somewhere(image: "VMImage", settings: AdmissionSettings) -> Iterator[Finding]:
     """An image has at least one source, and each source names a place (warnings)."""
     source = image.spec.source
     if all(getattr(source, name) is None for name in BLOCKS):
@@ -50,7 +50,7 @@ def source_is_somewhere(image: "VMImage", settings: Settings) -> Iterator[Findin
         "FieldValueForbidden",
     ),
 )
-def one_authentication(image: "VMImage", settings: Settings) -> Iterator[Finding]:
+def one_authentication(image: "VMImage", settings: AdmissionSettings) -> Iterator[Finding]:
     """There is one way to log in where the image is."""
     http = image.spec.source.http
     if http is None or http.authentication is None:
@@ -65,7 +65,7 @@ def one_authentication(image: "VMImage", settings: Settings) -> Iterator[Finding
 
 
 @rule(CHECKSUM)
-def checksums_have_their_length(image: "VMImage", settings: Settings) -> Iterator[Finding]:
+def checksums_have_their_length(image: "VMImage", settings: AdmissionSettings) -> Iterator[Finding]:
     """A checksum has as many hexadecimal digits as its type says (a warning)."""
     source = image.spec.source
     for name in ("vsphere", "libvirt", "http"):
@@ -80,7 +80,7 @@ def checksums_have_their_length(image: "VMImage", settings: Settings) -> Iterato
 
 
 @rule(machine.TIMEOUT)
-def timeouts_are_not_negative(image: "VMImage", settings: Settings) -> Iterator[Finding]:
+def timeouts_are_not_negative(image: "VMImage", settings: AdmissionSettings) -> Iterator[Finding]:
     """The time that preparing or downloading may take is not negative."""
     if image.spec.prepare is not None:
         yield from machine.not_negative(image.spec.prepare.timeout, ("spec", "prepare", "timeout"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from paddock.dialects.virtrigaud.rules import hosts, machine
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.vmmigration import VMMigration
@@ -22,7 +22,7 @@ TARGET = "virtrigaud/migration-target"
     Cel("spec.storage", "self.type != 's3' || has(self.s3)", 'type "s3" needs a bucket and its credentials', ".s3", "FieldValueRequired"),
     Cel("spec.storage", "self.type != 'nfs' || has(self.nfs)", 'type "nfs" needs a server and an export', ".nfs", "FieldValueRequired"),
 )
-def storage_has_its_block(migration: "VMMigration", settings: Settings) -> Iterator[Finding]:
+def storage_has_its_block(migration: "VMMigration", settings: AdmissionSettings) -> Iterator[Finding]:
     """The kind of storage has its block; blocks of another kind have no effect (a warning)."""
     storage = migration.spec.storage
     if storage is None:
@@ -37,7 +37,7 @@ def storage_has_its_block(migration: "VMMigration", settings: Settings) -> Itera
 
 
 @rule(HOST)
-def storage_is_elsewhere(migration: "VMMigration", settings: Settings) -> Iterator[Finding]:
+def storage_is_elsewhere(migration: "VMMigration", settings: AdmissionSettings) -> Iterator[Finding]:
     """Storage is not on this machine, not link-local, and no cloud's metadata service."""
     storage = migration.spec.storage
     if storage is None:
@@ -53,7 +53,7 @@ def storage_is_elsewhere(migration: "VMMigration", settings: Settings) -> Iterat
 
 
 @rule(TARGET)
-def target_is_another_machine(migration: "VMMigration", settings: Settings) -> Iterator[Finding]:
+def target_is_another_machine(migration: "VMMigration", settings: AdmissionSettings) -> Iterator[Finding]:
     """The new machine is not the one that moves, and it has a class (a warning)."""
     source, target = migration.spec.source, migration.spec.target
     namespace = migration.metadata.namespace
@@ -66,19 +66,19 @@ def target_is_another_machine(migration: "VMMigration", settings: Settings) -> I
 
 
 @rule(machine.NETWORK_REF, Cel("spec.target.networks[]", *machine.NETWORK_REF_CEL))
-def network_refs(migration: "VMMigration", settings: Settings) -> Iterator[Finding]:
+def network_refs(migration: "VMMigration", settings: AdmissionSettings) -> Iterator[Finding]:
     """Every network card of the new machine names its VMNetworkAttachment."""
     yield from machine.network_refs(migration.spec.target.networks, ("spec", "target", "networks"), settings)
 
 
 @rule(machine.STATIC_ADDRESS)
-def static_addresses(migration: "VMMigration", settings: Settings) -> Iterator[Finding]:
+def static_addresses(migration: "VMMigration", settings: AdmissionSettings) -> Iterator[Finding]:
     """prefix, gateway and dns of a card belong to a static address."""
     yield from machine.static_addresses(migration.spec.target.networks, ("spec", "target", "networks"), settings)
 
 
 @rule(machine.TIMEOUT)
-def timeouts_are_not_negative(migration: "VMMigration", settings: Settings) -> Iterator[Finding]:
+def timeouts_are_not_negative(migration: "VMMigration", settings: AdmissionSettings) -> Iterator[Finding]:
     """Timeouts and delays are not negative."""
     options = migration.spec.options
     if options is not None:

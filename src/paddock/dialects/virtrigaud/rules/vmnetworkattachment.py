@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.vmnetworkattachment import VLANConfig, VMNetworkAttachment
@@ -25,7 +25,7 @@ _VLAN_NEEDS = {"vlan": ("vlanID",), "trunk": ("trunkVlanIDs",), "pvlan": ("prima
 
 
 @rule(NETWORK_SOURCE)
-def network_is_somewhere(attachment: "VMNetworkAttachment", settings: Settings) -> Iterator[Finding]:
+def network_is_somewhere(attachment: "VMNetworkAttachment", settings: AdmissionSettings) -> Iterator[Finding]:
     """A network that leads outside has a block for at least one provider, and each block names one thing (warnings)."""
     network = attachment.spec.network
     if network.type in ("bridged", "external") and all(getattr(network, name) is None for name in BLOCKS):
@@ -37,7 +37,7 @@ def network_is_somewhere(attachment: "VMNetworkAttachment", settings: Settings) 
 
 
 @rule(VLAN)
-def vlan_has_its_numbers(attachment: "VMNetworkAttachment", settings: Settings) -> Iterator[Finding]:
+def vlan_has_its_numbers(attachment: "VMNetworkAttachment", settings: AdmissionSettings) -> Iterator[Finding]:
     """A VLAN has the numbers its type needs, and no others (warnings)."""
     vsphere = attachment.spec.network.vsphere
     if vsphere is not None and vsphere.vlan is not None:
@@ -55,7 +55,7 @@ def _vlan(vlan: "VLANConfig", path: Path) -> Iterator[Finding]:
 
 
 @rule(IP_ALLOCATION)
-def allocation_has_its_block(attachment: "VMNetworkAttachment", settings: Settings) -> Iterator[Finding]:
+def allocation_has_its_block(attachment: "VMNetworkAttachment", settings: AdmissionSettings) -> Iterator[Finding]:
     """The kind of allocation has its own block, and a gateway can be reached (warnings)."""
     allocation = attachment.spec.ipAllocation
     if allocation is None:
@@ -97,7 +97,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         ".end",
     ),
 )
-def ports_go_up(attachment: "VMNetworkAttachment", settings: Settings) -> Iterator[Finding]:
+def ports_go_up(attachment: "VMNetworkAttachment", settings: AdmissionSettings) -> Iterator[Finding]:
     """The last port of a range is not smaller than the first."""
     security = attachment.spec.security
     if security is None or security.firewall is None:
@@ -109,7 +109,7 @@ def ports_go_up(attachment: "VMNetworkAttachment", settings: Settings) -> Iterat
 
 
 @rule(NETWORKS)
-def firewall_networks_are_networks(attachment: "VMNetworkAttachment", settings: Settings) -> Iterator[Finding]:
+def firewall_networks_are_networks(attachment: "VMNetworkAttachment", settings: AdmissionSettings) -> Iterator[Finding]:
     """The networks of a firewall rule are networks (a warning)."""
     security = attachment.spec.security
     if security is None or security.firewall is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from paddock.meta import selectors
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.vmplacementpolicy import AffinityTerm, PlacementConstraints, VMAffinity, VMPlacementPolicy
@@ -30,7 +30,7 @@ def _constraints(policy: "VMPlacementPolicy") -> "Iterator[tuple[str, PlacementC
     Cel("spec.hard.tolerations[]", *_TOLERATION_CEL),
     Cel("spec.soft.tolerations[]", *_TOLERATION_CEL),
 )
-def tolerations_make_sense(policy: "VMPlacementPolicy", settings: Settings) -> Iterator[Finding]:
+def tolerations_make_sense(policy: "VMPlacementPolicy", settings: AdmissionSettings) -> Iterator[Finding]:
     """A toleration that asks only whether a taint exists has no value."""
     for name, constraints in _constraints(policy):
         for index, toleration in enumerate(constraints.tolerations or ()):
@@ -40,7 +40,7 @@ def tolerations_make_sense(policy: "VMPlacementPolicy", settings: Settings) -> I
 
 
 @rule(EXCLUDED)
-def nothing_is_allowed_and_excluded(policy: "VMPlacementPolicy", settings: Settings) -> Iterator[Finding]:
+def nothing_is_allowed_and_excluded(policy: "VMPlacementPolicy", settings: AdmissionSettings) -> Iterator[Finding]:
     """What is excluded is not also named as allowed (a warning: the exclusion counts)."""
     for name, constraints in _constraints(policy):
         for allowed, excluded in _PAIRS:
@@ -51,7 +51,7 @@ def nothing_is_allowed_and_excluded(policy: "VMPlacementPolicy", settings: Setti
 
 
 @rule(TERMS)
-def terms_can_be_read(policy: "VMPlacementPolicy", settings: Settings) -> Iterator[Finding]:
+def terms_can_be_read(policy: "VMPlacementPolicy", settings: AdmissionSettings) -> Iterator[Finding]:
     """In and NotIn have values, Exists and DoesNotExist have none."""
     for group, member in _AFFINITIES:
         rules = getattr(policy.spec, group)

@@ -7,7 +7,7 @@ from paddock.dialects.virtrigaud.rules import machine
 from paddock.meta import selectors
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.vmset import VMSet
@@ -20,7 +20,7 @@ _CLAIMS = "virtrigaud/claim-template"
 
 
 @rule(MATCH)
-def selector_matches_template(vmset: "VMSet", settings: Settings) -> Iterator[Finding]:
+def selector_matches_template(vmset: "VMSet", settings: AdmissionSettings) -> Iterator[Finding]:
     """The selector is not empty, and the labels of the template match it."""
     selector = vmset.spec.selector
     yield from selectors.selector_findings(selector, SELECTOR, MATCH)
@@ -43,7 +43,7 @@ def selector_matches_template(vmset: "VMSet", settings: Settings) -> Iterator[Fi
         ".maxUnavailable",
     ),
 )
-def updates_can_go_on(vmset: "VMSet", settings: Settings) -> Iterator[Finding]:
+def updates_can_go_on(vmset: "VMSet", settings: AdmissionSettings) -> Iterator[Finding]:
     """A rolling update may miss a machine or have one too many; with neither it could never begin."""
     strategy = vmset.spec.updateStrategy
     if strategy is None or strategy.rollingUpdate is None:
@@ -58,7 +58,7 @@ def updates_can_go_on(vmset: "VMSet", settings: Settings) -> Iterator[Finding]:
 
 
 @rule(_CLAIMS)
-def claim_templates_have_names(vmset: "VMSet", settings: Settings) -> Iterator[Finding]:
+def claim_templates_have_names(vmset: "VMSet", settings: AdmissionSettings) -> Iterator[Finding]:
     """Each claim template has a name of its own."""
     seen = set()
     for index, template in enumerate(vmset.spec.volumeClaimTemplates or ()):

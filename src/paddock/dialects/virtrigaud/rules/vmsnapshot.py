@@ -7,7 +7,7 @@ from paddock.dialects.virtrigaud import cron
 from paddock.dialects.virtrigaud.rules import machine
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.virtrigaud.vmsnapshot import VMSnapshot
@@ -26,7 +26,7 @@ MEMORY = "virtrigaud/snapshot-memory"
         "FieldValueRequired",
     ),
 )
-def schedules_can_be_kept(snapshot: "VMSnapshot", settings: Settings) -> Iterator[Finding]:
+def schedules_can_be_kept(snapshot: "VMSnapshot", settings: AdmissionSettings) -> Iterator[Finding]:
     """A schedule that runs has a time, and the time is one that comes."""
     schedule = snapshot.spec.schedule
     if schedule is None:
@@ -41,7 +41,7 @@ def schedules_can_be_kept(snapshot: "VMSnapshot", settings: Settings) -> Iterato
 
 
 @rule(machine.TIMEOUT)
-def spans_are_not_negative(snapshot: "VMSnapshot", settings: Settings) -> Iterator[Finding]:
+def spans_are_not_negative(snapshot: "VMSnapshot", settings: AdmissionSettings) -> Iterator[Finding]:
     """Ages and grace periods are not negative."""
     policy = snapshot.spec.retentionPolicy
     if policy is not None:
@@ -50,7 +50,7 @@ def spans_are_not_negative(snapshot: "VMSnapshot", settings: Settings) -> Iterat
 
 
 @rule(MEMORY)
-def memory_is_consistent_by_itself(snapshot: "VMSnapshot", settings: Settings) -> Iterator[Finding]:
+def memory_is_consistent_by_itself(snapshot: "VMSnapshot", settings: AdmissionSettings) -> Iterator[Finding]:
     """A snapshot with memory needs no quiesced filesystems and cannot be only crash consistent (a warning)."""
     config = snapshot.spec.snapshotConfig
     if config is not None and config.includeMemory and config.type == "Crash":

@@ -7,7 +7,7 @@ from paddock.base import quantity
 from paddock.dialects.vitistack import boot, marks
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Settings, rule
+from paddock.schema.kind import AdmissionSettings, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.vitistack.machine import Machine
@@ -22,7 +22,7 @@ def _at(annotation: str) -> Path:
 
 
 @rule("vitistack/annotations")
-def annotations_are_understood(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def annotations_are_understood(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Annotations that do something have a value that does."""
     given = machine.metadata.annotations or {}
     power = given.get(marks.POWER_STATE)
@@ -45,7 +45,7 @@ def _is_image(address: str) -> bool:
 
 
 @rule("vitistack/boot-source")
-def boot_source_is_complete(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def boot_source_is_complete(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """An installation image needs its annotation, the annotation its image, and the address fits the way of fetching it."""
     image = machine.spec.os.imageID if machine.spec.os else None
     source = boot.annotation(machine, marks.BOOT_SOURCE)
@@ -64,7 +64,7 @@ def boot_source_is_complete(machine: "Machine", settings: Settings) -> Iterator[
 
 
 @rule("vitistack/boot-order")
-def cdrom_exists(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def cdrom_exists(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Booting from a CD-ROM needs one (a warning): it comes with an installation image."""
     for index, name in enumerate(machine.spec.bootOrder or ()):
         if name == "cdrom" and not boot.iso_url(machine):
@@ -73,7 +73,7 @@ def cdrom_exists(machine: "Machine", settings: Settings) -> Iterator[Finding]:
 
 
 @rule("vitistack/no-boot-source")
-def something_boots(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def something_boots(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The root disk starts blank unless it is told what to start with (a note)."""
     if boot.root_image(machine) or boot.iso_url(machine) or "network" in (machine.spec.bootOrder or ()):
         return

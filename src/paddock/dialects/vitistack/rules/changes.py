@@ -8,10 +8,10 @@ from paddock.dialects.vitistack.effective import Effective, EffectiveDisk, effec
 from paddock.dialects.vitistack.templates import BUILT_IN
 from paddock.schema import finding
 from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import Cel, Settings, transition
+from paddock.schema.kind import AdmissionSettings, Cel, transition
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine, Spec
+    from paddock.dialects.vitistack.machine import Machine, MachineSpec
 
 _IMMUTABLE = "field is immutable"
 _CLASS = "(!has({0}.storageClass) || {0}.storageClass == '' ? 'default' : {0}.storageClass)"
@@ -20,7 +20,7 @@ _VOLUME = "(has({0}.volumeMode) ? {0}.volumeMode : '')"
 _KEPT = ("storageClass", "accessMode", "volumeMode")
 
 
-def _seen(spec: "Spec") -> Effective:
+def _seen(spec: "MachineSpec") -> Effective:
     """What is known here: the disks of a MachineTemplate are not, so only the machine's own words about them count."""
     return effective(spec.resources, spec.disks, BUILT_IN.get(spec.template or ""))
 
@@ -33,12 +33,12 @@ def _pairs(old: "Machine", new: "Machine") -> Iterator[tuple[EffectiveDisk, Effe
             yield before[disk.name], disk
 
 
-def _own(spec: "Spec", name: str) -> int | None:
+def _own(spec: "MachineSpec", name: str) -> int | None:
     return next((index for index, disk in enumerate(spec.disks) if disk.name == name), None)
 
 
 @transition("vitistack/shrink")
-def disks_do_not_shrink(old: "Machine", new: "Machine", settings: Settings) -> Iterator[Finding]:
+def disks_do_not_shrink(old: "Machine", new: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A disk grows or stays, whether its size is the machine's word or the template's."""
     for before, after in _pairs(old, new):
         if before.size is None or after.size is None or quantity.parse(after.size) >= quantity.parse(before.size):
@@ -58,7 +58,7 @@ def disks_do_not_shrink(old: "Machine", new: "Machine", settings: Settings) -> I
         for name, form in zip(_KEPT, (_CLASS, _MODE, _VOLUME), strict=True)
     ),
 )
-def claims_stay(old: "Machine", new: "Machine", settings: Settings) -> Iterator[Finding]:
+def claims_stay(old: "Machine", new: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The class and the modes of a disk are those of its claim, which cannot change them."""
     for before, after in _pairs(old, new):
         index = _own(new.spec, after.name)

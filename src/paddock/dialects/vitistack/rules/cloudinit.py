@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from paddock.meta import cloudconfig
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.vitistack.machine import Machine
@@ -16,7 +16,7 @@ _OWN_SECRET = "the machine's own Secret has this name, and only its key userdata
 
 
 @rule("vitistack/cloud-init")
-def documents_are_readable(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def documents_are_readable(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """User data that says it is cloud-config is a YAML mapping; network data has a version cloud-init knows (a warning)."""
     cloud_init = machine.spec.cloudInit
     if cloud_init is None:
@@ -36,7 +36,7 @@ def documents_are_readable(machine: "Machine", settings: Settings) -> Iterator[F
 
 
 @rule("vitistack/cloud-init-source")
-def one_source(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def one_source(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """With user data in the machine the Secret is not read (a warning)."""
     cloud_init = machine.spec.cloudInit
     if cloud_init is not None and cloud_init.userData and cloud_init.secretRef is not None:
@@ -54,7 +54,7 @@ def one_source(machine: "Machine", settings: Settings) -> Iterator[Finding]:
         ".spec.cloudInit.secretRef.name",
     ),
 )
-def secret_is_not_our_own(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def secret_is_not_our_own(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """User data under another key than `userdata` is copied to a Secret of the machine, which is not the one it comes from."""
     secret = machine.spec.cloudInit.secretRef if machine.spec.cloudInit else None
     if secret is not None and secret.key != "userdata" and secret.name == f"{machine.metadata.name}-cloudinit":

@@ -7,10 +7,10 @@ from paddock.dialects.vitistack import effective, templates
 from paddock.dialects.vitistack.marks import RESERVED_DISKS, ROOT_DISK
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine, Spec
+    from paddock.dialects.vitistack.machine import Machine, MachineSpec
 
 _BUILT_IN = "['small', 'medium', 'large']"
 _TEMPLATED = "(has(self.template) && self.template != '')"
@@ -21,7 +21,7 @@ _WRITABLE = "the root disk must be writable"
     "vitistack/reserved-disk",
     Cel("spec.disks[]", "!(self.name in ['cloudinitdisk', 'cdrom-iso'])", "reserved disk name", ".name"),
 )
-def disk_names_are_free(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def disk_names_are_free(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The disks that the translation adds keep their names."""
     for index, disk in enumerate(machine.spec.disks):
         if disk.name in RESERVED_DISKS:
@@ -38,7 +38,7 @@ def disk_names_are_free(machine: "Machine", settings: Settings) -> Iterator[Find
         "FieldValueRequired",
     ),
 )
-def sizes_are_given(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def sizes_are_given(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A disk has a size, its own or that of the template's disk of the same name.
 
     What a MachineTemplate gives is not known here; the translation looks.
@@ -70,14 +70,14 @@ def sizes_are_given(machine: "Machine", settings: Settings) -> Iterator[Finding]
         ".disks",
     ),
 )
-def root_is_writable(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def root_is_writable(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Nothing can be installed on a root disk that is read-only."""
     index = _root(machine.spec)
     if index is not None and machine.spec.disks[index].accessMode == "ReadOnlyMany":
         yield finding.invalid(("spec", "disks", index, "accessMode"), "ReadOnlyMany", _WRITABLE, "vitistack/root-writable")
 
 
-def _root(spec: "Spec") -> int | None:
+def _root(spec: "MachineSpec") -> int | None:
     """Where the machine's own list says something of the root disk."""
     names = [disk.name for disk in spec.disks]
     if spec.template:

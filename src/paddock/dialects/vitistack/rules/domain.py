@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from paddock.dialects.vitistack import machinetypes
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.fields import Bootloader
+    from paddock.dialects.vitistack.fields import MachineBootloader
     from paddock.dialects.vitistack.machine import Machine
 
 _NEEDS_EFI = "Secure Boot needs efi: true"
@@ -22,7 +22,7 @@ def _machine_type(machine: "Machine") -> str | None:
     return domain.machine.type if domain and domain.machine else None
 
 
-def _bootloader(machine: "Machine") -> "Bootloader | None":
+def _bootloader(machine: "Machine") -> "MachineBootloader | None":
     domain = machine.spec.domain
     return domain.firmware.bootloader if domain and domain.firmware else None
 
@@ -31,7 +31,7 @@ def _bootloader(machine: "Machine") -> "Bootloader | None":
     "vitistack/machine-type",
     Cel("spec.domain.machine", f"!has(self.type) || self.type.matches('{machinetypes.PATTERN}')", "unsupported machine type", ".type"),
 )
-def machine_type_is_known(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def machine_type_is_known(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Machine types are those of the two x86 chipsets."""
     name = _machine_type(machine)
     if name is not None and not machinetypes.is_known(name):
@@ -43,7 +43,7 @@ def machine_type_is_known(machine: "Machine", settings: Settings) -> Iterator[Fi
     "vitistack/hyperv-apic",
     Cel("spec.domain.features", "!self.hyperv || !has(self.apic) || self.apic", "hyperv needs apic", ".apic"),
 )
-def hyperv_has_apic(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def hyperv_has_apic(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Hyper-V enlightenments work on the APIC."""
     features = machine.spec.domain.features if machine.spec.domain else None
     if features is not None and features.hyperv and features.apic is False:
@@ -60,7 +60,7 @@ def hyperv_has_apic(machine: "Machine", settings: Settings) -> Iterator[Finding]
         ".firmware.bootloader.secureBoot",
     ),
 )
-def secure_boot_is_possible(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def secure_boot_is_possible(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Secure Boot needs EFI, and a mainboard with system management mode."""
     bootloader = _bootloader(machine)
     if bootloader is None or not bootloader.secureBoot:

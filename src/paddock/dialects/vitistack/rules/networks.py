@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from paddock.dialects.vitistack import macs
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.vitistack.machine import Machine
@@ -25,7 +25,7 @@ _NOT_ZERO = "must not be all zero"
     ),
     Cel("spec.networks[]", "!has(self.macAddress) || self.macAddress.matches('[1-9A-Fa-f]')", _NOT_ZERO, ".macAddress"),
 )
-def addresses_are_usable(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def addresses_are_usable(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Addresses of cards are unicast, not all zero, and each stands once in a machine."""
     seen: set[str] = set()
     for index, network in enumerate(machine.spec.networks):

@@ -10,7 +10,7 @@ from paddock.dialects.vitistack.effective import effective
 from paddock.dialects.vitistack.marks import MACHINE_TEMPLATE
 from paddock.schema import finding
 from paddock.schema.finding import Finding
-from paddock.schema.kind import Cel, Settings, rule
+from paddock.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
     from paddock.dialects.vitistack.machine import Machine
@@ -23,7 +23,7 @@ _TEMPLATED = "(has(self.template) && self.template != '')"
     Cel("", "self.metadata.name.size() <= 63", "must be no more than 63 characters", ".metadata.name"),
     Cel("", "!self.metadata.name.contains('.')", "must be a DNS-1123 label", ".metadata.name"),
 )
-def name_is_a_label(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def name_is_a_label(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The name becomes a label value and a prefix, so it is a DNS-1123 label of at most 63 characters."""
     name = machine.metadata.name
     if len(name) > 63:
@@ -33,7 +33,7 @@ def name_is_a_label(machine: "Machine", settings: Settings) -> Iterator[Finding]
 
 
 @rule("vitistack/template")
-def template_is_known(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def template_is_known(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """A template that is not built in has to exist as a MachineTemplate, which shows when the machine is made.
 
     A note, and a warning where no MachineTemplate can have the name or a built-in one seems to be meant.
@@ -49,7 +49,7 @@ def template_is_known(machine: "Machine", settings: Settings) -> Iterator[Findin
 
 
 @rule("vitistack/template-label")
-def label_agrees(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def label_agrees(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """The label that names a template is information only: spec.template decides (a warning when they differ)."""
     label = (machine.metadata.labels or {}).get(MACHINE_TEMPLATE)
     template = machine.spec.template or ""
@@ -68,7 +68,7 @@ def label_agrees(machine: "Machine", settings: Settings) -> Iterator[Finding]:
         "FieldValueRequired",
     ),
 )
-def memory_is_given(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def memory_is_given(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Without a template the memory has to be given."""
     resources = machine.spec.resources
     given = resources is not None and resources.memory is not None and resources.memory.size is not None
@@ -87,7 +87,7 @@ def memory_is_given(machine: "Machine", settings: Settings) -> Iterator[Finding]
         "FieldValueRequired",
     ),
 )
-def there_is_a_disk(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def there_is_a_disk(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Without a template there is a disk, or the machine boots from the network first."""
     spec = machine.spec
     if not spec.template and not spec.disks and (spec.bootOrder or [""])[0] != "network":
@@ -95,7 +95,7 @@ def there_is_a_disk(machine: "Machine", settings: Settings) -> Iterator[Finding]
 
 
 @rule("vitistack/vcpus")
-def vcpus_are_limited(machine: "Machine", settings: Settings) -> Iterator[Finding]:
+def vcpus_are_limited(machine: "Machine", settings: AdmissionSettings) -> Iterator[Finding]:
     """Each number may be fine and their product more than a machine can have (a warning: the machine will not start)."""
     merged = effective(machine.spec.resources, (), templates.BUILT_IN.get(machine.spec.template or ""))
     count = merged.cores * merged.threads * merged.sockets

@@ -39,7 +39,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedPartition:
     """A partition with its place."""
 
     partition: Partition
@@ -47,18 +47,18 @@ class Placed:
     last: int
 
 
-def place(partitions: Sequence[Partition]) -> tuple[tuple[Placed, ...], int]:
+def place(partitions: Sequence[Partition]) -> tuple[tuple[PlacedPartition, ...], int]:
     """The partitions one after the other, and how large the disk is."""
     placed = []
     position = ALIGNMENT
     for partition in partitions:
         end = position + -(-partition.size // ALIGNMENT) * ALIGNMENT
-        placed.append(Placed(partition, position // SECTOR, end // SECTOR - 1))
+        placed.append(PlacedPartition(partition, position // SECTOR, end // SECTOR - 1))
         position = end
     return tuple(placed), position + ALIGNMENT
 
 
-def table(placed: Sequence[Placed], size: int, name: str) -> tuple[bytes, bytes]:
+def table(placed: Sequence[PlacedPartition], size: int, name: str) -> tuple[bytes, bytes]:
     """The table at the beginning of the disk, with its protective record, and its copy at the end."""
     sectors = size // SECTOR
     identity = uuid5(_SPACE, name)
@@ -70,7 +70,7 @@ def table(placed: Sequence[Placed], size: int, name: str) -> tuple[bytes, bytes]
     return _protective(sectors) + head + entries, entries + tail
 
 
-def _entry(placed: Placed, identity: UUID) -> bytes:
+def _entry(placed: PlacedPartition, identity: UUID) -> bytes:
     name = placed.partition.name.encode("utf-16-le")[:72]
     return struct.pack("<16s16sQQQ72s", placed.partition.kind.bytes_le, identity.bytes_le, placed.first, placed.last, 0, name)
 
@@ -105,7 +105,7 @@ def core_image(core: bytes, core_at: int) -> bytes:
     return bytes(whole)
 
 
-def write(path: Path, placed: Sequence[Placed], size: int, boot: bytes = b"") -> None:
+def write(path: Path, placed: Sequence[PlacedPartition], size: int, boot: bytes = b"") -> None:
     """The disk as a sparse raw file; `boot` is the code of its first sector."""
     head, tail = table(placed, size, path.stem)
     with path.open("wb") as file:

@@ -4,7 +4,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from paddock.engine.images.build.packages import Member
+from paddock.engine.images.build.packages import PackageMember
 
 _BLOCK = 512
 _TRAILER = "TRAILER!!!"
@@ -12,7 +12,7 @@ _CONSOLE = "dev/console"
 _CONSOLE_DEVICE = (5, 1)
 
 
-def archive(files: Mapping[str, Member], directories: tuple[str, ...] = ()) -> bytes:
+def archive(files: Mapping[str, PackageMember], directories: tuple[str, ...] = ()) -> bytes:
     """Files and links by name, in directories that are made as needed; all of it owned by root, of no time."""
     named = (*files, *(f"{name}/." for name in directories), _CONSOLE)
     folders = {str(folder) for name in named for folder in PurePosixPath(name).parents if str(folder) != "."} | set(directories)
@@ -25,7 +25,7 @@ def archive(files: Mapping[str, Member], directories: tuple[str, ...] = ()) -> b
     return whole + bytes(-len(whole) % _BLOCK)
 
 
-def _file(name: str, member: Member) -> tuple[str, int, bytes]:
+def _file(name: str, member: PackageMember) -> tuple[str, int, bytes]:
     if member.target:
         return name, stat.S_IFLNK | 0o777, member.target.encode()
     return name, stat.S_IFREG | (member.mode & 0o7777), member.data

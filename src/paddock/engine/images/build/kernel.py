@@ -62,7 +62,7 @@ _NO_TRACES = {"KBUILD_BUILD_TIMESTAMP": "2020-01-01", "KBUILD_BUILD_USER": "padd
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelBuild:
     """A kernel for boot loaders, the same one bare (QEMU starts it half a second sooner), and its modules in loading order."""
 
     image: bytes
@@ -97,12 +97,12 @@ def has_own(cache: Path, packages: Sequence[Package]) -> bool:
     return (own_folder(cache, packages) / "bzImage").exists()
 
 
-def own(cache: Path, packages: Sequence[Package], jobs: int) -> Kernel:
+def own(cache: Path, packages: Sequence[Package], jobs: int) -> KernelBuild:
     """The own kernel, built when it is not there yet: ten minutes of a processor."""
     folder = own_folder(cache, packages)
     if not has_own(cache, packages):
         _build(cache, packages, folder, jobs)
-    return Kernel((folder / "bzImage").read_bytes(), (folder / "vmlinux").read_bytes(), {}, "own")
+    return KernelBuild((folder / "bzImage").read_bytes(), (folder / "vmlinux").read_bytes(), {}, "own")
 
 
 def _build(cache: Path, packages: Sequence[Package], folder: Path, jobs: int) -> None:
@@ -144,7 +144,7 @@ def debian_packages(apt: Options = HOSTS) -> tuple[Package, ...]:
     return resolve([match[1]], apt)
 
 
-def debian(packages: Sequence[Package], folder: Path, apt: Options = HOSTS) -> Kernel:
+def debian(packages: Sequence[Package], folder: Path, apt: Options = HOSTS) -> KernelBuild:
     """Debian's kernel and its modules, as they were signed."""
     (path,) = fetch(packages, folder, apt).values()
     image, release, modules = b"", "", dict[str, bytes]()
@@ -153,7 +153,7 @@ def debian(packages: Sequence[Package], folder: Path, apt: Options = HOSTS) -> K
             image, release = member.data, name.removeprefix("boot/vmlinuz-")
         elif name.endswith(".ko"):
             modules[PurePosixPath(name).stem] = member.data
-    return Kernel(image, unpacked(image), ordered(modules, _MODULES), release)
+    return KernelBuild(image, unpacked(image), ordered(modules, _MODULES), release)
 
 
 def ordered(modules: Mapping[str, bytes], wanted: Sequence[str]) -> dict[str, bytes]:

@@ -32,7 +32,7 @@ class Package:
 
 
 @dataclass(frozen=True)
-class Member:
+class PackageMember:
     """A file of a package: what is in it, or where it points."""
 
     mode: int
@@ -90,7 +90,7 @@ def _verify(path: Path, package: Package) -> None:
         raise BuildError(f"cannot use {package.file}", why="it is not what apt's lists say", fix="build again; it was removed")
 
 
-def members(package: Path) -> Iterator[tuple[str, Member]]:
+def members(package: Path) -> Iterator[tuple[str, PackageMember]]:
     """Every file and link of a package; names begin without a slash."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as unpacking:
         assert unpacking.stdout is not None
@@ -99,22 +99,22 @@ def members(package: Path) -> Iterator[tuple[str, Member]]:
                 name = entry.name.removeprefix("./")
                 if entry.isreg():
                     opened = archive.extractfile(entry)
-                    yield name, Member(entry.mode, opened.read() if opened else b"")
+                    yield name, PackageMember(entry.mode, opened.read() if opened else b"")
                 elif entry.issym():
-                    yield name, Member(entry.mode, target=entry.linkname)
+                    yield name, PackageMember(entry.mode, target=entry.linkname)
         # What follows the archive's end is read, so that the child is not ended by a closed pipe.
         unpacking.stdout.read()
     if unpacking.returncode:
         raise BuildError(f"cannot unpack {package.name}", fix="remove the file and build again")
 
 
-def pick(package: Path, wanted: Mapping[str, str]) -> dict[str, Member]:
+def pick(package: Path, wanted: Mapping[str, str]) -> dict[str, PackageMember]:
     """Some files of a package under other names: path in the package -> name. All must be there; links are followed within it."""
     everything = dict(members(package))
     return {name: _followed(everything, path, package) for path, name in wanted.items()}
 
 
-def _followed(everything: Mapping[str, Member], path: str, package: Path) -> Member:
+def _followed(everything: Mapping[str, PackageMember], path: str, package: Path) -> PackageMember:
     for _ in range(8):
         member = everything.get(path)
         if member is None:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from paddock.engine.images.build import apt, disk, filesystems, grub, kernel, places, tinyguest
 from paddock.engine.images.build.initramfs import archive
-from paddock.engine.images.build.packages import Member, Package, fetch, members, resolve
+from paddock.engine.images.build.packages import Package, PackageMember, fetch, members, resolve
 from paddock.engine.images.build.programs import need, run
 
 Kind = Literal["debian", "own", "fastest"]
@@ -89,7 +89,7 @@ def _key(packages: Iterable[Package]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _assemble(folder: Path, one: kernel.Kernel, packages: dict[str, Path]) -> None:
+def _assemble(folder: Path, one: kernel.KernelBuild, packages: dict[str, Path]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     initrd = archive(_guest(one, packages), tinyguest.DIRECTORIES)
     with TemporaryDirectory(dir=folder, prefix="work-") as temporary:
@@ -103,7 +103,7 @@ def _assemble(folder: Path, one: kernel.Kernel, packages: dict[str, Path]) -> No
             os.replace(work / name, folder / name)
 
 
-def _guest(one: kernel.Kernel, packages: dict[str, Path]) -> dict[str, Member]:
+def _guest(one: kernel.KernelBuild, packages: dict[str, Path]) -> dict[str, PackageMember]:
     """Everything in the guest's root file system."""
     files = tinyguest.contents()
     for name in (*_PROGRAMS, *_LIBRARIES):
@@ -112,14 +112,14 @@ def _guest(one: kernel.Kernel, packages: dict[str, Path]) -> dict[str, Member]:
                 files[path] = member
             elif path == "bin/busybox":
                 files[path] = member
-                files |= {f"bin/{applet}": Member(0o777, target="busybox") for applet in _applets(member.data)}
+                files |= {f"bin/{applet}": PackageMember(0o777, target="busybox") for applet in _applets(member.data)}
     for place in ("usr/sbin/inetd", "sbin/inetd"):
-        files[place] = Member(0o777, target="/usr/sbin/inetutils-inetd")
-    files["usr/lib/sftp-server"] = Member(0o777, target="/usr/lib/openssh/sftp-server")
-    files |= {f"sbin/{name}": Member(0o777, target="../bin/busybox") for name in ("poweroff", "reboot", "halt")}
-    files |= {f"lib/modules/{name}.ko": Member(0o644, data) for name, data in one.modules.items()}
+        files[place] = PackageMember(0o777, target="/usr/sbin/inetutils-inetd")
+    files["usr/lib/sftp-server"] = PackageMember(0o777, target="/usr/lib/openssh/sftp-server")
+    files |= {f"sbin/{name}": PackageMember(0o777, target="../bin/busybox") for name in ("poweroff", "reboot", "halt")}
+    files |= {f"lib/modules/{name}.ko": PackageMember(0o644, data) for name, data in one.modules.items()}
     if one.modules:
-        files["lib/modules/order"] = Member(0o644, "".join(f"{name}.ko\n" for name in one.modules).encode())
+        files["lib/modules/order"] = PackageMember(0o644, "".join(f"{name}.ko\n" for name in one.modules).encode())
     return files
 
 

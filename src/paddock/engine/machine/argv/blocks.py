@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddock.engine.machine.argv import names
-from paddock.engine.machine.argv.errors import Unstartable, missing
+from paddock.engine.machine.argv.errors import UnstartableConfig, missing
 from paddock.engine.machine.argv.line import Line, Properties
 from paddock.engine.machine.argv.pci import Slots
 from paddock.engine.machine.argv.view import HostView
-from paddock.engine.machine.config import Disk, Layer, MachineConfig
+from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
 
 _ONBOARD_SATA = 6
 _IDE_UNITS = 4
@@ -23,14 +23,14 @@ _SCSI_TARGETS = 256
 _SERIAL_LIMITS = {"scsi": 36}
 
 
-def cache_of(disk: Disk, host: HostView) -> str:
+def cache_of(disk: DiskConfig, host: HostView) -> str:
     """The cache mode, with the choice made where the config leaves it."""
     if disk.layer is None:
         return "writethrough"
     files = [host.file(layer.path) for layer in _layers(disk.layer)]
     direct = all(file.direct for file in files)
     if disk.cache == "none" and not direct:
-        raise Unstartable(
+        raise UnstartableConfig(
             f"cannot open disk {disk.name} with cache none",
             reason="storage-cannot",
             of=disk.name,
@@ -42,13 +42,13 @@ def cache_of(disk: Disk, host: HostView) -> str:
     return "none" if direct else "writethrough"
 
 
-def io_of(disk: Disk, host: HostView) -> str:
+def io_of(disk: DiskConfig, host: HostView) -> str:
     """The way of asynchronous I/O, with the choice made where the config leaves it."""
     cache = cache_of(disk, host)
     if disk.io == "native" and cache != "none":
         why = f"native I/O needs cache none, and the cache mode is {cache}"
         fix = "use io: threads, or cache: none on a file system that supports O_DIRECT"
-        raise Unstartable(f"cannot open disk {disk.name}", reason="storage-cannot", of=disk.name, why=why, fix=fix)
+        raise UnstartableConfig(f"cannot open disk {disk.name}", reason="storage-cannot", of=disk.name, why=why, fix=fix)
     if disk.io == "io_uring" and not host.io_uring:
         return "threads"
     if disk.io:
@@ -57,7 +57,7 @@ def io_of(disk: Disk, host: HostView) -> str:
     return "native" if top is not None and top.solid and cache == "none" else "threads"
 
 
-def tree(disk: Disk, host: HostView) -> Properties | None:
+def tree(disk: DiskConfig, host: HostView) -> Properties | None:
     """The disk's block nodes, as `-blockdev` and `blockdev-add` take them. None: there is no medium."""
     if disk.layer is None:
         return None
@@ -73,13 +73,13 @@ class _FileOptions:
     shared: bool
 
 
-def _layers(layer: Layer | None) -> Iterator[Layer]:
+def _layers(layer: DiskLayer | None) -> Iterator[DiskLayer]:
     while layer is not None:
         yield layer
         layer = layer.backing
 
 
-def _nodes(disk: str, layer: Layer, options: _FileOptions, host: HostView, *, writable: bool) -> dict[str, Any]:
+def _nodes(disk: str, layer: DiskLayer, options: _FileOptions, host: HostView, *, writable: bool) -> dict[str, Any]:
     cache = {"direct": options.direct, "no-flush": False}
     file: dict[str, Any] = {
         "driver": "host_device" if host.file(layer.path).device else "file",
@@ -108,7 +108,7 @@ def _nodes(disk: str, layer: Layer, options: _FileOptions, host: HostView, *, wr
             node["backing"] = _nodes(disk, layer.backing, options, host, writable=False)
     elif layer.backing is not None:
         why = "a raw file cannot lie over another one"
-        raise Unstartable(f"cannot open disk {disk}", reason="storage-cannot", of=disk, why=why)
+        raise UnstartableConfig(f"cannot open disk {disk}", reason="storage-cannot", of=disk, why=why)
     return node
 
 
@@ -123,7 +123,7 @@ class Controllers:
         self._extra_sata = 0
         self._has_scsi = False
 
-    def device(self, disk: Disk, boot_index: int | None) -> None:
+    def device(self, disk: DiskConfig, boot_index: int | None) -> None:
         """The disk's nodes and its device, with the controller if it is the first that needs it."""
         host = self._line.host
         nodes = tree(disk, host)
@@ -143,14 +143,14 @@ class Controllers:
             driver = virtio("virtio-scsi-pci", self._config)
             self._line.device("the SCSI controller", {"driver": driver, "id": names.SCSI, **self._slots.place("the SCSI controller")})
 
-    def _virtio(self, disk: Disk) -> Properties:
+    def _virtio(self, disk: DiskConfig) -> Properties:
         return self._slots.place(f"disk {disk.name}", disk.pci_address)
 
-    def _scsi(self, disk: Disk) -> Properties:
+    def _scsi(self, disk: DiskConfig) -> Properties:
         self.scsi_controller()
         return {"bus": f"{names.SCSI}.0", "channel": 0, "scsi-id": self._count("scsi", disk, _SCSI_TARGETS), "lun": 0}
 
-    def _sata(self, disk: Disk) -> Properties:
+    def _sata(self, disk: DiskConfig) -> Properties:
         number = self._count("sata", disk, 256)
         onboard = _ONBOARD_SATA if self._config.architecture == "amd64" else 0
         if number < onboard:
@@ -162,7 +162,7 @@ class Controllers:
             self._line.device("a SATA controller", ahci)
         return {"bus": f"ahci{controller}.{port}"}
 
-    def _ide(self, disk: Disk) -> Properties:
+    def _ide(self, disk: DiskConfig) -> Properties:
         if self._config.architecture != "amd64":
             raise missing(f"disk {disk.name}", "IDE bus for this architecture", "use bus virtio or scsi")
         number = self._count("ide", disk, _IDE_UNITS)
@@ -170,18 +170,18 @@ class Controllers:
             self._line.device("the IDE controller", {"driver": "piix3-ide", "id": "ide9", **self._slots.conventional("the IDE controller")})
         return {"bus": f"ide9.{number // 2}", "unit": number % 2}
 
-    def _usb(self, disk: Disk) -> Properties:
+    def _usb(self, disk: DiskConfig) -> Properties:
         if disk.role != "cdrom":
             return {"bus": "usb.0"}
         adapter = f"usb-{names.device(disk.name)}"
         self._line.device(f"disk {disk.name}", {"driver": "usb-bot", "id": adapter, "bus": "usb.0"})
         return {"bus": f"{adapter}.0", "scsi-id": 0, "lun": 0}
 
-    def _count(self, bus: str, disk: Disk, limit: int) -> int:
+    def _count(self, bus: str, disk: DiskConfig, limit: int) -> int:
         number = self._used[bus]
         if number >= limit:
             what = f"cannot place disk {disk.name}"
-            raise Unstartable(what, reason="no-room", of=disk.name, why=f"the bus {bus} takes {limit} disks", fix="use the bus scsi")
+            raise UnstartableConfig(what, reason="no-room", of=disk.name, why=f"the bus {bus} takes {limit} disks", fix="use the bus scsi")
         self._used[bus] += 1
         return number
 
@@ -191,7 +191,7 @@ def virtio(driver: str, config: MachineConfig) -> str:
     return f"{driver}-transitional" if config.devices.virtio_transitional else f"{driver}-non-transitional"
 
 
-def device_properties(disk: Disk, host: HostView, config: MachineConfig) -> dict[str, Any]:
+def device_properties(disk: DiskConfig, host: HostView, config: MachineConfig) -> dict[str, Any]:
     """The device over a disk's nodes, without its place."""
     properties: dict[str, Any] = {"driver": _driver(disk, host, config), "id": names.device(disk.name)}
     if disk.layer is not None:
@@ -214,12 +214,12 @@ def device_properties(disk: Disk, host: HostView, config: MachineConfig) -> dict
     return properties
 
 
-def _driver(disk: Disk, host: HostView, config: MachineConfig) -> str:
+def _driver(disk: DiskConfig, host: HostView, config: MachineConfig) -> str:
     if disk.role == "lun" and disk.bus == "scsi" and disk.layer and host.file(disk.layer.path).device:
         return "scsi-block"
     if disk.layer is None and (disk.role != "cdrom" or disk.bus == "virtio"):
         why = f"a {'virtio disk' if disk.bus == 'virtio' else disk.role} without a medium is not possible"
-        raise Unstartable(f"cannot start disk {disk.name}", reason="storage-cannot", of=disk.name, why=why)
+        raise UnstartableConfig(f"cannot start disk {disk.name}", reason="storage-cannot", of=disk.name, why=why)
     cdrom = disk.role == "cdrom"
     return {
         "virtio": virtio("virtio-blk-pci", config),
@@ -230,20 +230,20 @@ def _driver(disk: Disk, host: HostView, config: MachineConfig) -> str:
     }[disk.bus]
 
 
-def _serial(disk: Disk) -> str:
+def _serial(disk: DiskConfig) -> str:
     limit = _SERIAL_LIMITS.get(disk.bus)
     if limit is not None and len(disk.serial) > limit:
         what = f"cannot give disk {disk.name} its serial number"
-        raise Unstartable(what, reason="unusable-value", of=disk.name, why=f"a SCSI disk takes {limit} characters")
+        raise UnstartableConfig(what, reason="unusable-value", of=disk.name, why=f"a SCSI disk takes {limit} characters")
     return disk.serial
 
 
-def _policies(disk: Disk) -> dict[str, Any]:
+def _policies(disk: DiskConfig) -> dict[str, Any]:
     # A read cannot fail for want of space, so "enospc" is a policy for writes only.
     return {"werror": disk.error_policy, "rerror": "report" if disk.error_policy == "enospc" else disk.error_policy}
 
 
-def _block_sizes(disk: Disk) -> Iterator[tuple[str, int]]:
+def _block_sizes(disk: DiskConfig) -> Iterator[tuple[str, int]]:
     sizes = (
         ("logical_block_size", disk.logical_block),
         ("physical_block_size", disk.physical_block),
@@ -252,12 +252,12 @@ def _block_sizes(disk: Disk) -> Iterator[tuple[str, int]]:
     yield from ((key, value) for key, value in sizes if value is not None)
 
 
-def _virtio_only(disk: Disk, config: MachineConfig) -> dict[str, Any]:
+def _virtio_only(disk: DiskConfig, config: MachineConfig) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     if disk.iothread is not None:
         if not 1 <= disk.iothread <= config.iothreads:
             why = f"there is no I/O thread {disk.iothread}"
-            raise Unstartable(f"cannot start disk {disk.name}", reason="bad-address", of=disk.name, why=why)
+            raise UnstartableConfig(f"cannot start disk {disk.name}", reason="bad-address", of=disk.name, why=why)
         properties["iothread"] = f"iothread{disk.iothread}"
     if disk.queues is not None:
         properties["num-queues"] = disk.queues

@@ -6,8 +6,8 @@ from typing import Any
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.blocks import virtio
 from paddock.engine.machine.argv.errors import missing, unusable
-from paddock.engine.machine.argv.line import Opening, Properties
-from paddock.engine.machine.config import MachineConfig, Nic, Stream, Tap, User
+from paddock.engine.machine.argv.line import Properties, TapOpening
+from paddock.engine.machine.config import MachineConfig, Nic, StreamNetwork, Tap, UserNetwork
 
 # QEMU's names of the models; these sit on the root bus, as they are no express devices
 CONVENTIONAL = {"e1000": "e1000", "rtl8139": "rtl8139", "pcnet": "pcnet", "ne2k_pci": "ne2k_pci"}
@@ -20,11 +20,11 @@ def queues_of(nic: Nic) -> int:
     return nic.backend.queues if isinstance(nic.backend, Tap) and nic.model == "virtio" else 1
 
 
-def opening(nic: Nic, *, vhost: bool) -> Opening | None:
+def opening(nic: Nic, *, vhost: bool) -> TapOpening | None:
     """What has to be opened for the card before QEMU gets it."""
     if not isinstance(nic.backend, Tap):
         return None
-    return Opening(nic=nic.name, device=nic.backend.device, queues=queues_of(nic), vhost=vhost and nic.model == "virtio")
+    return TapOpening(nic=nic.name, device=nic.backend.device, queues=queues_of(nic), vhost=vhost and nic.model == "virtio")
 
 
 def backend(nic: Nic, files: Sequence[str] | str, vhosts: Sequence[str] | str | None = None) -> Properties:
@@ -36,14 +36,14 @@ def backend(nic: Nic, files: Sequence[str] | str, vhosts: Sequence[str] | str | 
             found |= {"type": "tap", "fds": files if isinstance(files, str) else ":".join(files)}
             if vhosts is not None:
                 found |= {"vhost": True, "vhostfds": vhosts if isinstance(vhosts, str) else ":".join(vhosts)}
-        case User():
+        case UserNetwork():
             found |= _user(nic.name, nic.backend)
-        case Stream():
+        case StreamNetwork():
             found |= {"type": "stream", "server": False, "addr": {"type": "unix", "path": str(nic.backend.path)}}
     return found
 
 
-def _user(name: str, user: User) -> dict[str, Any]:
+def _user(name: str, user: UserNetwork) -> dict[str, Any]:
     found: dict[str, Any] = {"type": "user", "ipv6": False, "net": user.network, "host": user.gateway}
     found |= {"dhcpstart": user.address, "dns": user.dns}
     if user.hostname:

@@ -4,12 +4,12 @@ from typing import Any
 
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.blocks import virtio
-from paddock.engine.machine.argv.errors import Unstartable, missing
+from paddock.engine.machine.argv.errors import UnstartableConfig, missing
 from paddock.engine.machine.argv.helpers import share_helper, tpm_helper
 from paddock.engine.machine.argv.line import Line
 from paddock.engine.machine.argv.options import keyed
 from paddock.engine.machine.argv.pci import ROOT, VIDEO_SLOT, Slots
-from paddock.engine.machine.config import Disk, MachineConfig, SharedDirectory
+from paddock.engine.machine.config import DiskConfig, MachineConfig, SharedDirectory
 
 # QEMU's names of graphics cards; those that are no PCI devices have no place
 _VIDEO = {"vga": "VGA", "cirrus": "cirrus-vga", "virtio": "virtio-vga", "bochs": "bochs-display", "ramfb": "ramfb"}
@@ -96,7 +96,9 @@ def usb(config: MachineConfig, line: Line, slots: Slots) -> None:
         return
     if count > _USB_DEVICES:
         why = f"the bus takes {_USB_DEVICES} devices, and there are {count}"
-        raise Unstartable("cannot place all USB devices", reason="no-room", of="USB devices", why=why, fix="use the bus scsi for disks")
+        raise UnstartableConfig(
+            "cannot place all USB devices", reason="no-room", of="USB devices", why=why, fix="use the bus scsi for disks"
+        )
     controller = {"driver": "qemu-xhci", "id": "usb", "p2": _USB_PORTS, "p3": _USB_PORTS, **slots.place("the USB controller")}
     line.device("the USB controller", controller)
     for index in range(devices.usb_redirections):
@@ -104,7 +106,7 @@ def usb(config: MachineConfig, line: Line, slots: Slots) -> None:
         line.device("USB redirection", {"driver": "usb-redir", "id": f"redir{index}", "chardev": f"usbredir{index}", "bus": "usb.0"})
 
 
-def _is_usb(disk: Disk) -> bool:
+def _is_usb(disk: DiskConfig) -> bool:
     return disk.bus == "usb"
 
 

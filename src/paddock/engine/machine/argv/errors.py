@@ -18,7 +18,7 @@ Reason = Literal[
 ]
 
 
-class Unstartable(Terminal):
+class UnstartableConfig(Terminal):
     """This config cannot be started on this host. `reason` says what kind of trouble it is, `of` names the part."""
 
     def __init__(self, what: str, *, reason: Reason, of: str, why: str = "", fix: str = "") -> None:
@@ -27,11 +27,11 @@ class Unstartable(Terminal):
         self.of = of
 
 
-def missing(of: str, what: str, fix: str = "") -> Unstartable:
+def missing(of: str, what: str, fix: str = "") -> UnstartableConfig:
     """This QEMU or this host lacks `what`."""
-    return Unstartable(f"cannot start {of}", reason="missing-on-host", of=of, why=f"this host has no {what}", fix=fix)
+    return UnstartableConfig(f"cannot start {of}", reason="missing-on-host", of=of, why=f"this host has no {what}", fix=fix)
 
 
-def unusable(of: str, why: str) -> Unstartable:
+def unusable(of: str, why: str) -> UnstartableConfig:
     """A value cannot be given to QEMU."""
-    return Unstartable(f"cannot use {of}", reason="unusable-value", of=of, why=why)
+    return UnstartableConfig(f"cannot use {of}", reason="unusable-value", of=of, why=why)

@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.errors import missing
-from paddock.engine.machine.argv.line import Copy, Line
+from paddock.engine.machine.argv.line import FileCopy, Line
 from paddock.engine.machine.argv.options import checked, keyed, pairs
 from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import MachineConfig
@@ -23,7 +23,7 @@ def flash(config: MachineConfig, line: Line) -> tuple[str, ...]:
         return ()
     kept = config.firmware.variables
     variables = kept or Path(names.EFI_VARIABLES)
-    line.copies.append(Copy(source=files.variables, to=variables, fresh=kept is None))
+    line.copies.append(FileCopy(source=files.variables, to=variables, fresh=kept is None))
     line.blockdev(_raw(CODE_NODE, files.code, readonly=True))
     line.blockdev(_raw(VARIABLES_NODE, variables, readonly=False))
     if config.firmware.secure_boot and config.architecture == "amd64":

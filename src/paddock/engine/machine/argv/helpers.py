@@ -2,7 +2,7 @@
 
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.errors import missing, unusable
-from paddock.engine.machine.argv.line import Helper
+from paddock.engine.machine.argv.line import HelperProgram
 from paddock.engine.machine.argv.options import checked
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import SharedDirectory, Tpm
@@ -10,7 +10,7 @@ from paddock.engine.machine.config import SharedDirectory, Tpm
 _LONGEST_TAG = 36
 
 
-def tpm_helper(tpm: Tpm, host: HostView) -> Helper:
+def tpm_helper(tpm: Tpm, host: HostView) -> HelperProgram:
     """The program that is the TPM. It takes paths within comma-separated lists and cannot escape a comma."""
     if host.swtpm is None:
         raise missing("the TPM", "program swtpm", "install the swtpm package")
@@ -20,12 +20,12 @@ def tpm_helper(tpm: Tpm, host: HostView) -> Helper:
     argv = (str(host.swtpm), "socket", "--tpm2", "--terminate", "--tpmstate", f"dir={checked('the TPM', state)},mode=0600")
     # A TPM that is not kept starts anew with each start of the machine.
     remove = (names.TPM,) if tpm.state else (names.TPM, names.TPM_STATE)
-    return Helper(
+    return HelperProgram(
         name="tpm", argv=(*argv, "--ctrl", f"type=unixio,path={names.TPM}"), socket=names.TPM, directories=(state,), remove=remove
     )
 
 
-def share_helper(index: int, directory: SharedDirectory, host: HostView) -> Helper:
+def share_helper(index: int, directory: SharedDirectory, host: HostView) -> HelperProgram:
     """The program that hands a directory to the guest."""
     of, program = f"shared directory {directory.tag}", host.virtiofs
     if program is None:
@@ -45,4 +45,4 @@ def share_helper(index: int, directory: SharedDirectory, host: HostView) -> Help
     else:
         readonly = ("--readonly",) if directory.readonly else ()
         argv = (str(program.program), f"--socket-path={socket}", f"--shared-dir={path}", "--cache=auto", *readonly)
-    return Helper(name=f"share-{index}", argv=argv, socket=socket, remove=(socket,), needs_root=True)
+    return HelperProgram(name=f"share-{index}", argv=argv, socket=socket, remove=(socket,), needs_root=True)

@@ -9,27 +9,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paddock.engine.machine.argv import blocks, cards, names
-from paddock.engine.machine.argv.errors import Unstartable
-from paddock.engine.machine.argv.line import Opening, Request, require
+from paddock.engine.machine.argv.errors import UnstartableConfig
+from paddock.engine.machine.argv.line import QmpCommand, TapOpening, require
 from paddock.engine.machine.argv.view import HostView
-from paddock.engine.machine.config import Disk, MachineConfig, Nic
+from paddock.engine.machine.config import DiskConfig, MachineConfig, Nic
 
 
 @dataclass(frozen=True)
-class Plan:
+class HotplugPlan:
     """`opening` has to be opened and handed over by `getfd` under the names in `files` (and `vhosts`) before the steps."""
 
     device: str
-    steps: tuple[Request, ...]
-    undo: tuple[Request, ...]
+    steps: tuple[QmpCommand, ...]
+    undo: tuple[QmpCommand, ...]
     # the root port it will be in; "" if it needs none
     port: str = ""
-    opening: Opening | None = None
+    opening: TapOpening | None = None
     files: tuple[str, ...] = ()
     vhosts: tuple[str, ...] = ()
 
 
-def with_files(plan: Plan, names: Mapping[str, str]) -> Plan:
+def with_files(plan: HotplugPlan, names: Mapping[str, str]) -> HotplugPlan:
     """The plan with files under other names: those of descriptors that QEMU was handed."""
     if not names:
         return plan
@@ -47,8 +47,8 @@ class Removal:
     """`first` asks the guest to let go; `then` follows DEVICE_DELETED for `device`."""
 
     device: str
-    first: Request
-    then: tuple[Request, ...]
+    first: QmpCommand
+    then: tuple[QmpCommand, ...]
 
 
 def free_port(spare: Sequence[str], taken: Collection[str], of: str) -> str:
@@ -57,16 +57,16 @@ def free_port(spare: Sequence[str], taken: Collection[str], of: str) -> str:
         if port not in taken:
             return port
     fix = "use the bus scsi, or stop and start the machine: it then has room again"
-    raise Unstartable(f"cannot plug in {of}", reason="no-room", of=of, why="no PCI root port is free", fix=fix)
+    raise UnstartableConfig(f"cannot plug in {of}", reason="no-room", of=of, why="no PCI root port is free", fix=fix)
 
 
-def plug_disk(disk: Disk, config: MachineConfig, host: HostView, spare: Sequence[str], taken: Collection[str]) -> Plan:
+def plug_disk(disk: DiskConfig, config: MachineConfig, host: HostView, spare: Sequence[str], taken: Collection[str]) -> HotplugPlan:
     """The plan for a disk; `config` is the machine's, from its start."""
     of = f"disk {disk.name}"
     _allowed(of, config)
     nodes = blocks.tree(disk, host)
     if nodes is None or disk.role == "cdrom":
-        raise Unstartable(f"cannot plug in {of}", reason="bad-address", of=of, why="a CD-ROM drive cannot be plugged in")
+        raise UnstartableConfig(f"cannot plug in {of}", reason="bad-address", of=of, why="a CD-ROM drive cannot be plugged in")
     properties = blocks.device_properties(disk, host, config)
     require(host, of, properties["driver"])
     port = ""
@@ -77,21 +77,21 @@ def plug_disk(disk: Disk, config: MachineConfig, host: HostView, spare: Sequence
         properties |= {"bus": f"{names.SCSI}.0"}
     else:
         why, fix = f"the bus {disk.bus} takes disks only at the start", "use the bus scsi or virtio"
-        raise Unstartable(f"cannot plug in {of}", reason="bad-address", of=of, why=why, fix=fix)
+        raise UnstartableConfig(f"cannot plug in {of}", reason="bad-address", of=of, why=why, fix=fix)
     node = {"node-name": nodes["node-name"]}
-    steps = (Request("blockdev-add", nodes), Request("device_add", properties))
-    return Plan(device=properties["id"], steps=steps, undo=(Request("blockdev-del", node),), port=port)
+    steps = (QmpCommand("blockdev-add", nodes), QmpCommand("device_add", properties))
+    return HotplugPlan(device=properties["id"], steps=steps, undo=(QmpCommand("blockdev-del", node),), port=port)
 
 
-def unplug_disk(disk: Disk) -> Removal:
+def unplug_disk(disk: DiskConfig) -> Removal:
     """The way out for a disk that stands over the layer in `disk`."""
     device = names.device(disk.name)
     layer = disk.layer
-    then = (Request("blockdev-del", {"node-name": names.format_node(disk.name, layer.path)}),) if layer else ()
-    return Removal(device=device, first=Request("device_del", {"id": device}), then=then)
+    then = (QmpCommand("blockdev-del", {"node-name": names.format_node(disk.name, layer.path)}),) if layer else ()
+    return Removal(device=device, first=QmpCommand("device_del", {"id": device}), then=then)
 
 
-def plug_nic(nic: Nic, config: MachineConfig, host: HostView, spare: Sequence[str], taken: Collection[str]) -> Plan:
+def plug_nic(nic: Nic, config: MachineConfig, host: HostView, spare: Sequence[str], taken: Collection[str]) -> HotplugPlan:
     """The plan for a network card; `config` is the machine's, from its start."""
     of = f"network card {nic.name}"
     _allowed(of, config)
@@ -99,7 +99,7 @@ def plug_nic(nic: Nic, config: MachineConfig, host: HostView, spare: Sequence[st
     require(host, of, properties["driver"])
     if nic.model in cards.CONVENTIONAL:
         why, fix = f"a card of the model {nic.model} can only be there from the start", "use the model virtio"
-        raise Unstartable(f"cannot plug in {of}", reason="bad-address", of=of, why=why, fix=fix)
+        raise UnstartableConfig(f"cannot plug in {of}", reason="bad-address", of=of, why=why, fix=fix)
     port = free_port(spare, taken, of)
     properties |= {"bus": port, "addr": "0x0"}
     # A card that is plugged in is no boot device any more.
@@ -109,21 +109,21 @@ def plug_nic(nic: Nic, config: MachineConfig, host: HostView, spare: Sequence[st
     queues = range(opening.queues) if opening else range(0)
     files = tuple(names.descriptor(nic.name, queue) for queue in queues)
     vhosts = tuple(f"vhost-{file}" for file in files) if opening and opening.vhost else ()
-    steps = [Request("netdev_add", cards.backend(nic, files, vhosts or None)), Request("device_add", properties)]
+    steps = [QmpCommand("netdev_add", cards.backend(nic, files, vhosts or None)), QmpCommand("device_add", properties)]
     if not nic.link_up:
-        steps.append(Request("set_link", {"name": properties["id"], "up": False}))
-    undo = (Request("netdev_del", {"id": names.netdev(nic.name)}),)
-    return Plan(properties["id"], tuple(steps), undo, port=port, opening=opening, files=files, vhosts=vhosts)
+        steps.append(QmpCommand("set_link", {"name": properties["id"], "up": False}))
+    undo = (QmpCommand("netdev_del", {"id": names.netdev(nic.name)}),)
+    return HotplugPlan(properties["id"], tuple(steps), undo, port=port, opening=opening, files=files, vhosts=vhosts)
 
 
 def unplug_nic(nic: Nic) -> Removal:
     """The way out for a network card."""
     device = names.card(nic.name)
-    then = (Request("netdev_del", {"id": names.netdev(nic.name)}),)
-    return Removal(device=device, first=Request("device_del", {"id": device}), then=then)
+    then = (QmpCommand("netdev_del", {"id": names.netdev(nic.name)}),)
+    return Removal(device=device, first=QmpCommand("device_del", {"id": device}), then=then)
 
 
 def _allowed(of: str, config: MachineConfig) -> None:
     if not config.hotplug:
         why = "the machine was started without room for devices that are plugged in (disableHotplug)"
-        raise Unstartable(f"cannot plug in {of}", reason="no-room", of=of, why=why)
+        raise UnstartableConfig(f"cannot plug in {of}", reason="no-room", of=of, why=why)

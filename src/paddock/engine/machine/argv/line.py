@@ -14,7 +14,7 @@ Properties = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Opening:
+class TapOpening:
     """A tap device that has to be opened once for each queue (IFF_MULTI_QUEUE if there are several) before QEMU is started."""
 
     nic: str
@@ -25,7 +25,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class Helper:
+class HelperProgram:
     """A program that has to run, and to listen at its socket, before QEMU is started.
 
     It is started in the machine's directory, as QEMU is, and with QEMU's user unless it has to be root. It ends by itself
@@ -43,7 +43,7 @@ class Helper:
 
 
 @dataclass(frozen=True)
-class Copy:
+class FileCopy:
     """A file that has to be there. `fresh`: it is copied anew for each start; otherwise only when it is missing."""
 
     source: Path
@@ -52,7 +52,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Request:
+class QmpCommand:
     """A QMP command."""
 
     execute: str
@@ -74,13 +74,13 @@ class Command:
     # with made-up numbers for open files; `arguments` puts the real ones in
     argv: tuple[str, ...]
     accelerator: Literal["kvm", "tcg"]
-    openings: tuple[Opening, ...] = ()
-    helpers: tuple[Helper, ...] = ()
-    copies: tuple[Copy, ...] = ()
+    openings: tuple[TapOpening, ...] = ()
+    helpers: tuple[HelperProgram, ...] = ()
+    copies: tuple[FileCopy, ...] = ()
     # in addition to a minimal environment
     environment: Mapping[str, str] = field(default_factory=dict)
     # sent before the guest's first instruction
-    before_start: tuple[Request, ...] = ()
+    before_start: tuple[QmpCommand, ...] = ()
     pins: Pins = Pins()
     # root ports that nothing is in: devices are plugged in there
     spare_ports: tuple[str, ...] = ()
@@ -107,11 +107,11 @@ class Line:
 
     def __init__(self, host: HostView) -> None:
         self.host = host
-        self.openings: list[Opening] = []
-        self.helpers: list[Helper] = []
-        self.copies: list[Copy] = []
+        self.openings: list[TapOpening] = []
+        self.helpers: list[HelperProgram] = []
+        self.copies: list[FileCopy] = []
         self.environment: dict[str, str] = {}
-        self.before_start: list[Request] = []
+        self.before_start: list[QmpCommand] = []
         self._head: list[str] = []
         self._ports: list[str] = []
         self._tail: list[str] = []

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from paddock.engine.machine.argv.errors import Unstartable
+from paddock.engine.machine.argv.errors import UnstartableConfig
 from paddock.engine.machine.argv.line import Properties
 
 ROOT = "pcie.0"
@@ -29,7 +29,7 @@ Place = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Address:
+class PciAddress:
     """A place that the config asks for."""
 
     bus: int
@@ -37,7 +37,7 @@ class Address:
     function: int
 
 
-def parse(of: str, text: str) -> Address:
+def parse(of: str, text: str) -> PciAddress:
     """`dddd:bb:ss.f`. Bus 0 is the root bus, bus N the N-th root port, which has one slot."""
     match = _ADDRESS.match(text)
     if match is None:
@@ -52,11 +52,11 @@ def parse(of: str, text: str) -> Address:
         raise _bad(of, text, "a root port has only slot 00")
     if not bus and (slot in (0, VIDEO_SLOT) or slot >= _OTHER_SLOTS.stop):
         raise _bad(of, text, f"slot {slot:02x} of the root bus is taken by the chipset or the graphics card")
-    return Address(bus, slot, function)
+    return PciAddress(bus, slot, function)
 
 
-def _bad(of: str, text: str, why: str) -> Unstartable:
-    return Unstartable(f"cannot place {of} at PCI address {text!r}", reason="bad-address", of=of, why=why)
+def _bad(of: str, text: str, why: str) -> UnstartableConfig:
+    return UnstartableConfig(f"cannot place {of} at PCI address {text!r}", reason="bad-address", of=of, why=why)
 
 
 class Slots:
@@ -64,7 +64,7 @@ class Slots:
 
     def __init__(self, wanted: Iterable[tuple[str, str]], *, on_root: bool = False) -> None:
         self._on_root = on_root
-        self._wanted: dict[Address, str] = {}
+        self._wanted: dict[PciAddress, str] = {}
         for of, text in wanted:
             self._want(of, text)
         root_slots = {address.slot for address in self._wanted if not address.bus}
@@ -107,7 +107,7 @@ class Slots:
         """The place of a device on the root bus."""
         slot = next(self._others, None)
         if slot is None:
-            raise Unstartable(f"cannot place {of}", reason="no-room", of=of, why="all slots of the root bus are taken")
+            raise UnstartableConfig(f"cannot place {of}", reason="no-room", of=of, why="all slots of the root bus are taken")
         return {"bus": ROOT, "addr": f"{slot:#x}"}
 
     def _bus(self, number: int, of: str = "a device") -> str:
@@ -116,7 +116,7 @@ class Slots:
         limit = len(self._port_slots) * _FUNCTIONS
         if number > limit:
             why = f"it would need more than {limit} PCI root ports"
-            raise Unstartable(f"cannot place {of}", reason="no-room", of=of, why=why, fix="use the bus scsi for most disks")
+            raise UnstartableConfig(f"cannot place {of}", reason="no-room", of=of, why=why, fix="use the bus scsi for most disks")
         self._taken.add(number)
         return _name(number)
 

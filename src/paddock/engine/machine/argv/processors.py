@@ -8,7 +8,7 @@ from paddock.engine.machine.argv.errors import unusable
 from paddock.engine.machine.argv.line import Line
 from paddock.engine.machine.argv.options import keyed, pairs
 from paddock.engine.machine.argv.pci import Slots
-from paddock.engine.machine.config import Clock, Cpu, MachineConfig, Memory
+from paddock.engine.machine.config import ClockConfig, CpuConfig, MachineConfig, MemoryConfig
 
 _MIB = 1 << 20
 # QEMU takes memory in steps of 8 KiB only, and libvirt, which KubeVirt uses, gives it in these.
@@ -81,13 +81,13 @@ def processors(config: MachineConfig, line: Line) -> None:
     line.option("-smp", keyed(str(count), **topology, cores=cpu.cores, threads=cpu.threads))
 
 
-def _model(cpu: Cpu, line: Line) -> str:
+def _model(cpu: CpuConfig, line: Line) -> str:
     if cpu.model in ("host", "max"):
         return "host,migratable=on" if line.host.accelerator == "kvm" and cpu.model == "host" else "max"
     return _word("the processor model", cpu.model)
 
 
-def _features(cpu: Cpu, config: MachineConfig, *, kvm: bool) -> list[str]:
+def _features(cpu: CpuConfig, config: MachineConfig, *, kvm: bool) -> list[str]:
     found = [f"{_word('a processor feature', name)}={'on' if on else 'off'}" for name, on in cpu.features]
     if cpu.enforce and config.architecture == "amd64":
         found.append("enforce")
@@ -151,7 +151,7 @@ def _shared(config: MachineConfig) -> bool:
 
 
 def _backing(config: MachineConfig, line: Line) -> dict[str, Any]:
-    memory: Memory = config.memory
+    memory: MemoryConfig = config.memory
     shared = _shared(config)
     if memory.file is not None:
         if shared and memory.private:
@@ -168,7 +168,7 @@ def _backing(config: MachineConfig, line: Line) -> dict[str, Any]:
 
 def clock(config: MachineConfig, line: Line) -> None:
     """What the guest's clocks start with, and what becomes of missed ticks."""
-    what: Clock = config.clock
+    what: ClockConfig = config.clock
     base, zone = "utc", _zone(what)
     if zone:
         base, line.environment["TZ"] = "localtime", zone
@@ -179,7 +179,7 @@ def clock(config: MachineConfig, line: Line) -> None:
         line.option("-global", pairs(("kvm-pit.lost_tick_policy", what.pit_policy)))
 
 
-def _zone(clock: Clock) -> str:
+def _zone(clock: ClockConfig) -> str:
     """The zone QEMU has to be in for the guest's clock to start with the right time; "" is UTC."""
     if clock.base != "utc":
         if not _ZONE.match(clock.base):

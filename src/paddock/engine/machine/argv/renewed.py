@@ -15,7 +15,7 @@ from paddock.engine.machine.argv import cards, hotplug, names
 from paddock.engine.machine.argv.command import command
 from paddock.engine.machine.argv.line import Command, Line, Pins, Properties
 from paddock.engine.machine.argv.view import HostView
-from paddock.engine.machine.config import MachineConfig, Nic, Stream, User
+from paddock.engine.machine.config import MachineConfig, Nic, StreamNetwork, UserNetwork
 
 # What of a device's properties says where it is.
 _PLACE = ("bus", "scsi-id")
@@ -25,7 +25,7 @@ Places = Mapping[str, Properties]
 
 
 @dataclass(frozen=True)
-class Now:
+class RunningHardware:
     """What a running machine has."""
 
     config: MachineConfig
@@ -47,13 +47,15 @@ def obstacles(config: MachineConfig) -> tuple[str, ...]:
     if devices.vsock is not None:
         found.append("its VSOCK number can be had by one process at a time")
     found += [
-        f"card {nic.name} is on passt, which serves one process and ends with it" for nic in config.nics if isinstance(nic.backend, Stream)
+        f"card {nic.name} is on passt, which serves one process and ends with it"
+        for nic in config.nics
+        if isinstance(nic.backend, StreamNetwork)
     ]
     found += [f"disk {disk.name} is a device of the host" for disk in config.disks if disk.role == "lun"]
     return tuple(found)
 
 
-def renewed(started: MachineConfig, now: Now, host: HostView) -> Command:
+def renewed(started: MachineConfig, now: RunningHardware, host: HostView) -> Command:
     """The line. `started` is the config of the machine's start with its full machine type."""
     config, places = now.config, now.places
     present = _present(started, config)
@@ -82,7 +84,7 @@ def _present(started: MachineConfig, config: MachineConfig) -> MachineConfig:
 
 def _silent(nic: Nic) -> Nic:
     """Ports of the host are forwarded by the old QEMU until it goes."""
-    return replace(nic, backend=structs.replace(nic.backend, forwards=())) if isinstance(nic.backend, User) else nic
+    return replace(nic, backend=structs.replace(nic.backend, forwards=())) if isinstance(nic.backend, UserNetwork) else nic
 
 
 def _devices(argv: tuple[str, ...]) -> dict[str, Properties]:
@@ -117,7 +119,7 @@ def _without(found: Command, present: MachineConfig, gone: Collection[str]) -> C
     )
 
 
-def _with(found: Command, started: MachineConfig, now: Now, host: HostView) -> Command:
+def _with(found: Command, started: MachineConfig, now: RunningHardware, host: HostView) -> Command:
     line, config, places = Line(host), now.config, now.places
     for processor in now.processors:
         line.device("a processor", processor)

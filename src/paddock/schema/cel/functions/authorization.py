@@ -16,7 +16,7 @@ from paddock.schema.cel.functions.function import Function, pure
 CHECK_COST = 350_000
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class AuthorizationQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """May this user do that? A path, or a resource."""
 
     user: str
@@ -35,7 +35,7 @@ class Authorizer(msgspec.Struct, frozen=True):
 
     user: str
     groups: tuple[str, ...]
-    decide: Callable[[Question], bool]
+    decide: Callable[[AuthorizationQuestion], bool]
 
 
 class PathCheck(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class ResourceCheck(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Decision(msgspec.Struct, frozen=True):
+class AuthorizationDecision(msgspec.Struct, frozen=True):
     """The answer."""
 
     allowed: bool
@@ -94,11 +94,13 @@ def _narrowed(member: str) -> Function:
     return pure(member, (ResourceCheck, str), lambda check, value: msgspec.structs.replace(check, **{member: value}), "resource_check")
 
 
-def _check(check: Any, verb: str) -> Decision:
+def _check(check: Any, verb: str) -> AuthorizationDecision:
     authorizer = check.authorizer
     if isinstance(check, PathCheck):
-        return Decision(authorizer.decide(Question(user=authorizer.user, groups=authorizer.groups, verb=verb, path=check.path)))
-    asked = Question(
+        return AuthorizationDecision(
+            authorizer.decide(AuthorizationQuestion(user=authorizer.user, groups=authorizer.groups, verb=verb, path=check.path))
+        )
+    asked = AuthorizationQuestion(
         user=authorizer.user,
         groups=authorizer.groups,
         verb=verb,
@@ -108,7 +110,7 @@ def _check(check: Any, verb: str) -> Decision:
         namespace=check.namespace,
         name=check.name,
     )
-    return Decision(authorizer.decide(asked))
+    return AuthorizationDecision(authorizer.decide(asked))
 
 
 def _costly(function: Function) -> Function:
@@ -132,8 +134,8 @@ METHODS: dict[str, Function] = {
         for member in ("fieldSelector", "labelSelector")
     },
     "check": _costly(pure("check", (PathCheck | ResourceCheck, str), _check, "decision")),
-    "allowed": pure("allowed", (Decision,), lambda decision: decision.allowed, "bool"),
-    "reason": pure("reason", (Decision,), lambda decision: "", "string"),
-    "errored": pure("errored", (Decision,), lambda decision: False, "bool"),
-    "error": pure("error", (Decision,), lambda decision: "", "string"),
+    "allowed": pure("allowed", (AuthorizationDecision,), lambda decision: decision.allowed, "bool"),
+    "reason": pure("reason", (AuthorizationDecision,), lambda decision: "", "string"),
+    "errored": pure("errored", (AuthorizationDecision,), lambda decision: False, "bool"),
+    "error": pure("error", (AuthorizationDecision,), lambda decision: "", "string"),
 }

@@ -9,7 +9,7 @@ from paddock.schema.cel.errors import EvaluationError
 from paddock.schema.cel.values import no_overload
 
 
-class Budget(Protocol):
+class CostBudget(Protocol):
     """What may still be spent."""
 
     def spend(self, cost: int) -> None: ...
@@ -31,7 +31,7 @@ class Function(msgspec.Struct, frozen=True):
         """Both in one: the other takes what this one does not."""
         first, second = self, other
 
-        def run(budget: Budget, *args: Any) -> Any:
+        def run(budget: CostBudget, *args: Any) -> Any:
             if first.least <= len(args) <= first.most:
                 try:
                     return first.run(budget, *args)
@@ -47,7 +47,7 @@ class Function(msgspec.Struct, frozen=True):
 def pure(name: str, types: tuple[Any, ...], run: Callable[..., Any], result: str = "", least: int | None = None) -> Function:
     """A function of values of fixed types, priced by the length of the texts and lists it is given."""
 
-    def guarded(budget: Budget, *args: Any) -> Any:
+    def guarded(budget: CostBudget, *args: Any) -> Any:
         cost = 0
         for value, wanted in zip(args, types, strict=False):
             if (not isinstance(value, wanted)) or (isinstance(value, bool) and wanted is not bool and wanted is not object):

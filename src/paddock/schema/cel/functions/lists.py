@@ -6,29 +6,29 @@ from typing import Any
 
 from paddock.schema.cel.errors import EvaluationError
 from paddock.schema.cel.functions import operators
-from paddock.schema.cel.functions.function import Budget, Function, NotMine, pure
+from paddock.schema.cel.functions.function import CostBudget, Function, NotMine, pure
 from paddock.schema.cel.values import Duration, equal, no_overload
 
 _DEEPEST = 100
 
 
-def _less(budget: Budget, one: Any, other: Any) -> bool:
+def _less(budget: CostBudget, one: Any, other: Any) -> bool:
     return bool(operators.GLOBAL["<"].run(budget, one, other))
 
 
-def _walk(name: str, value: Any, budget: Budget) -> list[Any]:
+def _walk(name: str, value: Any, budget: CostBudget) -> list[Any]:
     if not isinstance(value, list):
         raise NotMine(str(no_overload(name, value)))
     budget.spend(len(value))
     return value
 
 
-def _is_sorted(budget: Budget, value: Any) -> bool:
+def _is_sorted(budget: CostBudget, value: Any) -> bool:
     entries = _walk("isSorted", value, budget)
     return all(not _less(budget, after, before) for before, after in pairwise(entries))
 
 
-def _sum(budget: Budget, value: Any) -> Any:
+def _sum(budget: CostBudget, value: Any) -> Any:
     entries = _walk("sum", value, budget)
     if not entries:
         return 0
@@ -36,32 +36,32 @@ def _sum(budget: Budget, value: Any) -> Any:
     return reduce(lambda one, other: operators.GLOBAL["+"].run(budget, one, other), entries, start)
 
 
-def _min(budget: Budget, value: Any) -> Any:
+def _min(budget: CostBudget, value: Any) -> Any:
     return _extreme("min", value, budget, lambda found, each: _less(budget, each, found))
 
 
-def _max(budget: Budget, value: Any) -> Any:
+def _max(budget: CostBudget, value: Any) -> Any:
     return _extreme("max", value, budget, lambda found, each: _less(budget, found, each))
 
 
-def _extreme(name: str, value: Any, budget: Budget, better: Any) -> Any:
+def _extreme(name: str, value: Any, budget: CostBudget, better: Any) -> Any:
     entries = _walk(name, value, budget)
     if not entries:
         raise EvaluationError(f"{name} called on empty list")
     return reduce(lambda found, each: each if better(found, each) else found, entries)
 
 
-def _index_of(budget: Budget, value: Any, wanted: Any) -> int:
+def _index_of(budget: CostBudget, value: Any, wanted: Any) -> int:
     entries = _walk("indexOf", value, budget)
     return next((index for index, each in enumerate(entries) if equal(each, wanted)), -1)
 
 
-def _last_index_of(budget: Budget, value: Any, wanted: Any) -> int:
+def _last_index_of(budget: CostBudget, value: Any, wanted: Any) -> int:
     entries = _walk("lastIndexOf", value, budget)
     return next((index for index in range(len(entries) - 1, -1, -1) if equal(entries[index], wanted)), -1)
 
 
-def _distinct(budget: Budget, value: Any) -> list[Any]:
+def _distinct(budget: CostBudget, value: Any) -> list[Any]:
     found: list[Any] = []
     for each in _walk("distinct", value, budget):
         budget.spend(len(found))
@@ -70,7 +70,7 @@ def _distinct(budget: Budget, value: Any) -> list[Any]:
     return found
 
 
-def _flatten(budget: Budget, value: Any, depth: Any = 1) -> list[Any]:
+def _flatten(budget: CostBudget, value: Any, depth: Any = 1) -> list[Any]:
     if type(depth) is not int or depth < 0:
         raise EvaluationError("level must be non-negative")
     found: list[Any] = []
@@ -79,14 +79,14 @@ def _flatten(budget: Budget, value: Any, depth: Any = 1) -> list[Any]:
     return found
 
 
-def _slice(budget: Budget, value: Any, start: Any, end: Any) -> list[Any]:
+def _slice(budget: CostBudget, value: Any, start: Any, end: Any) -> list[Any]:
     entries = _walk("slice", value, budget)
     if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(entries):
         raise EvaluationError(f"cannot slice({start}, {end}), list is length {len(entries)}")
     return entries[start:end]
 
 
-def _sort(budget: Budget, value: Any) -> list[Any]:
+def _sort(budget: CostBudget, value: Any) -> list[Any]:
     entries = _walk("sort", value, budget)
     for before, after in pairwise(entries):
         _less(budget, before, after)
@@ -94,24 +94,24 @@ def _sort(budget: Budget, value: Any) -> list[Any]:
     return sorted(entries)
 
 
-def _range(budget: Budget, count: Any) -> list[int]:
+def _range(budget: CostBudget, count: Any) -> list[int]:
     if type(count) is not int or count < 0:
         raise EvaluationError("lists.range: a non-negative number is needed")
     budget.spend(count)
     return list(range(count))
 
 
-def _contains(budget: Budget, one: Any, other: Any) -> bool:
+def _contains(budget: CostBudget, one: Any, other: Any) -> bool:
     entries, wanted = _walk("sets.contains", one, budget), _walk("sets.contains", other, budget)
     budget.spend(len(entries) * len(wanted))
     return all(any(equal(each, entry) for entry in entries) for each in wanted)
 
 
-def _equivalent(budget: Budget, one: Any, other: Any) -> bool:
+def _equivalent(budget: CostBudget, one: Any, other: Any) -> bool:
     return _contains(budget, one, other) and _contains(budget, other, one)
 
 
-def _intersects(budget: Budget, one: Any, other: Any) -> bool:
+def _intersects(budget: CostBudget, one: Any, other: Any) -> bool:
     entries, wanted = _walk("sets.intersects", one, budget), _walk("sets.intersects", other, budget)
     budget.spend(len(entries) * len(wanted))
     return any(any(equal(each, entry) for entry in entries) for each in wanted)

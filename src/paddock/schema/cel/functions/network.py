@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from paddock.schema.cel.errors import EvaluationError
-from paddock.schema.cel.functions.function import Budget, Function, NotMine, pure
+from paddock.schema.cel.functions.function import CostBudget, Function, NotMine, pure
 from paddock.schema.cel.values import Cidr, Ip, Url, no_overload
 
 _LENGTH = re.compile(r"(0|[1-9][0-9]{0,2})\Z", re.ASCII)
@@ -107,7 +107,7 @@ def _host_and_port(host: str) -> tuple[str | None, str]:
     return (None, "") if ":" in port else (name, port)
 
 
-def _url(budget: Budget, value: Any) -> Url:
+def _url(budget: CostBudget, value: Any) -> Url:
     if isinstance(value, Url):
         return value
     if not isinstance(value, str):
@@ -119,13 +119,13 @@ def _url(budget: Budget, value: Any) -> Url:
     return found
 
 
-def _is_ip(budget: Budget, value: Any) -> bool:
+def _is_ip(budget: CostBudget, value: Any) -> bool:
     if not isinstance(value, str):
         raise no_overload("isIP", value)
     return _address(value) is not None
 
 
-def _ip_of(budget: Budget, value: Any) -> Ip:
+def _ip_of(budget: CostBudget, value: Any) -> Ip:
     if not isinstance(value, Cidr):
         raise NotMine(str(no_overload("ip", value)))
     return Ip(value.interface.ip)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from paddock.schema.cel.errors import EvaluationError
-from paddock.schema.cel.functions.function import Budget, Function
+from paddock.schema.cel.functions.function import CostBudget, Function
 from paddock.schema.cel.values import (
     Duration,
-    Gathered,
     Timestamp,
     UInt,
+    UnorderedList,
     checked,
     checked_unsigned,
     equal,
@@ -28,17 +28,17 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes | list | dict) else 0
 
 
-def _equal(budget: Budget, one: Any, other: Any) -> bool:
+def _equal(budget: CostBudget, one: Any, other: Any) -> bool:
     budget.spend(min(_size(one), _size(other)) // 10)
     return equal(one, other)
 
 
-def _unequal(budget: Budget, one: Any, other: Any) -> bool:
+def _unequal(budget: CostBudget, one: Any, other: Any) -> bool:
     return not _equal(budget, one, other)
 
 
 def _compare(sign: str, holds: Callable[[Any, Any], bool]) -> Function:
-    def compare(budget: Budget, one: Any, other: Any) -> bool:
+    def compare(budget: CostBudget, one: Any, other: Any) -> bool:
         if is_number(one) and is_number(other):
             return bool(holds(one, other))
         if type(one) is type(other) and isinstance(one, (*_ORDERED, bool)):
@@ -49,10 +49,10 @@ def _compare(sign: str, holds: Callable[[Any, Any], bool]) -> Function:
     return Function(compare, 2, 2, "bool")
 
 
-def _add(budget: Budget, one: Any, other: Any) -> Any:
+def _add(budget: CostBudget, one: Any, other: Any) -> Any:
     if isinstance(one, list) and isinstance(other, list):
         budget.spend((len(one) + len(other)) // 10)
-        return one.merged(other) if isinstance(one, Gathered) else [*one, *other]
+        return one.merged(other) if isinstance(one, UnorderedList) else [*one, *other]
     if isinstance(one, str | bytes) and type(one) is type(other):
         budget.spend((len(one) + len(other)) // 10)
         joined: Any = one
@@ -65,7 +65,7 @@ def _add(budget: Budget, one: Any, other: Any) -> Any:
     return _arithmetic("+", operator.add, one, other)
 
 
-def _subtract(budget: Budget, one: Any, other: Any) -> Any:
+def _subtract(budget: CostBudget, one: Any, other: Any) -> Any:
     if isinstance(one, Timestamp):
         if isinstance(other, Timestamp):
             return Duration(checked(one.ns - other.ns))
@@ -85,11 +85,11 @@ def _arithmetic(sign: str, compute: Callable[[Any, Any], Any], one: Any, other: 
     return checked_unsigned(value) if isinstance(one, UInt) else checked(value)
 
 
-def _multiply(budget: Budget, one: Any, other: Any) -> Any:
+def _multiply(budget: CostBudget, one: Any, other: Any) -> Any:
     return _arithmetic("*", operator.mul, one, other)
 
 
-def _divide(budget: Budget, one: Any, other: Any) -> Any:
+def _divide(budget: CostBudget, one: Any, other: Any) -> Any:
     if isinstance(one, float) and isinstance(other, float):
         if other == 0:
             return math.nan if one == 0 or one != one else math.copysign(math.inf, one) * math.copysign(1, other)
@@ -104,7 +104,7 @@ def _quotient(one: int, other: int) -> int:
     return found if (one < 0) == (other < 0) else -found
 
 
-def _modulo(budget: Budget, one: Any, other: Any) -> Any:
+def _modulo(budget: CostBudget, one: Any, other: Any) -> Any:
     if isinstance(one, float):
         raise no_overload("_%_", one, other)
     return _arithmetic("%", _remainder, one, other)
@@ -116,7 +116,7 @@ def _remainder(one: int, other: int) -> int:
     return one - other * _quotient(one, other)
 
 
-def _negate(budget: Budget, one: Any) -> Any:
+def _negate(budget: CostBudget, one: Any) -> Any:
     if isinstance(one, Duration):
         return Duration(-one.ns)
     if not is_number(one) or isinstance(one, UInt):
@@ -124,7 +124,7 @@ def _negate(budget: Budget, one: Any) -> Any:
     return -one if isinstance(one, float) else checked(-one)
 
 
-def _in(budget: Budget, one: Any, other: Any) -> bool:
+def _in(budget: CostBudget, one: Any, other: Any) -> bool:
     if isinstance(other, dict):
         return find_key(other, one) is not None
     if isinstance(other, list):

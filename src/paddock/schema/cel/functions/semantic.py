@@ -6,7 +6,7 @@ from typing import Any
 from paddock.base import names, quantity
 from paddock.schema import wireformats as formats
 from paddock.schema.cel.errors import EvaluationError
-from paddock.schema.cel.functions.function import Budget, Function, NotMine, pure
+from paddock.schema.cel.functions.function import CostBudget, Function, NotMine, pure
 from paddock.schema.cel.values import NONE, NamedFormat, Optional, Quantity, Semver, no_overload
 
 _SEMVER = re.compile(
@@ -48,7 +48,7 @@ def _order(one: Any, other: Any) -> int:
     return int(one > other) - int(one < other)
 
 
-def _semver(budget: Budget, text: Any, normalize: Any = False) -> Semver:
+def _semver(budget: CostBudget, text: Any, normalize: Any = False) -> Semver:
     if not isinstance(text, str) or not isinstance(normalize, bool):
         raise no_overload("semver", text)
     found = _read_semver(text, normalize)
@@ -57,7 +57,7 @@ def _semver(budget: Budget, text: Any, normalize: Any = False) -> Semver:
     return found
 
 
-def _is_semver(budget: Budget, text: Any, normalize: Any = False) -> bool:
+def _is_semver(budget: CostBudget, text: Any, normalize: Any = False) -> bool:
     if not isinstance(text, str) or not isinstance(normalize, bool):
         raise no_overload("isSemver", text)
     return _read_semver(text, normalize) is not None
@@ -120,7 +120,7 @@ def _format(form: NamedFormat) -> Function:
 
 
 def _ordering(name: str, holds: Any, result: str) -> Function:
-    def compare(budget: Budget, one: Any, other: Any) -> Any:
+    def compare(budget: CostBudget, one: Any, other: Any) -> Any:
         if isinstance(one, Quantity) and isinstance(other, Quantity):
             return holds(_order(one.value, other.value))
         if isinstance(one, Semver) and isinstance(other, Semver):

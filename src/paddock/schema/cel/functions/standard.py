@@ -8,13 +8,13 @@ from typing import Any
 from paddock.base import duration
 from paddock.schema.cel.errors import EvaluationError
 from paddock.schema.cel.functions import times
-from paddock.schema.cel.functions.function import Budget, Function
+from paddock.schema.cel.functions.function import CostBudget, Function
 from paddock.schema.cel.values import (
     NONE,
+    CelType,
     Duration,
     Optional,
     Timestamp,
-    Type,
     UInt,
     checked,
     checked_unsigned,
@@ -25,13 +25,13 @@ from paddock.schema.cel.values import (
 )
 
 
-def _size(budget: Budget, value: Any) -> int:
+def _size(budget: CostBudget, value: Any) -> int:
     if not isinstance(value, str | bytes | list | dict):
         raise no_overload("size", value)
     return len(value)
 
 
-def _int(budget: Budget, value: Any) -> int:
+def _int(budget: CostBudget, value: Any) -> int:
     if isinstance(value, Timestamp):
         return value.ns // 10**9
     if isinstance(value, str):
@@ -51,7 +51,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _uint(budget: Budget, value: Any) -> UInt:
+def _uint(budget: CostBudget, value: Any) -> UInt:
     if isinstance(value, str):
         return checked_unsigned(_whole(value))
     if isinstance(value, float) and not math.isfinite(value):
@@ -61,7 +61,7 @@ def _uint(budget: Budget, value: Any) -> UInt:
     raise no_overload("uint", value)
 
 
-def _double(budget: Budget, value: Any) -> float:
+def _double(budget: CostBudget, value: Any) -> float:
     if isinstance(value, str):
         try:
             return float(value.replace("_", "?"))
@@ -72,7 +72,7 @@ def _double(budget: Budget, value: Any) -> float:
     raise no_overload("double", value)
 
 
-def _bool(budget: Budget, value: Any) -> bool:
+def _bool(budget: CostBudget, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     words = {"true": True, "True": True, "TRUE": True, "t": True, "1": True}
@@ -84,7 +84,7 @@ def _bool(budget: Budget, value: Any) -> bool:
     raise no_overload("bool", value)
 
 
-def _string(budget: Budget, value: Any) -> str:
+def _string(budget: CostBudget, value: Any) -> str:
     if isinstance(value, bytes):
         budget.spend(len(value) // 10)
         try:
@@ -113,7 +113,7 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-def _bytes(budget: Budget, value: Any) -> bytes:
+def _bytes(budget: CostBudget, value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str):
@@ -122,15 +122,15 @@ def _bytes(budget: Budget, value: Any) -> bytes:
     return value.encode()
 
 
-def _type(budget: Budget, value: Any) -> Type:
-    return Type(name_of(value))
+def _type(budget: CostBudget, value: Any) -> CelType:
+    return CelType(name_of(value))
 
 
-def _dyn(budget: Budget, value: Any) -> Any:
+def _dyn(budget: CostBudget, value: Any) -> Any:
     return value
 
 
-def _timestamp(budget: Budget, value: Any) -> Timestamp:
+def _timestamp(budget: CostBudget, value: Any) -> Timestamp:
     if isinstance(value, Timestamp):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -140,7 +140,7 @@ def _timestamp(budget: Budget, value: Any) -> Timestamp:
     return times.read_timestamp(value)
 
 
-def _duration(budget: Budget, value: Any) -> Duration:
+def _duration(budget: CostBudget, value: Any) -> Duration:
     if isinstance(value, Duration):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -153,15 +153,15 @@ def _duration(budget: Budget, value: Any) -> Duration:
         raise EvaluationError(f"type conversion error from 'string' to 'google.protobuf.Duration': {value[:40]}") from None
 
 
-def _of(budget: Budget, value: Any) -> Optional:
+def _of(budget: CostBudget, value: Any) -> Optional:
     return Optional(value, True)
 
 
-def _none(budget: Budget) -> Optional:
+def _none(budget: CostBudget) -> Optional:
     return NONE
 
 
-def _of_non_zero(budget: Budget, value: Any) -> Optional:
+def _of_non_zero(budget: CostBudget, value: Any) -> Optional:
     zero = value is None or equal(value, False) or (is_number(value) and value == 0) or value in ("", b"", [], {})
     return NONE if zero else Optional(value, True)
 
@@ -172,33 +172,33 @@ def _optional(name: str, value: Any) -> Optional:
     return value
 
 
-def _has_value(budget: Budget, value: Any) -> bool:
+def _has_value(budget: CostBudget, value: Any) -> bool:
     return _optional("hasValue", value).there
 
 
-def _value(budget: Budget, value: Any) -> Any:
+def _value(budget: CostBudget, value: Any) -> Any:
     if not _optional("value", value).there:
         raise EvaluationError("optional.none() dereference")
     return value.value
 
 
-def _or_value(budget: Budget, value: Any, other: Any) -> Any:
+def _or_value(budget: CostBudget, value: Any, other: Any) -> Any:
     found = _optional("orValue", value)
     return found.value if found.there else other
 
 
-def _or(budget: Budget, value: Any, other: Any) -> Any:
+def _or(budget: CostBudget, value: Any, other: Any) -> Any:
     return value if _optional("or", value).there else other
 
 
-def _encode(budget: Budget, value: Any) -> str:
+def _encode(budget: CostBudget, value: Any) -> str:
     if not isinstance(value, bytes):
         raise no_overload("base64.encode", value)
     budget.spend(len(value) // 10)
     return base64.b64encode(value).decode()
 
 
-def _decode(budget: Budget, value: Any) -> bytes:
+def _decode(budget: CostBudget, value: Any) -> bytes:
     if not isinstance(value, str):
         raise no_overload("base64.decode", value)
     budget.spend(len(value) // 10)

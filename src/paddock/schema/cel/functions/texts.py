@@ -6,8 +6,8 @@ from typing import Any
 from paddock.schema import patterns
 from paddock.schema.cel.errors import EvaluationError
 from paddock.schema.cel.functions import standard
-from paddock.schema.cel.functions.function import Budget, Function, NotMine, pure
-from paddock.schema.cel.values import Duration, Timestamp, Type, is_number, no_overload
+from paddock.schema.cel.functions.function import CostBudget, Function, NotMine, pure
+from paddock.schema.cel.values import CelType, Duration, Timestamp, is_number, no_overload
 
 _POINTER = str.maketrans({"~": "~0", "/": "~1"})
 _WHITE = " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -36,7 +36,7 @@ def _last_index_of(text: str, wanted: str, last: int | None = None) -> int:
     return text.rfind(wanted, 0, last + len(wanted))
 
 
-def _replace(budget: Budget, text: Any, old: Any, new: Any, limit: Any = -1) -> str:
+def _replace(budget: CostBudget, text: Any, old: Any, new: Any, limit: Any = -1) -> str:
     if not (isinstance(text, str) and isinstance(old, str) and isinstance(new, str) and type(limit) is int):
         raise NotMine(str(no_overload("replace", text, old, new)))
     times = text.count(old) if limit < 0 else min(limit, text.count(old))
@@ -47,7 +47,7 @@ def _replace(budget: Budget, text: Any, old: Any, new: Any, limit: Any = -1) -> 
     return text.replace(old, new, limit)
 
 
-def _split(budget: Budget, text: Any, separator: Any, limit: Any = -1) -> list[str]:
+def _split(budget: CostBudget, text: Any, separator: Any, limit: Any = -1) -> list[str]:
     if not (isinstance(text, str) and isinstance(separator, str) and type(limit) is int):
         raise NotMine(str(no_overload("split", text, separator)))
     budget.spend(len(text) // 10 + 1)
@@ -65,7 +65,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
     return text[start:last]
 
 
-def _join(budget: Budget, entries: Any, separator: Any = "") -> str:
+def _join(budget: CostBudget, entries: Any, separator: Any = "") -> str:
     if not isinstance(entries, list) or not isinstance(separator, str) or not all(isinstance(each, str) for each in entries):
         raise NotMine(str(no_overload("join", entries)))
     budget.spend(sum(map(len, entries)) // 10 + len(entries))
@@ -77,7 +77,7 @@ def _quote(text: str) -> str:
     return '"' + "".join(marks.get(char, char) for char in text) + '"'
 
 
-def _reverse(budget: Budget, value: Any) -> Any:
+def _reverse(budget: CostBudget, value: Any) -> Any:
     if not isinstance(value, str | list):
         raise no_overload("reverse", value)
     budget.spend(len(value) // 10)
@@ -94,7 +94,7 @@ def _compiled(pattern: str) -> Any:
         raise EvaluationError(f"error parsing regexp: {bad.why}") from None
 
 
-def _matches(budget: Budget, text: Any, pattern: Any) -> bool:
+def _matches(budget: CostBudget, text: Any, pattern: Any) -> bool:
     if not (isinstance(text, str) and isinstance(pattern, str)):
         raise no_overload("matches", text, pattern)
     budget.spend((len(text) // 10 + 1) * (len(pattern) // 4 + 1))
@@ -104,7 +104,7 @@ def _matches(budget: Budget, text: Any, pattern: Any) -> bool:
         raise EvaluationError(f"error parsing regexp: {bad.why}") from None
 
 
-def _find(budget: Budget, text: Any, pattern: Any) -> str:
+def _find(budget: CostBudget, text: Any, pattern: Any) -> str:
     if not (isinstance(text, str) and isinstance(pattern, str)):
         raise no_overload("find", text, pattern)
     budget.spend((len(text) // 10 + 1) * (len(pattern) // 4 + 1))
@@ -112,7 +112,7 @@ def _find(budget: Budget, text: Any, pattern: Any) -> str:
     return "" if found is None else str(found.group())
 
 
-def _find_all(budget: Budget, text: Any, pattern: Any, limit: Any = -1) -> list[str]:
+def _find_all(budget: CostBudget, text: Any, pattern: Any, limit: Any = -1) -> list[str]:
     if not (isinstance(text, str) and isinstance(pattern, str) and type(limit) is int):
         raise no_overload("findAll", text, pattern)
     budget.spend((len(text) // 10 + 1) * (len(pattern) // 4 + 1) + len(text))
@@ -125,7 +125,7 @@ def _find_all(budget: Budget, text: Any, pattern: Any, limit: Any = -1) -> list[
 _CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d{1,3}))?([sdfeboxX]))")
 
 
-def _format(budget: Budget, text: Any, values: Any) -> str:
+def _format(budget: CostBudget, text: Any, values: Any) -> str:
     if not (isinstance(text, str) and isinstance(values, list)):
         raise NotMine(str(no_overload("format", text, values)))
     made, at, used = [], 0, 0
@@ -184,7 +184,7 @@ def _shown(value: Any) -> str:
         return "null"
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    if isinstance(value, Type):
+    if isinstance(value, CelType):
         return value.name
     if isinstance(value, str | bool | int | float | Timestamp | Duration):
         return standard.text_of(value)

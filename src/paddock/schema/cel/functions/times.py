@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paddock.schema.cel.errors import EvaluationError
-from paddock.schema.cel.functions.function import Budget, Function, NotMine
+from paddock.schema.cel.functions.function import CostBudget, Function, NotMine
 from paddock.schema.cel.values import SECOND, Cidr, Duration, Ip, Semver, Timestamp, Url, no_overload
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII)
@@ -73,7 +73,7 @@ def _zone(name: str) -> datetime.tzinfo:
 
 
 def _getter(name: str, of_time: Callable[[datetime.datetime], int], of_length: Callable[[int], int] | None = None) -> Function:
-    def get(budget: Budget, value: Any, zone: Any = None) -> int:
+    def get(budget: CostBudget, value: Any, zone: Any = None) -> int:
         if isinstance(value, Timestamp):
             return of_time(_moment(value, _zone(zone) if isinstance(zone, str) else datetime.UTC))
         if isinstance(value, Duration) and of_length is not None and zone is None:
@@ -87,7 +87,7 @@ def _toward_zero(ns: int, unit: int) -> int:
     return ns // unit if ns >= 0 else -(-ns // unit)
 
 
-def _milliseconds(budget: Budget, value: Any, zone: Any = None) -> int:
+def _milliseconds(budget: CostBudget, value: Any, zone: Any = None) -> int:
     if isinstance(value, Timestamp):
         return value.ns % SECOND // 10**6
     if isinstance(value, Duration):

@@ -1,7 +1,7 @@
 """The table for processors."""
 
 from paddock.translate.machine.limits import Code
-from paddock.translate.machine.support.row import Changes, Row
+from paddock.translate.machine.support.row import Changes, SupportRow
 
 _LARGE: Changes = {"processors": {"pc-q35-7.2": 288}}
 
@@ -12,20 +12,24 @@ _NUMA: Changes = {
 
 
 PROCESSORS = (
-    Row(
+    SupportRow(
         "domain.cpu.cores", "QEMU", "Cores of each socket.", {"domain.cpu.cores": 2}, "-smp 2,maxcpus=8,sockets=4,dies=1,cores=2,threads=1"
     ),
-    Row("domain.cpu.sockets", "QEMU", "Sockets at the start.", {"domain.cpu.sockets": 3}, "-smp 3,maxcpus=12,sockets=12"),
-    Row(
+    SupportRow("domain.cpu.sockets", "QEMU", "Sockets at the start.", {"domain.cpu.sockets": 3}, "-smp 3,maxcpus=12,sockets=12"),
+    SupportRow(
         "domain.cpu.threads",
         "QEMU",
         "Threads of each core.",
         {"domain.cpu.threads": 2},
         "-smp 2,maxcpus=8,sockets=4,dies=1,cores=1,threads=2",
     ),
-    Row("domain.cpu.maxSockets", "QEMU", "Room for sockets that are plugged in.", {"domain.cpu.maxSockets": 2}, "maxcpus=2,sockets=2"),
-    Row("domain.cpu.model", "QEMU", "A named model is given by its name.", {"domain.cpu.model": "Skylake-Client"}, "-cpu Skylake-Client"),
-    Row(
+    SupportRow(
+        "domain.cpu.maxSockets", "QEMU", "Room for sockets that are plugged in.", {"domain.cpu.maxSockets": 2}, "maxcpus=2,sockets=2"
+    ),
+    SupportRow(
+        "domain.cpu.model", "QEMU", "A named model is given by its name.", {"domain.cpu.model": "Skylake-Client"}, "-cpu Skylake-Client"
+    ),
+    SupportRow(
         "domain.cpu.model",
         "QEMU",
         "`host-model` and `host-passthrough` are the host's own.",
@@ -33,9 +37,11 @@ PROCESSORS = (
         "-cpu host",
         kvm=True,
     ),
-    Row("domain.cpu.model", "QEMU", "Emulated, everything that can be emulated.", {"domain.cpu.model": "host-passthrough"}, "-cpu max"),
-    Row("domain.cpu.model", "refused", "A model that QEMU does not know.", {"domain.cpu.model": "No-Such"}, Code.CPU_MODEL_UNKNOWN),
-    Row(
+    SupportRow(
+        "domain.cpu.model", "QEMU", "Emulated, everything that can be emulated.", {"domain.cpu.model": "host-passthrough"}, "-cpu max"
+    ),
+    SupportRow("domain.cpu.model", "refused", "A model that QEMU does not know.", {"domain.cpu.model": "No-Such"}, Code.CPU_MODEL_UNKNOWN),
+    SupportRow(
         "domain.cpu.model",
         "refused",
         "A model without an interrupt controller of its own.",
@@ -43,7 +49,7 @@ PROCESSORS = (
         Code.CPU_MODEL_TOO_OLD,
         host={"cpu_models": frozenset({"486"})},
     ),
-    Row(
+    SupportRow(
         "domain.cpu.sockets",
         "refused",
         "More processors than QEMU gives to a machine of this type.",
@@ -51,7 +57,7 @@ PROCESSORS = (
         Code.PROCESSORS_TOO_MANY,
         host=_LARGE,
     ),
-    Row(
+    SupportRow(
         "domain.cpu.maxSockets",
         "QEMU",
         "More than QEMU takes: as many as it does.",
@@ -59,7 +65,7 @@ PROCESSORS = (
         Code.SOCKETS_CUT,
         host=_LARGE,
     ),
-    Row(
+    SupportRow(
         "domain.cpu.features[].name",
         "refused",
         "A feature that QEMU does not know.",
@@ -67,7 +73,7 @@ PROCESSORS = (
         Code.CPU_FEATURE_UNKNOWN,
         host={"cpu_features": {"aes": True}},
     ),
-    Row(
+    SupportRow(
         "domain.cpu.features[].name",
         "refused",
         "A required feature that emulated processors do not have.",
@@ -75,43 +81,45 @@ PROCESSORS = (
         Code.CPU_FEATURE_MISSING,
         host={"cpu_features": {"aes": True, "vmx": False}},
     ),
-    Row("domain.cpu.features[].name", "QEMU", "A feature of the processor.", {"domain.cpu.features": [{"name": "aes"}]}, "aes=on,enforce"),
-    Row(
+    SupportRow(
+        "domain.cpu.features[].name", "QEMU", "A feature of the processor.", {"domain.cpu.features": [{"name": "aes"}]}, "aes=on,enforce"
+    ),
+    SupportRow(
         "domain.cpu.features[].policy",
         "QEMU",
         "require and force: on, and a required one that is missing ends the start. disable and forbid: off. optional: as the host.",
         {"domain.cpu.features": [{"name": "aes", "policy": "disable"}]},
         "aes=off",
     ),
-    Row(
+    SupportRow(
         "domain.cpu.dedicatedCpuPlacement",
         "host",
         "Each vCPU is pinned to a CPU that nobody else gets.",
         {"domain.cpu": {"cores": 2, "dedicatedCpuPlacement": True}},
         "pins (4, 5)",
     ),
-    Row(
+    SupportRow(
         "domain.cpu.dedicatedCpuPlacement",
         "refused",
         "No CPU is left.",
         {"domain.cpu": {"cores": 64, "dedicatedCpuPlacement": True}},
         Code.CPUS_MISSING,
     ),
-    Row(
+    SupportRow(
         "domain.cpu.isolateEmulatorThread",
         "host",
         "One more CPU for QEMU's other threads.",
         {"domain.cpu": {"cores": 2, "dedicatedCpuPlacement": True, "isolateEmulatorThread": True}},
         "emulator (6,)",
     ),
-    Row(
+    SupportRow(
         "domain.cpu.numa.**",
         "host",
         "A host with one node passes its topology on as it is.",
         _NUMA,
         "-smp 2",
     ),
-    Row(
+    SupportRow(
         "domain.cpu.numa.**",
         "refused",
         "A host with several nodes cannot.",
@@ -119,7 +127,7 @@ PROCESSORS = (
         Code.NUMA_MISSING,
         host={"numa_nodes": 2},
     ),
-    Row(
+    SupportRow(
         "domain.cpu.realtime.**",
         "refused",
         "Machines get no real-time priority.",

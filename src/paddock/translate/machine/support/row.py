@@ -13,7 +13,7 @@ Changes = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Row:
+class SupportRow:
     """What becomes of a field below the instance's `spec`; one that ends in `.**` stands for everything below as well.
 
     `given` are changes to a small machine, by path. With them the command line holds `shows` (or lacks `lacks`), or the

@@ -9,9 +9,9 @@ from paddock.schema import shape
 from paddock.schema.field import Object
 from paddock.translate.machine.limits import Code
 from paddock.translate.machine.support import devices, domain, rest
-from paddock.translate.machine.support.row import Row
+from paddock.translate.machine.support.row import SupportRow
 
-ROWS: tuple[Row, ...] = (*domain.ROWS, *devices.ROWS, *rest.ROWS)
+ROWS: tuple[SupportRow, ...] = (*domain.ROWS, *devices.ROWS, *rest.ROWS)
 ANNOTATIONS = rest.ANNOTATIONS
 MACHINE = rest.MACHINE
 
@@ -36,7 +36,7 @@ def _fields(place: shape.Shape, path: str, but: frozenset[str]) -> Iterator[str]
         yield path
 
 
-def missing(rows: Iterable[Row], wanted: Iterable[str]) -> list[str]:
+def missing(rows: Iterable[SupportRow], wanted: Iterable[str]) -> list[str]:
     """The fields that no row speaks of."""
     given = [row.field for row in rows]
     return [path for path in wanted if not any(_covers(pattern, path) for pattern in given)]
@@ -79,13 +79,13 @@ def page(header: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(rows: Iterable[Row]) -> str:
+def _table(rows: Iterable[SupportRow]) -> str:
     lines = ["| Field | By | What becomes of it | Command line |", "|---|---|---|---|"]
     lines += [f"| `{row.field}` | {row.by} | {_escaped(row.text)} | {_shown(row)} |" for row in rows]
     return "\n".join(lines)
 
 
-def _shown(row: Row) -> str:
+def _shown(row: SupportRow) -> str:
     if isinstance(row.shows, Code):
         return f"{row.shows.weight.value}: {row.shows.reason}"
     if row.shows:

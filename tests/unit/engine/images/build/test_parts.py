@@ -12,7 +12,7 @@ import pytest
 from paddock.engine.images.build import disk, kernel, tinyguest
 from paddock.engine.images.build.disk import Partition
 from paddock.engine.images.build.initramfs import archive
-from paddock.engine.images.build.packages import Member, Package, parse_uris
+from paddock.engine.images.build.packages import Package, PackageMember, parse_uris
 from paddock.engine.images.build.programs import BuildError
 
 MIB = 1 << 20
@@ -35,7 +35,11 @@ def entries(cpio: bytes) -> list[tuple[str, int, bytes]]:
 
 
 def test_an_archive_has_every_directory_before_what_is_in_it() -> None:
-    files = {"usr/sbin/x": Member(0o755, b"run"), "init": Member(0o777, target="bin/busybox"), "etc/y": Member(0o640, b"text!")}
+    files = {
+        "usr/sbin/x": PackageMember(0o755, b"run"),
+        "init": PackageMember(0o777, target="bin/busybox"),
+        "etc/y": PackageMember(0o640, b"text!"),
+    }
     found = entries(archive(files, ("var/log",)))
     names = [name for name, _, _ in found]
     assert names == ["dev", "dev/console", "etc", "etc/y", "init", "usr", "usr/sbin", "usr/sbin/x", "var", "var/log"]

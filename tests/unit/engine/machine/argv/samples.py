@@ -4,21 +4,21 @@ from pathlib import Path
 
 from paddock.engine.machine.argv.view import EfiFiles, FileView, HostView, VirtioFs
 from paddock.engine.machine.config import (
-    Clock,
-    Cpu,
-    Devices,
-    Disk,
-    Firmware,
-    Kernel,
-    Layer,
+    ClockConfig,
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    FirmwareConfig,
+    KernelConfig,
     MachineConfig,
-    Memory,
+    MemoryConfig,
     Nic,
     SharedDirectory,
-    Stream,
+    StreamNetwork,
     Tap,
     Tpm,
-    User,
+    UserNetwork,
 )
 
 MIB = 1 << 20
@@ -51,9 +51,9 @@ ARM_TCG = HostView(qemu=Path("/usr/bin/qemu-system-aarch64"), accelerator="tcg",
 ARM_KVM = HostView(qemu=ARM_TCG.qemu, accelerator="kvm", efi=_AAVMF, swtpm=TCG.swtpm)
 
 UUID = "5d307ca9-b3ef-428c-8861-06e72d69f223"
-ROOT = Layer(Path("/volumes/root.img"), "raw")
-OVERLAY = Layer(Path("/scratch/over.qcow2"), "qcow2", backing=Layer(Path("/images/base.qcow2"), "qcow2"))
-USER = User(
+ROOT = DiskLayer(Path("/volumes/root.img"), "raw")
+OVERLAY = DiskLayer(Path("/scratch/over.qcow2"), "qcow2", backing=DiskLayer(Path("/images/base.qcow2"), "qcow2"))
+USER = UserNetwork(
     network="10.0.2.0/24",
     gateway="10.0.2.1",
     address="10.0.2.2",
@@ -67,18 +67,18 @@ USER = User(
 
 def machine(**changes: object) -> MachineConfig:
     """The smallest machine, with changes."""
-    given: dict[str, object] = {"label": "ns_vm", "cpu": Cpu(), "memory": Memory(128 * MIB, 128 * MIB), **changes}
+    given: dict[str, object] = {"label": "ns_vm", "cpu": CpuConfig(), "memory": MemoryConfig(128 * MIB, 128 * MIB), **changes}
     return MachineConfig(**given)  # type: ignore[arg-type]
 
 
 PLAIN = machine(
-    disks=(Disk("rootdisk", OVERLAY), Disk("cloudinit", Layer(Path("/seeds/web.iso"), "raw"), readonly=True)),
+    disks=(DiskConfig("rootdisk", OVERLAY), DiskConfig("cloudinit", DiskLayer(Path("/seeds/web.iso"), "raw"), readonly=True)),
     nics=(Nic("default", "02:00:00:00:00:01", Tap("tap0")),),
-    firmware=Firmware(uuid=UUID, serial="s-1"),
+    firmware=FirmwareConfig(uuid=UUID, serial="s-1"),
 )
 
 FULL = machine(
-    cpu=Cpu(
+    cpu=CpuConfig(
         sockets=2,
         cores=2,
         max_sockets=4,
@@ -89,8 +89,8 @@ FULL = machine(
         pinned=(2, 3, 4, 5),
         emulator_pinned=(6,),
     ),
-    memory=Memory(1024 * MIB, 4096 * MIB, shared=True),
-    firmware=Firmware(
+    memory=MemoryConfig(1024 * MIB, 4096 * MIB, shared=True),
+    firmware=FirmwareConfig(
         kind="efi",
         secure_boot=True,
         variables=Path("/state/vars.fd"),
@@ -100,25 +100,25 @@ FULL = machine(
         acpi_tables=(Path("/seeds/slic.bin"),),
         files=(("opt/com.coreos/config", Path("/seeds/ignition.json")),),
     ),
-    kernel=Kernel(Path("/images/vmlinuz"), Path("/images/initrd"), "console=ttyS0 root=/dev/vda,x"),
+    kernel=KernelConfig(Path("/images/vmlinuz"), Path("/images/initrd"), "console=ttyS0 root=/dev/vda,x"),
     disks=(
-        Disk("root", ROOT, boot_order=2, queues=4, iothread=1, cache="none", io="native", serial="r,1"),
-        Disk("shared", Layer(Path("/volumes/slow.img"), "raw"), bus="scsi", shareable=True, error_policy="enospc"),
-        Disk("lun", Layer(Path("/dev/sdz"), "raw"), bus="scsi", role="lun"),
-        Disk("install", Layer(Path("/images/install.iso"), "raw"), bus="sata", role="cdrom", boot_order=1),
-        Disk("old", Layer(Path("/volumes/old.img"), "raw"), bus="ide", logical_block=512, physical_block=4096),
-        Disk("stick", Layer(Path("/volumes/stick.img"), "raw"), bus="usb", discard_granularity=4096),
-        Disk("placed", Layer(Path("/volumes/placed.img"), "raw"), pci_address="0000:09:00.0"),
-        Disk("empty", None, bus="sata", role="cdrom"),
-        Disk("late", Layer(Path("/volumes/late.img"), "raw"), hotplugged=True),
+        DiskConfig("root", ROOT, boot_order=2, queues=4, iothread=1, cache="none", io="native", serial="r,1"),
+        DiskConfig("shared", DiskLayer(Path("/volumes/slow.img"), "raw"), bus="scsi", shareable=True, error_policy="enospc"),
+        DiskConfig("lun", DiskLayer(Path("/dev/sdz"), "raw"), bus="scsi", role="lun"),
+        DiskConfig("install", DiskLayer(Path("/images/install.iso"), "raw"), bus="sata", role="cdrom", boot_order=1),
+        DiskConfig("old", DiskLayer(Path("/volumes/old.img"), "raw"), bus="ide", logical_block=512, physical_block=4096),
+        DiskConfig("stick", DiskLayer(Path("/volumes/stick.img"), "raw"), bus="usb", discard_granularity=4096),
+        DiskConfig("placed", DiskLayer(Path("/volumes/placed.img"), "raw"), pci_address="0000:09:00.0"),
+        DiskConfig("empty", None, bus="sata", role="cdrom"),
+        DiskConfig("late", DiskLayer(Path("/volumes/late.img"), "raw"), hotplugged=True),
     ),
     nics=(
         Nic("default", "02:00:00:00:00:01", Tap("tap0", queues=4), mtu=1400, acpi_index=3),
         Nic("user", "02:00:00:00:00:02", USER, model="e1000e", boot_order=3),
-        Nic("passt", "02:00:00:00:00:03", Stream(Path("passt.sock")), link_up=False),
+        Nic("passt", "02:00:00:00:00:03", StreamNetwork(Path("passt.sock")), link_up=False),
         Nic("old", "02:00:00:00:00:04", USER, model="rtl8139"),
     ),
-    devices=Devices(
+    devices=DeviceConfig(
         rng=True,
         tpm=Tpm(Path("/state/tpm")),
         watchdog="poweroff",
@@ -130,7 +130,7 @@ FULL = machine(
         shared=(SharedDirectory("config", Path("/seeds/config"), readonly=True),),
         pci=("0000:03:00.0",),
     ),
-    clock=Clock(offset_seconds=5400, hpet=True, kvm=False, hyperv=True),
+    clock=ClockConfig(offset_seconds=5400, hpet=True, kvm=False, hyperv=True),
     smm=True,
     iothreads=2,
     reboot_ends=True,
@@ -138,17 +138,17 @@ FULL = machine(
 )
 
 BARE = machine(
-    devices=Devices(serial=False, graphics=False, balloon=False, agent=False),
+    devices=DeviceConfig(serial=False, graphics=False, balloon=False, agent=False),
     hotplug=False,
     acpi=False,
-    memory=Memory(64 * MIB, 256 * MIB, file=Path("/warm/ram"), private=True),
+    memory=MemoryConfig(64 * MIB, 256 * MIB, file=Path("/warm/ram"), private=True),
 )
 
 ARM = machine(
     architecture="arm64",
     machine_type="virt",
-    disks=(Disk("rootdisk", OVERLAY),),
+    disks=(DiskConfig("rootdisk", OVERLAY),),
     nics=(Nic("default", "02:00:00:00:00:01", Tap("tap0")),),
-    devices=Devices(tpm=Tpm(), panic=True, watchdog="reset", inputs=(("tablet", "usb", "t"), ("keyboard", "usb", "k"))),
-    firmware=Firmware(kind="efi", uuid=UUID),
+    devices=DeviceConfig(tpm=Tpm(), panic=True, watchdog="reset", inputs=(("tablet", "usb", "t"), ("keyboard", "usb", "k"))),
+    firmware=FirmwareConfig(kind="efi", uuid=UUID),
 )

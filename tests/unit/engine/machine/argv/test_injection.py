@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from paddock.engine.machine.argv.command import command
-from paddock.engine.machine.argv.errors import Unstartable
+from paddock.engine.machine.argv.errors import UnstartableConfig
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.argv.options import keyed, pairs
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import (
-    Cpu,
-    Devices,
-    Disk,
-    Firmware,
-    Kernel,
-    Layer,
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    FirmwareConfig,
+    KernelConfig,
     MachineConfig,
-    Memory,
+    MemoryConfig,
     Nic,
     SharedDirectory,
-    Stream,
+    StreamNetwork,
     Tap,
 )
 from tests.unit.engine.machine.argv import samples
@@ -68,12 +68,12 @@ TEXT = st.one_of(st.sampled_from(NASTY), st.text(max_size=40), st.builds(str.__a
 def machine(fill: str) -> MachineConfig:
     """A machine with the text in every field that holds any."""
     path = Path(fill) if "\0" not in fill else Path("x")
-    layer = Layer(path, "qcow2", backing=Layer(path / "base", "raw"))
+    layer = DiskLayer(path, "qcow2", backing=DiskLayer(path / "base", "raw"))
     return samples.machine(
         label=fill,
-        cpu=Cpu(sockets=2, max_sockets=2),
-        memory=Memory(1 << 30, 1 << 30, file=path),
-        firmware=Firmware(
+        cpu=CpuConfig(sockets=2, max_sockets=2),
+        memory=MemoryConfig(1 << 30, 1 << 30, file=path),
+        firmware=FirmwareConfig(
             kind="efi",
             variables=path,
             uuid=fill or "x",
@@ -87,18 +87,20 @@ def machine(fill: str) -> MachineConfig:
             acpi_tables=(path,),
             files=((fill, path),),
         ),
-        kernel=Kernel(path, path, fill or "x"),
-        disks=(Disk(fill, layer, serial=fill or "x"), Disk(fill + "2", layer, bus="usb", role="cdrom")),
+        kernel=KernelConfig(path, path, fill or "x"),
+        disks=(DiskConfig(fill, layer, serial=fill or "x"), DiskConfig(fill + "2", layer, bus="usb", role="cdrom")),
         nics=(
             Nic(
                 fill,
                 fill,
                 structs.replace(samples.USER, network=fill, hostname=fill or "x", search=(fill,), domain=fill or "x", forwards=()),
             ),
-            Nic(fill + "2", fill, Stream(path)),
+            Nic(fill + "2", fill, StreamNetwork(path)),
             Nic(fill + "3", fill, Tap(fill)),
         ),
-        devices=Devices(generation_id=fill or "x", pci=(fill,), inputs=(("tablet", "usb", fill),), shared=(SharedDirectory("tag", path),)),
+        devices=DeviceConfig(
+            generation_id=fill or "x", pci=(fill,), inputs=(("tablet", "usb", fill),), shared=(SharedDirectory("tag", path),)
+        ),
     )
 
 
@@ -109,7 +111,7 @@ def made(config: MachineConfig, host: HostView) -> Command | None:
     """The command; None: the value was refused, with a reason."""
     try:
         return command(config, host)
-    except Unstartable as error:
+    except UnstartableConfig as error:
         return None if error.reason == "unusable-value" else pytest.fail(f"refused as {error.reason}: {error}")
 
 
@@ -154,9 +156,9 @@ def hold(fill: str) -> None:
 def test_processor_names_are_names_or_refused(field: str, fill: str) -> None:
     """-cpu has no way to escape anything, so only plain words get there."""
     cpu = {
-        "model": Cpu(model=fill),
-        "features": Cpu(features=((fill, True),)),
-        "hyperv": Cpu(hyperv=(("hv-vendor-id", fill),)),
+        "model": CpuConfig(model=fill),
+        "features": CpuConfig(features=((fill, True),)),
+        "hyperv": CpuConfig(hyperv=(("hv-vendor-id", fill),)),
     }[field]
     found = made(samples.machine(cpu=cpu), samples.KVM)
     if found is None:

@@ -11,10 +11,23 @@ from msgspec import structs
 
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import command, spare_ports
-from paddock.engine.machine.argv.errors import Unstartable
+from paddock.engine.machine.argv.errors import UnstartableConfig
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.argv.view import FileView, HostView
-from paddock.engine.machine.config import Clock, Cpu, Devices, Disk, Firmware, Layer, MachineConfig, Memory, Nic, SharedDirectory, Tap, Tpm
+from paddock.engine.machine.config import (
+    ClockConfig,
+    CpuConfig,
+    DeviceConfig,
+    DiskConfig,
+    DiskLayer,
+    FirmwareConfig,
+    MachineConfig,
+    MemoryConfig,
+    Nic,
+    SharedDirectory,
+    Tap,
+    Tpm,
+)
 from tests.unit.engine.machine.argv import samples
 from tests.unit.engine.machine.argv.parsing import parse
 from tests.unit.engine.machine.argv.samples import MIB, ROOT, TCG, machine
@@ -28,15 +41,15 @@ def devices(config: MachineConfig, host: HostView = TCG) -> dict[str, dict[str, 
     return {value["id"]: value for value in values(command(config, host), "-device")}
 
 
-def refused(config: MachineConfig, host: HostView = TCG) -> Unstartable:
-    with pytest.raises(Unstartable) as caught:
+def refused(config: MachineConfig, host: HostView = TCG) -> UnstartableConfig:
+    with pytest.raises(UnstartableConfig) as caught:
         command(config, host)
     assert caught.value.why
     return caught.value
 
 
-def disks(count: int, **members: Any) -> tuple[Disk, ...]:
-    return tuple(Disk(f"d{number}", Layer(Path(f"/v/{number}"), "raw"), **members) for number in range(count))
+def disks(count: int, **members: Any) -> tuple[DiskConfig, ...]:
+    return tuple(DiskConfig(f"d{number}", DiskLayer(Path(f"/v/{number}"), "raw"), **members) for number in range(count))
 
 
 # --- places ---------------------------------------------------------------------------------------------------------------
@@ -55,7 +68,7 @@ def test_every_device_has_a_place_of_its_own() -> None:
 
 @pytest.mark.parametrize(("memory", "total", "least"), [(1, 8, 3), (2, 8, 3), (4, 16, 6)])
 def test_empty_ports_make_a_total_or_a_least(memory: int, total: int, least: int) -> None:
-    size = Memory(memory << 30, memory << 30)
+    size = MemoryConfig(memory << 30, memory << 30)
     few, many = machine(memory=size), machine(memory=size, disks=disks(20))
     used = len({device["bus"] for device in devices(few).values() if str(device.get("bus", "")).startswith("pci.")})
     assert len(spare_ports(few, TCG)) == total - used
@@ -63,7 +76,7 @@ def test_empty_ports_make_a_total_or_a_least(memory: int, total: int, least: int
 
 
 def test_what_was_plugged_in_takes_no_place_of_what_was_there() -> None:
-    late = Disk("a-late", Layer(Path("/v/late"), "raw"), hotplugged=True)
+    late = DiskConfig("a-late", DiskLayer(Path("/v/late"), "raw"), hotplugged=True)
     before, after = devices(machine(disks=disks(2))), devices(machine(disks=(late, *disks(2))))
     for name in ("ua-d0", "ua-d1"):
         assert before[name]["bus"] == after[name]["bus"]
@@ -87,13 +100,13 @@ def test_on_the_root_complex_there_are_no_ports() -> None:
     [("0000:00:03.0", "pcie.0", "0x3.0x0"), ("0000:04:00.0", "pci.4", "0x0.0x0"), ("0000:70:00.0", "pci.112", "0x0.0x0")],
 )
 def test_an_address_that_is_asked_for_is_given(address: str, bus: str, addr: str) -> None:
-    found = devices(machine(disks=(Disk("d", ROOT, pci_address=address), *disks(3))))
+    found = devices(machine(disks=(DiskConfig("d", ROOT, pci_address=address), *disks(3))))
     assert (found["ua-d"]["bus"], found["ua-d"]["addr"]) == (bus, addr)
     assert [name for name, device in found.items() if (device.get("bus"), device.get("addr")) == (bus, addr)] == ["ua-d"]
 
 
 def test_two_functions_of_one_slot() -> None:
-    pair = (Disk("a", ROOT, pci_address="0000:03:00.0"), Disk("b", ROOT, pci_address="0000:03:00.1"))
+    pair = (DiskConfig("a", ROOT, pci_address="0000:03:00.0"), DiskConfig("b", ROOT, pci_address="0000:03:00.1"))
     found = devices(machine(disks=pair))
     assert found["ua-a"]["multifunction"] is True
     assert "multifunction" not in found["ua-b"]
@@ -104,12 +117,12 @@ def test_two_functions_of_one_slot() -> None:
     ["0001:00:03.0", "0000:81:01.0", "0000:71:00.0", "0000:02:01.0", "0000:00:00.0", "0000:00:01.0", "0000:00:1f.0", "0000:02:00.3", "x"],
 )
 def test_an_address_that_is_not_there_is_refused(address: str) -> None:
-    error = refused(machine(disks=(Disk("d", ROOT, pci_address=address),)))
+    error = refused(machine(disks=(DiskConfig("d", ROOT, pci_address=address),)))
     assert (error.reason, error.of) == ("bad-address", "disk d")
 
 
 def test_an_address_is_given_once() -> None:
-    both = (Disk("a", ROOT, pci_address="0000:02:00.0"), Disk("b", ROOT, pci_address="0000:02:00.0"))
+    both = (DiskConfig("a", ROOT, pci_address="0000:02:00.0"), DiskConfig("b", ROOT, pci_address="0000:02:00.0"))
     assert "disk a is there" in refused(machine(disks=both)).why
 
 
@@ -122,7 +135,7 @@ def test_more_devices_than_ports() -> None:
 
 
 def test_only_the_topmost_layer_is_written() -> None:
-    (node,) = values(command(machine(disks=(Disk("d", samples.OVERLAY),)), TCG), "-blockdev")
+    (node,) = values(command(machine(disks=(DiskConfig("d", samples.OVERLAY),)), TCG), "-blockdev")
     assert (node["driver"], node["read-only"], node["file"]["read-only"]) == ("qcow2", False, False)
     base = node["backing"]
     assert (base["driver"], base["read-only"], base["file"]["locking"], base["backing"]) == ("qcow2", True, "off", None)
@@ -130,12 +143,12 @@ def test_only_the_topmost_layer_is_written() -> None:
 
 
 def test_an_image_cannot_choose_what_is_below_it() -> None:
-    (node,) = values(command(machine(disks=(Disk("d", Layer(Path("/x"), "qcow2")),)), TCG), "-blockdev")
+    (node,) = values(command(machine(disks=(DiskConfig("d", DiskLayer(Path("/x"), "qcow2")),)), TCG), "-blockdev")
     assert node["backing"] is None
 
 
 def test_a_raw_file_lies_over_nothing() -> None:
-    assert refused(machine(disks=(Disk("d", Layer(Path("/x"), "raw", backing=ROOT)),))).reason == "storage-cannot"
+    assert refused(machine(disks=(DiskConfig("d", DiskLayer(Path("/x"), "raw", backing=ROOT)),))).reason == "storage-cannot"
 
 
 def test_names_of_nodes_are_short_unique_and_stay() -> None:
@@ -149,7 +162,7 @@ def test_names_of_nodes_are_short_unique_and_stay() -> None:
 
 
 def test_a_disk_and_a_card_may_have_one_name() -> None:
-    found = devices(machine(disks=(Disk("default", ROOT),), nics=(Nic("default", "02:00:00:00:00:01", samples.USER),)))
+    found = devices(machine(disks=(DiskConfig("default", ROOT),), nics=(Nic("default", "02:00:00:00:00:01", samples.USER),)))
     assert {"ua-default", "net-default"} <= set(found)
 
 
@@ -160,17 +173,17 @@ SOLID = replace(TCG, files={ROOT.path: FileView(solid=True)})
 @pytest.mark.parametrize(
     ("disk", "host", "direct", "aio", "write_cache"),
     [
-        (Disk("d", ROOT), TCG, True, "threads", "on"),
-        (Disk("d", ROOT), SOLID, True, "native", "on"),
-        (Disk("d", ROOT), SLOW, False, "threads", "off"),
-        (Disk("d", ROOT, cache="writeback"), SOLID, False, "threads", "on"),
-        (Disk("d", ROOT, cache="writethrough"), TCG, False, "threads", "off"),
-        (Disk("d", ROOT, cache="none", io="native"), TCG, True, "native", "on"),
-        (Disk("d", ROOT, io="io_uring"), samples.KVM, True, "io_uring", "on"),
-        (Disk("d", ROOT, io="io_uring"), TCG, True, "threads", "on"),
+        (DiskConfig("d", ROOT), TCG, True, "threads", "on"),
+        (DiskConfig("d", ROOT), SOLID, True, "native", "on"),
+        (DiskConfig("d", ROOT), SLOW, False, "threads", "off"),
+        (DiskConfig("d", ROOT, cache="writeback"), SOLID, False, "threads", "on"),
+        (DiskConfig("d", ROOT, cache="writethrough"), TCG, False, "threads", "off"),
+        (DiskConfig("d", ROOT, cache="none", io="native"), TCG, True, "native", "on"),
+        (DiskConfig("d", ROOT, io="io_uring"), samples.KVM, True, "io_uring", "on"),
+        (DiskConfig("d", ROOT, io="io_uring"), TCG, True, "threads", "on"),
     ],
 )
-def test_cache_and_io(disk: Disk, host: HostView, direct: bool, aio: str, write_cache: str) -> None:
+def test_cache_and_io(disk: DiskConfig, host: HostView, direct: bool, aio: str, write_cache: str) -> None:
     found = command(machine(disks=(disk,)), host)
     (node,) = values(found, "-blockdev")
     assert (node["cache"]["direct"], node["file"]["cache"]["direct"], node["file"]["aio"]) == (direct, direct, aio)
@@ -181,15 +194,15 @@ def test_cache_and_io(disk: Disk, host: HostView, direct: bool, aio: str, write_
 @pytest.mark.parametrize(
     ("disk", "reason"),
     [
-        (Disk("d", ROOT, cache="none"), "storage-cannot"),
-        (Disk("d", ROOT, io="native"), "storage-cannot"),
-        (Disk("d", ROOT, bus="scsi", serial="x" * 37, cache="writeback"), "unusable-value"),
-        (Disk("d", None), "storage-cannot"),
-        (Disk("d", None, role="cdrom"), "storage-cannot"),
-        (Disk("d", ROOT, iothread=1), "bad-address"),
+        (DiskConfig("d", ROOT, cache="none"), "storage-cannot"),
+        (DiskConfig("d", ROOT, io="native"), "storage-cannot"),
+        (DiskConfig("d", ROOT, bus="scsi", serial="x" * 37, cache="writeback"), "unusable-value"),
+        (DiskConfig("d", None), "storage-cannot"),
+        (DiskConfig("d", None, role="cdrom"), "storage-cannot"),
+        (DiskConfig("d", ROOT, iothread=1), "bad-address"),
     ],
 )
-def test_disks_that_cannot_be(disk: Disk, reason: str) -> None:
+def test_disks_that_cannot_be(disk: DiskConfig, reason: str) -> None:
     assert refused(machine(disks=(disk,)), SLOW).reason == reason
 
 
@@ -211,7 +224,7 @@ def test_controllers_come_with_their_first_disk() -> None:
 
 def test_boot_order_across_disks_and_cards() -> None:
     nic = Nic("n", "02:00:00:00:00:01", samples.USER)
-    cdrom = Disk("cd", ROOT, bus="sata", role="cdrom")
+    cdrom = DiskConfig("cd", ROOT, bus="sata", role="cdrom")
     found = devices(machine(disks=(cdrom, *disks(2)), nics=(nic,)))
     assert {name: device["bootindex"] for name, device in found.items() if "bootindex" in device} == {"ua-d0": 1, "ua-d1": 2, "ua-cd": 3}
     assert found["net-n"]["romfile"] == ""
@@ -253,57 +266,57 @@ def test_forwards_are_addresses_and_ports() -> None:
 
 @pytest.mark.parametrize(("memory", "size"), [(64, 32), (256, 32), (512, 64), (1024, 64), (4096, 128)])
 def test_an_emulated_guest_keeps_little_translated_code(memory: int, size: int) -> None:
-    found = command(machine(memory=Memory(memory * MIB, memory * MIB)), TCG)
+    found = command(machine(memory=MemoryConfig(memory * MIB, memory * MIB)), TCG)
     assert values(found, "-accel") == [[("tcg", ""), ("tb-size", str(size))]]
 
 
 def test_memory_is_whole_megabytes() -> None:
-    found = command(machine(memory=Memory(100_000_000, 100_000_000)), TCG)
+    found = command(machine(memory=MemoryConfig(100_000_000, 100_000_000)), TCG)
     (backend,) = values(found, "-object")
     assert backend["size"] % MIB == 0
     assert 0 <= backend["size"] - 100_000_000 < MIB
 
 
 def test_an_emulated_guest_has_the_memory_that_its_addresses_reach() -> None:
-    with pytest.raises(Unstartable, match="960Gi"):
-        command(machine(memory=Memory(1 << 30, 1 << 40)), TCG)
+    with pytest.raises(UnstartableConfig, match="960Gi"):
+        command(machine(memory=MemoryConfig(1 << 30, 1 << 40)), TCG)
 
 
 def test_usb_devices_that_have_no_port_are_told() -> None:
-    disks = tuple(Disk(f"d{number}", None, bus="usb", role="cdrom") for number in range(51))
-    with pytest.raises(Unstartable, match="50 devices"):
+    disks = tuple(DiskConfig(f"d{number}", None, bus="usb", role="cdrom") for number in range(51))
+    with pytest.raises(UnstartableConfig, match="50 devices"):
         command(machine(disks=disks), TCG)
 
 
 @pytest.mark.parametrize(
     ("memory", "backend"),
     [
-        (Memory(64 * MIB, 64 * MIB), {"qom-type": "memory-backend-ram"}),
-        (Memory(64 * MIB, 64 * MIB, shared=True), {"qom-type": "memory-backend-memfd", "share": True}),
-        (Memory(64 * MIB, 64 * MIB, hugepage=2 * MIB), {"hugetlb": True, "hugetlbsize": 2 * MIB, "prealloc": True}),
-        (Memory(64 * MIB, 64 * MIB, file=Path("/ram")), {"qom-type": "memory-backend-file", "mem-path": "/ram", "share": True}),
-        (Memory(64 * MIB, 64 * MIB, file=Path("/ram"), private=True), {"mem-path": "/ram", "share": False}),
+        (MemoryConfig(64 * MIB, 64 * MIB), {"qom-type": "memory-backend-ram"}),
+        (MemoryConfig(64 * MIB, 64 * MIB, shared=True), {"qom-type": "memory-backend-memfd", "share": True}),
+        (MemoryConfig(64 * MIB, 64 * MIB, hugepage=2 * MIB), {"hugetlb": True, "hugetlbsize": 2 * MIB, "prealloc": True}),
+        (MemoryConfig(64 * MIB, 64 * MIB, file=Path("/ram")), {"qom-type": "memory-backend-file", "mem-path": "/ram", "share": True}),
+        (MemoryConfig(64 * MIB, 64 * MIB, file=Path("/ram"), private=True), {"mem-path": "/ram", "share": False}),
     ],
 )
-def test_what_memory_is_made_of(memory: Memory, backend: dict[str, Any]) -> None:
+def test_what_memory_is_made_of(memory: MemoryConfig, backend: dict[str, Any]) -> None:
     (found,) = values(command(machine(memory=memory), TCG), "-object")
     assert {key: found[key] for key in backend} == backend
 
 
 def test_shared_directories_share_memory() -> None:
-    config = machine(devices=Devices(shared=(SharedDirectory("t", Path("/d")),)))
+    config = machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/d")),)))
     assert values(command(config, TCG), "-object")[0]["share"] is True
-    bad = replace(config, memory=Memory(MIB, MIB, file=Path("/ram"), private=True))
+    bad = replace(config, memory=MemoryConfig(MIB, MIB, file=Path("/ram"), private=True))
     assert refused(bad).reason == "unusable-value"
 
 
 def test_pluggable_memory() -> None:
-    found = command(machine(memory=Memory(1024 * MIB, 4096 * MIB)), TCG)
+    found = command(machine(memory=MemoryConfig(1024 * MIB, 4096 * MIB)), TCG)
     assert [value["size"] for value in values(found, "-object")] == [1024 * MIB, 3072 * MIB]
     assert dict(values(found, "-m")[0]) == {"size": "1048576k", "slots": "16", "maxmem": "4194304k"}
     for fixed in (
-        machine(memory=Memory(1024 * MIB, 4096 * MIB), hotplug=False),
-        machine(memory=Memory(1024 * MIB, 4096 * MIB), acpi=False),
+        machine(memory=MemoryConfig(1024 * MIB, 4096 * MIB), hotplug=False),
+        machine(memory=MemoryConfig(1024 * MIB, 4096 * MIB), acpi=False),
     ):
         assert "memory1" not in devices(fixed)
 
@@ -311,11 +324,11 @@ def test_pluggable_memory() -> None:
 @pytest.mark.parametrize(
     ("firmware", "host", "what"),
     [
-        (Firmware(kind="efi"), replace(TCG, efi=None), "EFI firmware"),
-        (Firmware(kind="efi", secure_boot=True), replace(TCG, secure_efi=None), "Secure Boot"),
+        (FirmwareConfig(kind="efi"), replace(TCG, efi=None), "EFI firmware"),
+        (FirmwareConfig(kind="efi", secure_boot=True), replace(TCG, secure_efi=None), "Secure Boot"),
     ],
 )
-def test_firmware_that_is_not_installed(firmware: Firmware, host: HostView, what: str) -> None:
+def test_firmware_that_is_not_installed(firmware: FirmwareConfig, host: HostView, what: str) -> None:
     error = refused(machine(firmware=firmware), host)
     assert error.reason == "missing-on-host"
     assert what in error.why
@@ -323,62 +336,62 @@ def test_firmware_that_is_not_installed(firmware: Firmware, host: HostView, what
 
 
 def test_variables_are_fresh_or_kept() -> None:
-    fresh = command(machine(firmware=Firmware(kind="efi")), TCG).copies
-    kept = command(machine(firmware=Firmware(kind="efi", variables=Path("/s/v.fd"))), TCG).copies
+    fresh = command(machine(firmware=FirmwareConfig(kind="efi")), TCG).copies
+    kept = command(machine(firmware=FirmwareConfig(kind="efi", variables=Path("/s/v.fd"))), TCG).copies
     assert [(copy.to, copy.fresh) for copy in (*fresh, *kept)] == [(Path("efi-vars.fd"), True), (Path("/s/v.fd"), False)]
     assert {copy.source for copy in (*fresh, *kept)} == {samples.EFI.variables}
 
 
 def test_programs_beside_qemu() -> None:
-    config = machine(devices=Devices(tpm=Tpm(), shared=(SharedDirectory("t", Path("/d"), readonly=True),)))
+    config = machine(devices=DeviceConfig(tpm=Tpm(), shared=(SharedDirectory("t", Path("/d"), readonly=True),)))
     tpm, share = command(config, TCG).helpers
     assert (tpm.socket, tpm.directories, tpm.remove) == ("tpm.sock", ("tpm",), ("tpm.sock", "tpm"))
     assert "--readonly" in share.argv
-    kept = command(machine(devices=Devices(tpm=Tpm(Path("/s/tpm")))), TCG).helpers[0]
+    kept = command(machine(devices=DeviceConfig(tpm=Tpm(Path("/s/tpm")))), TCG).helpers[0]
     assert "/s/tpm" not in kept.remove
     assert refused(config, replace(TCG, swtpm=None)).reason == "missing-on-host"
     assert refused(config, replace(TCG, virtiofs=None)).reason == "missing-on-host"
-    assert refused(machine(devices=Devices(tpm=Tpm(Path("/a,b"))))).reason == "unusable-value"
+    assert refused(machine(devices=DeviceConfig(tpm=Tpm(Path("/a,b"))))).reason == "unusable-value"
     assert TCG.virtiofs is not None
     classic = replace(TCG, virtiofs=replace(TCG.virtiofs, classic=True))
     assert refused(config, classic).reason == "missing-on-host"
-    assert refused(machine(devices=Devices(shared=(SharedDirectory("t", Path("/a,b")),))), classic).reason == "unusable-value"
-    assert refused(machine(devices=Devices(shared=(SharedDirectory("t" * 37, Path("/a")),)))).reason == "unusable-value"
+    assert refused(machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/a,b")),))), classic).reason == "unusable-value"
+    assert refused(machine(devices=DeviceConfig(shared=(SharedDirectory("t" * 37, Path("/a")),)))).reason == "unusable-value"
 
 
 @pytest.mark.parametrize(
     ("devices", "of"),
     [
-        (Devices(video="x"), "the display"),
-        (Devices(sound="x"), "the sound card"),
-        (Devices(inputs=(("mouse", "usb", "m"),)), "input m"),
+        (DeviceConfig(video="x"), "the display"),
+        (DeviceConfig(sound="x"), "the sound card"),
+        (DeviceConfig(inputs=(("mouse", "usb", "m"),)), "input m"),
     ],
 )
-def test_devices_that_there_are_not(devices: Devices, of: str) -> None:
+def test_devices_that_there_are_not(devices: DeviceConfig, of: str) -> None:
     assert refused(machine(devices=devices)).of == of
 
 
 @pytest.mark.parametrize(
     ("clock", "zone"),
     [
-        (Clock(), ""),
-        (Clock(base="Europe/Oslo"), "Europe/Oslo"),
-        (Clock(offset_seconds=5400), "GST-01:30:00"),
-        (Clock(offset_seconds=-3723), "GST+01:02:03"),
+        (ClockConfig(), ""),
+        (ClockConfig(base="Europe/Oslo"), "Europe/Oslo"),
+        (ClockConfig(offset_seconds=5400), "GST-01:30:00"),
+        (ClockConfig(offset_seconds=-3723), "GST+01:02:03"),
     ],
 )
-def test_where_the_clock_starts(clock: Clock, zone: str) -> None:
+def test_where_the_clock_starts(clock: ClockConfig, zone: str) -> None:
     found = command(machine(clock=clock), TCG)
     assert found.environment.get("TZ", "") == zone
     assert dict(values(found, "-rtc")[0])["base"] == ("localtime" if zone else "utc")
 
 
 def test_an_offset_of_a_day_is_refused() -> None:
-    assert refused(machine(clock=Clock(offset_seconds=86_400))).reason == "unusable-value"
+    assert refused(machine(clock=ClockConfig(offset_seconds=86_400))).reason == "unusable-value"
 
 
 def test_hyperv_and_kvm_are_for_kvm_alone() -> None:
-    cpu = Cpu(hyperv=(("hv-relaxed", "on"),), kvm_hidden=True)
+    cpu = CpuConfig(hyperv=(("hv-relaxed", "on"),), kvm_hidden=True)
     assert (
         "hv-relaxed=on,kvm=off"
         in command(machine(cpu=cpu), samples.KVM).argv[command(machine(cpu=cpu), samples.KVM).argv.index("-cpu") + 1]
@@ -396,7 +409,7 @@ def test_a_saved_state_is_awaited() -> None:
 
 def test_plans_follow_the_rules_of_the_command_line() -> None:
     config, spare = samples.PLAIN, spare_ports(samples.PLAIN, TCG)
-    disk = Disk("late", samples.OVERLAY, serial="a,b")
+    disk = DiskConfig("late", samples.OVERLAY, serial="a,b")
     plan = hotplug.plug_disk(disk, config, TCG, spare, ())
     cold = command(machine(disks=(disk,)), TCG)
     assert plan.steps[0].arguments == values(cold, "-blockdev")[0]
@@ -414,16 +427,18 @@ def test_ports_are_used_once() -> None:
     spare = spare_ports(samples.PLAIN, TCG)
     taken: list[str] = []
     for number in range(len(spare)):
-        taken.append(hotplug.plug_disk(Disk(f"d{number}", ROOT), samples.PLAIN, TCG, spare, taken).port)
+        taken.append(hotplug.plug_disk(DiskConfig(f"d{number}", ROOT), samples.PLAIN, TCG, spare, taken).port)
     assert taken == list(spare)
-    with pytest.raises(Unstartable, match="no PCI root port is free"):
-        hotplug.plug_disk(Disk("x", ROOT), samples.PLAIN, TCG, spare, taken)
-    assert hotplug.plug_disk(Disk("x", ROOT, bus="scsi"), samples.PLAIN, TCG, spare, taken).port == ""
+    with pytest.raises(UnstartableConfig, match="no PCI root port is free"):
+        hotplug.plug_disk(DiskConfig("x", ROOT), samples.PLAIN, TCG, spare, taken)
+    assert hotplug.plug_disk(DiskConfig("x", ROOT, bus="scsi"), samples.PLAIN, TCG, spare, taken).port == ""
 
 
-@pytest.mark.parametrize("disk", [Disk("d", ROOT, bus="sata"), Disk("d", ROOT, bus="usb"), Disk("d", None, bus="scsi", role="cdrom")])
-def test_disks_that_are_there_from_the_start_or_not_at_all(disk: Disk) -> None:
-    with pytest.raises(Unstartable):
+@pytest.mark.parametrize(
+    "disk", [DiskConfig("d", ROOT, bus="sata"), DiskConfig("d", ROOT, bus="usb"), DiskConfig("d", None, bus="scsi", role="cdrom")]
+)
+def test_disks_that_are_there_from_the_start_or_not_at_all(disk: DiskConfig) -> None:
+    with pytest.raises(UnstartableConfig):
         hotplug.plug_disk(disk, samples.PLAIN, TCG, ("pci.9",), ())
 
 
@@ -441,17 +456,17 @@ def test_cards_get_open_files_by_name() -> None:
 
 def test_old_cards_and_closed_machines_take_nothing() -> None:
     old = Nic("n", "02:00:00:00:00:01", samples.USER, model="rtl8139")
-    with pytest.raises(Unstartable, match="use the model virtio"):
+    with pytest.raises(UnstartableConfig, match="use the model virtio"):
         hotplug.plug_nic(old, samples.PLAIN, TCG, ("pci.9",), ())
-    with pytest.raises(Unstartable, match="disableHotplug"):
-        hotplug.plug_disk(Disk("d", ROOT), replace(samples.PLAIN, hotplug=False), TCG, (), ())
+    with pytest.raises(UnstartableConfig, match="disableHotplug"):
+        hotplug.plug_disk(DiskConfig("d", ROOT), replace(samples.PLAIN, hotplug=False), TCG, (), ())
 
 
 @given(st.lists(st.sampled_from(["virtio", "sata", "scsi", "usb"]), max_size=30), st.integers(0, 12), st.booleans())
 def test_any_mix_of_devices_is_placed_without_collisions(buses: list[Any], cards: int, hotplugs: bool) -> None:
-    layers = [Disk(f"d{number}", Layer(Path(f"/v/{number}"), "raw"), bus=bus) for number, bus in enumerate(buses)]
+    layers = [DiskConfig(f"d{number}", DiskLayer(Path(f"/v/{number}"), "raw"), bus=bus) for number, bus in enumerate(buses)]
     nics = tuple(Nic(f"n{number}", "02:00:00:00:00:01", samples.USER) for number in range(cards))
-    config = machine(disks=tuple(layers), nics=nics, hotplug=hotplugs, devices=Devices(rng=True, tpm=Tpm(), usb_redirections=2))
+    config = machine(disks=tuple(layers), nics=nics, hotplug=hotplugs, devices=DeviceConfig(rng=True, tpm=Tpm(), usb_redirections=2))
     found = devices(config)
     places = [(device["bus"], device["addr"]) for device in found.values() if "addr" in device]
     assert len(places) == len(set(places))

@@ -10,19 +10,21 @@ from msgspec import structs
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command
 from paddock.engine.machine.argv.line import Command
-from paddock.engine.machine.argv.renewed import Now, obstacles, renewed
-from paddock.engine.machine.config import Devices, Disk, Layer, MachineConfig, Nic, SharedDirectory, Stream, Tap, Tpm
+from paddock.engine.machine.argv.renewed import RunningHardware, obstacles, renewed
+from paddock.engine.machine.config import DeviceConfig, DiskConfig, DiskLayer, MachineConfig, Nic, SharedDirectory, StreamNetwork, Tap, Tpm
 from tests.unit.engine.machine.argv.parsing import parse
 from tests.unit.engine.machine.argv.samples import KVM, ROOT, TCG, USER, machine
 
-DATA = Disk("data", Layer(Path("/v/data"), "raw"), hotplugged=True)
-MORE = Disk("more", Layer(Path("/v/more"), "raw"), bus="scsi", hotplugged=True)
+DATA = DiskConfig("data", DiskLayer(Path("/v/data"), "raw"), hotplugged=True)
+MORE = DiskConfig("more", DiskLayer(Path("/v/more"), "raw"), bus="scsi", hotplugged=True)
 CARD = Nic("extra", "02:00:00:00:00:02", Tap("tap9"), link_up=False)
 
 
 def _started() -> MachineConfig:
     user = structs.replace(USER, forwards=())
-    return machine(disks=(Disk("root", ROOT), Disk("two", Layer(Path("/v/two"), "raw"))), nics=(Nic("default", "02::1", user),))
+    return machine(
+        disks=(DiskConfig("root", ROOT), DiskConfig("two", DiskLayer(Path("/v/two"), "raw"))), nics=(Nic("default", "02::1", user),)
+    )
 
 
 def _places(config: MachineConfig) -> dict[str, dict[str, Any]]:
@@ -41,14 +43,14 @@ def _by_id(found: Command) -> dict[str, Any]:
 
 def test_without_a_change_it_is_the_line_of_the_start() -> None:
     started = _started()
-    assert renewed(started, Now(started, _places(started)), TCG) == command(started, TCG, incoming=True)
+    assert renewed(started, RunningHardware(started, _places(started)), TCG) == command(started, TCG, incoming=True)
 
 
 def test_ports_of_the_host_wait_until_the_old_one_has_let_go_of_them() -> None:
     user = structs.replace(USER, forwards=(("tcp", "127.0.0.1", 8080, 80),))
     started = replace(_started(), nics=(Nic("default", "02::1", user),))
     assert any("hostfwd" in word for word in command(started, TCG).argv)
-    assert not any("hostfwd" in word for word in renewed(started, Now(started, _places(started)), TCG).argv)
+    assert not any("hostfwd" in word for word in renewed(started, RunningHardware(started, _places(started)), TCG).argv)
 
 
 def test_what_was_plugged_in_is_where_it_was_plugged_in() -> None:
@@ -59,7 +61,7 @@ def test_what_was_plugged_in_is_where_it_was_plugged_in() -> None:
         names.device("more"): {"bus": "scsi0.0", "scsi-id": 3},
         names.card("extra"): {"bus": "pci.8"},
     }
-    found = renewed(started, Now(config, _places(started) | own), KVM)
+    found = renewed(started, RunningHardware(config, _places(started) | own), KVM)
     before, now = _by_id(command(started, KVM, incoming=True)), _by_id(found)
     assert {name: now[name] for name in before} == before, "nothing else has moved"
     assert now["ua-data"]["bus"] == "pci.9" and now["net-extra"]["bus"] == "pci.8"
@@ -73,7 +75,7 @@ def test_what_was_plugged_in_is_where_it_was_plugged_in() -> None:
 def test_what_was_taken_out_is_out_and_the_others_stay() -> None:
     started = _started()
     config = replace(started, disks=started.disks[1:], nics=())
-    found = renewed(started, Now(config, {"ua-two": _places(started)["ua-two"]}), TCG)
+    found = renewed(started, RunningHardware(config, {"ua-two": _places(started)["ua-two"]}), TCG)
     before, now = _by_id(command(started, TCG)), _by_id(found)
     assert set(before) - set(now) == {"ua-root", "net-default"}
     assert {name: before[name] for name in now} == now
@@ -82,22 +84,22 @@ def test_what_was_taken_out_is_out_and_the_others_stay() -> None:
 
 def test_what_was_taken_out_and_plugged_in_again_is_once_and_there() -> None:
     started = _started()
-    again = Disk("two", Layer(Path("/v/other"), "raw"), bus="scsi", hotplugged=True)
+    again = DiskConfig("two", DiskLayer(Path("/v/other"), "raw"), bus="scsi", hotplugged=True)
     config = replace(started, disks=(started.disks[0], again))
     places = {**_places(started), "ua-two": {"bus": "scsi0.0", "scsi-id": 0}}
-    found = renewed(started, Now(config, places), TCG)
+    found = renewed(started, RunningHardware(config, places), TCG)
     assert [device["driver"] for device in _values(found, "-device") if device.get("id") == "ua-two"] == ["scsi-hd"]
     assert sum("/v/other" in word for word in found.argv) == 1 and not any("/v/two" in word for word in found.argv)
 
 
 def test_layers_links_and_processors_are_the_present_ones() -> None:
     started = _started()
-    over = Layer(Path("/scratch/over.qcow2"), "qcow2", backing=ROOT)
+    over = DiskLayer(Path("/scratch/over.qcow2"), "qcow2", backing=ROOT)
     config = replace(
         started, disks=(replace(started.disks[0], layer=over), started.disks[1]), nics=(replace(started.nics[0], link_up=False),)
     )
     processor = {"driver": "qemu64-x86_64-cpu", "id": "cpu-1-0-0-0", "socket-id": 1}
-    found = renewed(started, Now(config, _places(started), (processor,)), TCG)
+    found = renewed(started, RunningHardware(config, _places(started), (processor,)), TCG)
     assert _by_id(found)["ua-root"]["drive"] == names.format_node("root", over.path)
     assert found.before_start[-1].arguments == {"name": "net-default", "up": False}
     assert _by_id(found)["cpu-1-0-0-0"] == processor
@@ -109,12 +111,12 @@ def test_layers_links_and_processors_are_the_present_ones() -> None:
 @pytest.mark.parametrize(
     ("config", "word"),
     [
-        (machine(devices=Devices(pci=("0000:01:00.0",))), "passed through"),
-        (machine(devices=Devices(shared=(SharedDirectory("t", Path("/s")),))), "shares directories"),
-        (machine(devices=Devices(tpm=Tpm(Path("/tpm")))), "TPM"),
-        (machine(devices=Devices(vsock=3)), "VSOCK"),
-        (machine(nics=(Nic("p", "02::1", Stream(Path("/s"))),)), "passt"),
-        (machine(disks=(Disk("l", ROOT, bus="scsi", role="lun"),)), "device of the host"),
+        (machine(devices=DeviceConfig(pci=("0000:01:00.0",))), "passed through"),
+        (machine(devices=DeviceConfig(shared=(SharedDirectory("t", Path("/s")),))), "shares directories"),
+        (machine(devices=DeviceConfig(tpm=Tpm(Path("/tpm")))), "TPM"),
+        (machine(devices=DeviceConfig(vsock=3)), "VSOCK"),
+        (machine(nics=(Nic("p", "02::1", StreamNetwork(Path("/s"))),)), "passt"),
+        (machine(disks=(DiskConfig("l", ROOT, bus="scsi", role="lun"),)), "device of the host"),
     ],
 )
 def test_what_cannot_be_moved_is_named(config: MachineConfig, word: str) -> None:
@@ -123,4 +125,4 @@ def test_what_cannot_be_moved_is_named(config: MachineConfig, word: str) -> None
 
 
 def test_all_else_can() -> None:
-    assert obstacles(replace(_started(), devices=Devices(tpm=Tpm()))) == ()
+    assert obstacles(replace(_started(), devices=DeviceConfig(tpm=Tpm()))) == ()

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from paddock.engine.images.build.packages import Member
+from paddock.engine.images.build.packages import PackageMember
 
 # script of this folder -> its place in the guest
 _SCRIPTS = {
@@ -50,15 +50,15 @@ DIRECTORIES = (
 )
 
 
-def contents() -> dict[str, Member]:
+def contents() -> dict[str, PackageMember]:
     """The files by name."""
     folder = files(__name__)
-    found = {place: Member(0o755, (folder / script).read_bytes()) for script, place in _SCRIPTS.items()}
-    found |= {place: Member(0o755, text.encode()) for place, text in _PROGRAMS.items()}
-    found |= {place: Member(0o640 if place == "etc/shadow" else 0o644, text.encode()) for place, text in _TEXTS.items()}
+    found = {place: PackageMember(0o755, (folder / script).read_bytes()) for script, place in _SCRIPTS.items()}
+    found |= {place: PackageMember(0o755, text.encode()) for place, text in _PROGRAMS.items()}
+    found |= {place: PackageMember(0o640 if place == "etc/shadow" else 0o644, text.encode()) for place, text in _TEXTS.items()}
     found |= {
-        "init": Member(0o777, target="bin/busybox"),
-        "var/run/dropbear": Member(0o777, target="/run"),
-        "www/data": Member(0o777, target="/data/www"),
+        "init": PackageMember(0o777, target="bin/busybox"),
+        "var/run/dropbear": PackageMember(0o777, target="/run"),
+        "www/data": PackageMember(0o777, target="/data/www"),
     }
     return found
